@@ -1,0 +1,80 @@
+"""Posts, topics, formulas and pairs: the typed records that every collection is read into.
+
+>>> post = Post("255", "question", title="Why does $\\\\sum 1/n$ diverge?", body="<p>I tried ...</p>", markup="html")
+>>> post.kind
+'question'
+>>> Pair(question_id="255", answer_id="1940278")
+Pair(question_id='255', answer_id='1940278')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+PostKind = Literal["question", "answer", "topic"]
+Markup = Literal["html", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One post of a collection, or a topic in the form of a post (``kind='topic'``).
+
+    ``title`` and ``body`` hold markup: ``html`` (formulas in ``<span class="math-container" id="...">$...$</span>``,
+    or between dollar signs) or plain ``text`` (formulas between dollar signs, ``\\(..\\)`` or ``\\[..\\]``).
+    ``formula_prefix`` stands before every formula id found in the markup: topic files number their formulas anew each
+    year, so the topics of 2020 have the prefix ``2020:``.
+    """
+
+    post_id: str
+    kind: PostKind
+    title: str = ""
+    body: str = ""
+    markup: Markup = "html"
+    tags: tuple[str, ...] = ()
+    parent_id: str | None = None
+    accepted_answer_id: str | None = None
+    score: int | None = None
+    formula_prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaRef:
+    """One occurrence of a formula in a post: its collection-wide id and its LaTeX."""
+
+    formula_id: str
+    latex: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceholderText:
+    """The sentences of a post, formula ``formulas[i]`` written as ``FORMULA_i`` in them."""
+
+    sentences: tuple[str, ...]
+    formulas: tuple[FormulaRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A query: ``post`` is what is searched with; ``formula_id`` the query formula of a Task 2 topic, with its prefix."""
+
+    topic_id: str
+    post: Post
+    formula_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A training pair: a question and one of its answers."""
+
+    question_id: str
+    answer_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """One line of a qrels file: how well ``doc_id`` answers ``topic_id``, 0 (not) to 3 (high)."""
+
+    topic_id: str
+    doc_id: str
+    grade: int

@@ -1,0 +1,98 @@
+"""Formula trees: labels, typed edges and the Tangent string form, the same for SLT and OPT.
+
+``x^2+y`` as a symbol layout tree (SLT): the ``+`` stands next (``n``) to the ``x``, the 2 above (``a``) it:
+
+>>> y = TreeNode("V!y")
+>>> plus = TreeNode("+", [("n", y)])
+>>> x = TreeNode("V!x", [("n", plus), ("a", TreeNode("N!2"))])
+>>> slt = FormulaTree.from_node(x, "slt")
+>>> slt.tangent_string()
+'[V!x[+[V!y]],a[N!2]]'
+>>> slt.labels
+('V!x', '+', 'V!y', 'N!2')
+>>> slt.edges()
+[(0, 'n', 1), (1, 'n', 2), (0, 'a', 3)]
+
+Nodes are numbered in pre-order, so node 0 is the root and a parent's number is below its children's. Nothing here
+recurses: a chain of 100,000 symbols is a tree like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+TreeKind = Literal["slt", "opt"]
+
+
+@dataclass(slots=True, eq=False)
+class TreeNode:
+    """A node while a tree is being built: its label, and ``(edge label, child)`` in the order of enumeration."""
+
+    label: str
+    children: list[tuple[str, TreeNode]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaTree:
+    """A finished tree: node ``i`` has ``labels[i]``, hangs from ``parents[i]`` (-1 for the root) by ``edge_labels[i]``."""
+
+    kind: TreeKind
+    labels: tuple[str, ...]
+    parents: tuple[int, ...]
+    edge_labels: tuple[str, ...]
+
+    @classmethod
+    def from_node(cls, root: TreeNode, kind: TreeKind) -> FormulaTree:
+        """Number the nodes below ``root`` in pre-order."""
+        labels: list[str] = []
+        parents: list[int] = []
+        edge_labels: list[str] = []
+        stack: list[tuple[TreeNode, int, str]] = [(root, -1, "")]
+        while stack:
+            node, parent, edge = stack.pop()
+            index = len(labels)
+            labels.append(node.label)
+            parents.append(parent)
+            edge_labels.append(edge)
+            stack.extend((child, index, label) for label, child in reversed(node.children))
+        return cls(kind, tuple(labels), tuple(parents), tuple(edge_labels))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def edges(self) -> list[tuple[int, str, int]]:
+        """``(source, label, target)`` for every node but the root, by target."""
+        return [(self.parents[i], self.edge_labels[i], i) for i in range(1, len(self.labels))]
+
+    def tangent_string(self) -> str:
+        """The string form of Tangent-S: ``[label,edge[...],...]``; in an SLT the next symbol comes first, without label."""
+        children: list[list[int]] = [[] for _ in self.labels]
+        for target in range(1, len(self.labels)):
+            children[self.parents[target]].append(target)
+        out: list[str] = []
+        stack: list[str | int] = [0] if self.labels else []
+        while stack:
+            item = stack.pop()
+            if isinstance(item, str):
+                out.append(item)
+                continue
+            out.append(f"[{self.labels[item]}")
+            following: list[str | int] = []
+            for child in children[item]:
+                if self.kind == "slt" and self.edge_labels[child] == "n":
+                    following[:0] = [child]
+                else:
+                    following += [f",{self.edge_labels[child]}", child]
+            stack.append("]")
+            stack.extend(reversed(following))
+        return "".join(out)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFormula:
+    """Both trees of one formula; a tree that could not be made is ``None`` and ``errors`` says why, by kind of tree."""
+
+    slt: FormulaTree | None
+    opt: FormulaTree | None
+    errors: tuple[tuple[TreeKind, str], ...] = ()
