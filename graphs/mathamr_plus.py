@@ -1,9 +1,62 @@
-"""A MathAMR+ graph: the AMR of a post with the operator tree and the symbol layout tree of every formula hung into it."""
+"""A MathAMR+ graph: the AMR of a post with the operator tree and the symbol layout tree of every formula hung into it.
+
+The sentence "Solve FORMULA_0." parses to ``(s / solve-01 :ARG1 (f / FORMULA_0))``. With the trees of ``x^2`` it becomes
+
+    (s / solve-01
+        :ARG1 (F0 / FORMULA_0
+            :opt (F0o0 / O!SUP :opt-0 (F0o1 / V!x) :opt-1 (F0o2 / N!2))
+            :slt (F0s0 / V!x :slt-a (F0s1 / N!2))))
+
+>>> import penman
+>>> from graphs.formulas.tree import FormulaTree, ParsedFormula
+>>> from graphs.corpus.post import FormulaRef
+>>> slt = FormulaTree("slt", ("V!x", "N!2"), (-1, 0), ("", "a"))
+>>> opt = FormulaTree("opt", ("O!SUP", "V!x", "N!2"), (-1, 0, 0), ("", "0", "1"))
+>>> amr = penman.decode("(s / solve-01 :ARG1 (f / FORMULA_0))")
+>>> post = build(amr, [FormulaRef("17", "x^2")], [ParsedFormula(slt, opt)])
+>>> print(post.penman)
+(s / solve-01 :ARG1 (F0 / FORMULA_0 :opt (F0o0 / O!SUP :opt-0 (F0o1 / V!x) :opt-1 (F0o2 / N!2)) \
+:slt (F0s0 / V!x :slt-a (F0s1 / N!2))))
+>>> post.formula_map, post.attachments
+({'FORMULA_0': '17'}, {'FORMULA_0': 'concept'})
+>>> graph = decode(post.penman, post.formula_map)
+>>> graph.labels[graph.root], graph.kinds.count(NodeKind.OPT), graph.kinds.count(NodeKind.SLT)
+('solve-01', 3, 2)
+
+:func:`build` makes such a graph and :func:`decode` reads it back into arrays. Parsers return a placeholder in several
+forms, or not at all (thesis, section 3.1; about a fifth of the placeholders of a neural parser are lost). Every formula
+gets exactly one node, and ``attachments`` says how it came into the graph:
+
+=============  ========================================================================================
+``concept``    the parser made it a concept, in whatever case, perhaps with a suffix (``FORMULA_0-th``)
+``string``     it was a constant, such as ``:value "FORMULA_0"`` of a string-entity or ``:op1`` of a name:
+               its host has ``:math`` to the formula node
+``root``       the parser dropped it: the graph's root has ``:math`` to the formula node
+=============  ========================================================================================
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+
+import penman
+
+from graphs.amr.document import sentences_of
+from graphs.amr.penman_text import decode as decode_penman
+from graphs.amr.penman_text import encode as encode_penman
+from graphs.corpus.post import FormulaRef
+from graphs.errors import GraphError
+from graphs.formulas.tree import FormulaTree, ParsedFormula
+
+Triple = tuple[str, str, str]
+
+_PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9])formula[_-]?(\d+)(?!\d)", re.IGNORECASE)
+_BARE = re.compile(r"[^\s\"()/:~#]+")
+_LINE_BREAKS = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}
 
 
 class NodeKind(IntEnum):
@@ -31,3 +84,256 @@ class DocumentGraph:
     sentence_roots: list[int]  # node of each sentence's root, by sentence
     formula_nodes: list[int]  # node of each formula, by i of FORMULA_i
     formula_ids: list[str]  # the collection's id of each formula, by i
+
+
+@dataclass(frozen=True, slots=True)
+class MathAMRPlus:
+    """A finished graph as it is written to a collection.
+
+    ``penman`` is one line of Penman text; ``formula_map`` gives the collection's formula id of every placeholder;
+    ``attachments`` how each placeholder is attached (table above).
+    """
+
+    penman: str
+    formula_map: dict[str, str]
+    attachments: dict[str, str]
+
+
+def build(amr: penman.Graph, formulas: Sequence[FormulaRef], trees: Sequence[ParsedFormula]) -> MathAMRPlus:
+    """Hang the trees of ``formulas[i]`` into the AMR at ``FORMULA_i`` (thesis, section 3.1).
+
+    Args:
+        amr: the AMR of the whole post, connected.
+        formulas: the formulas of the post, by placeholder number.
+        trees: their trees, in the same order; a tree that is ``None`` is left out, its formula node stays.
+
+    Raises:
+        GraphError: when the result does not decode to the same triples, or is not connected.
+    """
+    if len(formulas) != len(trees):
+        raise GraphError(f"{len(formulas)} formulas but trees of {len(trees)}: give one ParsedFormula for each formula")
+    skeleton, attachments = _attach(_rename_clashes(amr), len(formulas))
+    triples: list[Triple] = []
+    hung: set[str] = set()
+    for triple in skeleton.triples:
+        triples.append(triple)
+        if triple[1] == ":instance" and triple[0] not in hung and (match := _FORMULA_VARIABLE.fullmatch(triple[0])):
+            hung.add(triple[0])
+            parsed = trees[int(match[1])]
+            for tree in (parsed.opt, parsed.slt):
+                if tree is not None:
+                    triples.extend(_tree_triples(triple[0], tree))
+    text = encode_penman(penman.Graph(triples, top=skeleton.top))
+    if set(decode_penman(text).triples) != set(triples):
+        raise GraphError(f"graph does not round-trip through Penman: {text[:200]}")
+    names = [f"FORMULA_{i}" for i in range(len(formulas))]
+    return MathAMRPlus(
+        penman=text,
+        formula_map={name: formula.formula_id for name, formula in zip(names, formulas, strict=True)},
+        attachments={name: attachments[i] for i, name in enumerate(names)},
+    )
+
+
+_FORMULA_VARIABLE = re.compile(r"F(\d+)")
+_OUR_VARIABLE = re.compile(r"F\d+(?:[os]\d+)?")
+
+
+def _rename_clashes(amr: penman.Graph) -> penman.Graph:
+    """Rename the variables that look like ours; a parser that names variables after concepts never makes one."""
+    variables = amr.variables()
+    names = {v: v for v in variables if _OUR_VARIABLE.fullmatch(v)}
+    for variable in names:
+        fresh = f"{variable}_"
+        while fresh in variables:
+            fresh += "_"
+        names[variable] = fresh
+    if not names:
+        return amr
+    triples = [(names.get(s, s), role, names.get(t, t)) for s, role, t in amr.triples]
+    return penman.Graph(triples, top=names.get(amr.top, amr.top))
+
+
+def _attach(amr: penman.Graph, num_formulas: int) -> tuple[penman.Graph, list[str]]:
+    """Give every formula one node ``F{i}`` with concept ``FORMULA_i``, and say how each is attached."""
+    variables = amr.variables()
+    how = [""] * num_formulas
+    renamed: dict[str, str] = {}  # variable of a placeholder concept -> formula variable
+    hosted: dict[str, list[int]] = {}  # variable -> formulas that its constants, or its mixed concept, mention
+    for source, role, target in amr.triples:
+        mentioned = _mentioned(target, num_formulas) if target is not None else []
+        if not mentioned or (role != ":instance" and target in variables):
+            continue
+        if role == ":instance" and len(mentioned) == 1:
+            renamed[source] = f"F{mentioned[0]}"
+            how[mentioned[0]] = "concept"
+        else:
+            hosted.setdefault(source, []).extend(mentioned)
+            for i in mentioned:
+                how[i] = how[i] or "string"
+
+    triples: list[Triple] = []
+    seen: set[Triple] = set()
+
+    def add(source: str, role: str, target: str) -> None:
+        if (triple := (source, role, target)) not in seen:
+            seen.add(triple)
+            triples.append(triple)
+
+    defined: set[str] = set()
+
+    def define(formula: int) -> str:
+        variable = f"F{formula}"
+        if variable not in defined:
+            defined.add(variable)
+            add(variable, ":instance", f"FORMULA_{formula}")
+        return variable
+
+    for source, role, target in amr.triples:
+        if role == ":instance":
+            if source in renamed:
+                define(int(renamed[source][1:]))
+            else:
+                mixed = target is not None and bool(_mentioned(target, num_formulas))
+                add(source, ":instance", "formula" if mixed else _plain(target))
+                for i in hosted.get(source, ()):
+                    add(source, ":math", f"F{i}")
+                    define(i)
+            continue
+        if target not in variables and _mentioned(target, num_formulas):
+            continue  # the host's :math edge stands for this constant
+        source, target = renamed.get(source, source), renamed.get(target, target)
+        if source != target:  # two mentions of one formula that were joined are no loop
+            add(source, role, target)
+    for host in renamed:  # a placeholder concept that also has placeholder constants
+        for i in hosted.get(host, ()):
+            if renamed[host] != f"F{i}":
+                add(renamed[host], ":math", define(i))
+    top = renamed.get(amr.top, amr.top)
+    for i in range(num_formulas):
+        if not how[i]:
+            how[i] = "root"
+            add(top, ":math", define(i))
+    return penman.Graph(triples, top=top), how
+
+
+def _mentioned(text: str, num_formulas: int) -> list[int]:
+    """The placeholders of this post in a concept or constant, in any case: ``Formula_0-th`` mentions 0."""
+    if "ormula" not in text and "ORMULA" not in text:
+        return []
+    numbers = (int(number) for number in _PLACEHOLDER.findall(text))
+    return [i for i in dict.fromkeys(numbers) if i < num_formulas]
+
+
+def _plain(concept: str | None) -> str:
+    """A concept that Penman can write: parsers leave some empty."""
+    return quote(concept) if concept and not concept.startswith('"') else concept or "thing"
+
+
+def quote(label: str) -> str:
+    """``label`` as Penman can write it: bare where that is legal, else a string with escapes.
+
+    >>> print(quote("V!x"), quote("M!()1x1"), quote('a"b'))
+    V!x "M!()1x1" "a\\"b"
+    """
+    if _BARE.fullmatch(label):
+        return label
+    return json.dumps(label, ensure_ascii=False).translate(_LINE_BREAKS)
+
+
+def unquote(label: str) -> str:
+    """The inverse of :func:`quote`; a string that is not escaped as JSON loses its quotation marks only."""
+    if len(label) < 2 or not label.startswith('"') or not label.endswith('"'):
+        return label
+    try:
+        return str(json.loads(label))
+    except ValueError:
+        return label[1:-1]
+
+
+def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:
+    """The triples of one tree below the formula node, in pre-order."""
+    prefix = f"{formula}{tree.kind[0]}"
+    triples: list[Triple] = [(formula, f":{tree.kind}", f"{prefix}0")]
+    for i, label in enumerate(tree.labels):
+        if i:
+            triples.append((f"{prefix}{tree.parents[i]}", f":{tree.kind}-{tree.edge_labels[i]}", f"{prefix}{i}"))
+        triples.append((f"{prefix}{i}", ":instance", quote(label)))
+    return triples
+
+
+def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:
+    """Read a MathAMR+ graph from Penman text into arrays.
+
+    Constants become nodes of their own. Works for graphs that other programs wrote in the same conventions, such as
+    the thesis's published collection.
+
+    Raises:
+        AMRError: when the text is not Penman.
+        GraphError: when a formula of ``formula_map`` has no node.
+    """
+    graph = decode_penman(text)
+    number: dict[str, int] = {}
+    labels: list[str] = []
+    for source, role, target in graph.triples:
+        if role == ":instance":
+            number[source] = len(labels)
+            labels.append(unquote(target) if target else "thing")
+    edges: list[tuple[int, str, int]] = []
+    constants: list[tuple[int, int]] = []  # (host, node)
+    for source, role, target in graph.triples:
+        if role == ":instance":
+            continue
+        host, node = number[source], number.get(target)
+        if node is None:
+            node = len(labels)
+            labels.append(unquote(target) if target else "thing")
+            constants.append((host, node))
+        edges.append((host, role, node))
+
+    kinds = [NodeKind.AMR] * len(labels)
+    formula = [-1] * len(labels)
+    names = {name: i for i, name in enumerate(formula_map)}
+    formula_nodes = [-1] * len(names)
+    for node, label in enumerate(labels):
+        i = names.get(label, -1)
+        if i >= 0 and formula_nodes[i] < 0:
+            kinds[node], formula[node], formula_nodes[i] = NodeKind.FORMULA, i, node
+    for name, i in names.items():
+        if formula_nodes[i] < 0:
+            raise GraphError(f"{name} ({formula_map[name]}) of the formula map has no node: {text[:120]}")
+    _mark_trees(edges, kinds, formula)
+
+    by_variable, roots = sentences_of(graph)
+    sentence = [-1] * len(labels)
+    for variable, node in number.items():
+        if kinds[node] in (NodeKind.AMR, NodeKind.FORMULA):
+            sentence[node] = by_variable.get(variable, -1)
+    for host, node in constants:
+        sentence[node] = sentence[host]
+    return DocumentGraph(
+        labels=labels,
+        kinds=kinds,
+        edges=edges,
+        root=number[graph.top],
+        sentence=sentence,
+        formula=formula,
+        sentence_roots=[number[v] for v in roots],
+        formula_nodes=formula_nodes,
+        formula_ids=list(formula_map.values()),
+    )
+
+
+def _mark_trees(edges: Sequence[tuple[int, str, int]], kinds: list[NodeKind], formula: list[int]) -> None:
+    """Mark the nodes below ``:opt`` and ``:slt`` edges with their kind and their formula's number."""
+    children: dict[int, list[tuple[str, int]]] = {}
+    for source, role, target in edges:
+        if role.startswith((":opt", ":slt")):
+            children.setdefault(source, []).append((role, target))
+    stack = [node for node, kind in enumerate(kinds) if kind is NodeKind.FORMULA]
+    while stack:
+        node = stack.pop()
+        for role, child in children.get(node, ()):
+            if kinds[child] is NodeKind.AMR:
+                kinds[child] = NodeKind.OPT if role.startswith(":opt") else NodeKind.SLT
+                formula[child] = formula[node]
+                stack.append(child)

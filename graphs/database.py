@@ -1,0 +1,99 @@
+"""SQLite files with one writer and many readers: the frame of formulas.db, collection.db and preprocessed.db.
+
+>>> import tempfile
+>>> path = Path(tempfile.mkdtemp()) / "words.db"
+>>> with writer(path, "CREATE TABLE IF NOT EXISTS word(text TEXT PRIMARY KEY)", purpose="words") as database:
+...     _ = database.execute("INSERT INTO word VALUES ('group')")
+...     database.commit()
+>>> connect_read_only(path, purpose="words").execute("SELECT text FROM word").fetchall()
+[('group',)]
+
+A file says in its ``meta`` table what it is for, so that the wrong file is refused by name. Writers use SQLite's
+rollback journal, which (unlike its write-ahead log) also works on the network file systems of clusters: a kill at any
+instant leaves the last committed state. A second writer is refused at once through a lock on ``FILE.lock``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from graphs.errors import StoreError
+
+_META = "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+
+
+@contextmanager
+def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterator[sqlite3.Connection]:
+    """Open ``path`` as its only writer, making it with ``schema`` (SQL statements) where it does not exist.
+
+    Raises:
+        StoreError: when another process writes to it, or it is a file of another purpose.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with Path(f"{path}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            message = "another process is writing to this file; wait until it has finished, or write to another file"
+            raise StoreError(message, path=path) from error
+        connection = sqlite3.connect(path)
+        try:
+            with _damage_explained(path):
+                connection.execute("PRAGMA synchronous=NORMAL")
+                connection.execute(_META)
+                _check_purpose(connection, path, purpose)
+                connection.executescript(schema)
+                connection.execute("INSERT OR IGNORE INTO meta VALUES ('purpose', ?)", (json.dumps(purpose),))
+                connection.commit()
+            yield connection
+        finally:
+            connection.close()
+
+
+def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.Connection:
+    """Open ``path`` for reading; many processes may do so at once.
+
+    Raises:
+        StoreError: when it is missing, is no database, or is a file of another purpose.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise StoreError(f"no such file; build {purpose} first", path=path)
+    with _damage_explained(path):
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            raise StoreError(f"this database holds no {purpose} (it has no meta table)", path=path)
+        _check_purpose(connection, path, purpose)
+    return connection
+
+
+def read_meta(connection: sqlite3.Connection) -> dict[str, object]:
+    """All of the ``meta`` table, values decoded from JSON."""
+    return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
+
+
+def write_meta(connection: sqlite3.Connection, **values: object) -> None:
+    """Set entries of the ``meta`` table (JSON values); the caller commits."""
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in values.items()])
+
+
+def _check_purpose(connection: sqlite3.Connection, path: Path, purpose: str) -> None:
+    found = read_meta(connection).get("purpose")
+    if found not in (None, purpose):
+        raise StoreError(f"this file holds {found}, not {purpose}; give another path", path=path)
+
+
+@contextmanager
+def _damage_explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        message = f"not a readable SQLite database ({error}); delete it and build it again"
+        raise StoreError(message, path=path) from error

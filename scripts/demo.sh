@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# The main job on the embedded collection: installs into .venv, runs the experiment, prints the table.
+# Further arguments go to the experiment, e.g. ./scripts/demo.sh train.epochs=3
+set -euo pipefail
+. "$(dirname "$0")/environment.sh"
+prepare_environment ""
+python -m experiments.run +exp=vn_connectivity "$@"

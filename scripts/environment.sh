@@ -1,0 +1,31 @@
+# Sourced by demo.sh and test.sh: makes .venv once and installs the project into it, with the extras given as $1.
+# Nothing is done when pyproject.toml has not changed since the last installation with the same extras.
+# PYTHON chooses the interpreter (3.11 or newer); VENV chooses another folder than .venv.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+prepare_environment() {
+    local extras="$1" venv="${VENV:-.venv}" wanted
+    if [ ! -x "$venv/bin/python" ]; then
+        local python="${PYTHON:-}"
+        if [ -z "$python" ]; then
+            for python in python3 python3.13 python3.12 python3.11; do
+                "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
+                python=""
+            done
+        fi
+        if [ -z "$python" ]; then
+            echo "MathAMR+ needs Python 3.11 or newer; set PYTHON=/path/to/python3.11 and run this again." >&2
+            return 1
+        fi
+        "$python" -m venv "$venv" || return 1
+    fi
+    wanted="$(cat pyproject.toml) $extras $(pwd)"
+    if [ "$(cat "$venv/.installed-$extras" 2>/dev/null)" != "$wanted" ]; then
+        echo "Installing MathAMR+ into $venv (a few minutes the first time) ..." >&2
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e ".${extras:+[$extras]}" || return 1
+        printf '%s' "$wanted" > "$venv/.installed-$extras"
+    fi
+    # shellcheck source=/dev/null
+    . "$venv/bin/activate"
+}
