@@ -1,0 +1,202 @@
+"""A graph as integer arrays, and as the compact bytes that preprocessed.db stores.
+
+>>> import numpy as np
+>>> arrays = GraphArrays.from_edges(
+...     labels=[9, 8, 4], edges=[(0, 10, 1), (2, 4, 0)], representatives=[2], representative_kinds=[2], num_virtual=1)
+>>> arrays.relations.tolist(), arrays.edge_index.tolist()
+([4, 5, 10, 11], [[2, 0, 0, 1], [0, 2, 1, 0]])
+>>> blob = encode(arrays)
+>>> len(blob), decode(blob, "255") == arrays
+(54, True)
+>>> decode(blob[:-2], "255")
+Traceback (most recent call last):
+    ...
+graphs.errors.GraphError: post 255: stored graph has 52 bytes, its header says 54; preprocess the collection again
+
+Every edge is there in both directions, sorted by relation; relation ``2k + 1`` is the inverse of ``2k`` and its edges
+stand in the same order, so only forward edges are stored, and relations as runs. All numbers are little-endian:
+
+======================  ==========================================================================
+header, 7 of 4 bytes    magic and format; bytes a number (2 or 4); nodes; forward edges; runs;
+                        representatives; virtual nodes
+body, 2 or 4 bytes      labels; sources; targets; relation of each run; length of each run;
+                        representatives; their kinds
+======================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.errors import GraphError
+from graphs.mathamr_plus import DocumentGraph
+from graphs.virtual_nodes import VirtualNodeSpec, add_virtual_nodes
+from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Vocabulary
+
+Int32 = npt.NDArray[np.int32]
+
+MAGIC = 0x4D410001  # "MA", format 1
+HEADER_BYTES = 28
+HEADER_FIELDS = ("magic", "width", "nodes", "edges", "runs", "representatives", "virtual")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphArrays:
+    """One graph: N nodes, E edges (inverses included), V representatives.
+
+    Attributes:
+        labels: int32 (N,), ids of the vocabulary.
+        edge_index: int32 (2, E), source and target.
+        relations: int32 (E,), ascending.
+        representatives: int32 (V,), the nodes of the retrieval vectors: formulas, sentences, the document last.
+        representative_kinds: uint8 (V,), ``VirtualKind`` of each.
+        num_virtual: the last so many nodes are virtual, the document's the very last.
+    """
+
+    labels: Int32
+    edge_index: Int32
+    relations: Int32
+    representatives: Int32
+    representative_kinds: npt.NDArray[np.uint8]
+    num_virtual: int
+
+    @classmethod
+    def from_edges(
+        cls,
+        labels: Sequence[int],
+        edges: Sequence[tuple[int, int, int]],
+        representatives: Sequence[int],
+        representative_kinds: Sequence[int],
+        num_virtual: int,
+    ) -> GraphArrays:
+        """From forward edges (source, even relation, target): adds the inverses and sorts by relation, stably."""
+        forward = np.asarray(edges, dtype=np.int32).reshape(-1, 3)  # (E / 2, 3)
+        source, relations, target = forward[np.argsort(forward[:, 1], kind="stable")].T
+        edge_index, relations = with_inverses(source, target, relations)
+        return cls(
+            labels=np.asarray(labels, dtype=np.int32),
+            edge_index=edge_index,
+            relations=relations,
+            representatives=np.asarray(representatives, dtype=np.int32),
+            representative_kinds=np.asarray(representative_kinds, dtype=np.uint8),
+            num_virtual=num_virtual,
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes, virtual ones included."""
+        return len(self.labels)
+
+    @property
+    def num_edges(self) -> int:
+        """Edges, inverses included."""
+        return len(self.relations)
+
+    @property
+    def virtual_kinds(self) -> Int32:
+        """Kind of each virtual node, int32 (num_virtual,)."""
+        return self.labels[self.num_nodes - self.num_virtual :] - FIRST_VIRTUAL_LABEL
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GraphArrays):
+            return NotImplemented
+        return self.num_virtual == other.num_virtual and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("labels", "edge_index", "relations", "representatives", "representative_kinds")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def with_inverses(source: Int32, target: Int32, relations: Int32) -> tuple[Int32, Int32]:
+    """Edges (2, E) and relations (E,) with inverses, sorted; from forward edges sorted by relation, each (E / 2,)."""
+    edge_index = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])  # (2, E)
+    both = np.concatenate([relations, relations + 1])
+    order = np.argsort(both, kind="stable")
+    return edge_index[:, order], both[order]
+
+
+def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> GraphArrays:
+    """Virtual nodes by ``spec``, ids by ``vocabulary``, inverse edges added, sorted by relation."""
+    extended = add_virtual_nodes(graph, spec)
+    label_id, relation_id = vocabulary.label_id, vocabulary.relation_id
+    labels = [label_id(label, kind) for label, kind in zip(extended.labels, extended.kinds, strict=False)]
+    labels += [vocabulary.labels.index(label) for label in extended.labels[len(labels) :]]
+    return GraphArrays.from_edges(
+        labels=labels,
+        edges=[(source, relation_id(role), target) for source, role, target in extended.edges],
+        representatives=extended.representatives,
+        representative_kinds=extended.representative_kinds,
+        num_virtual=extended.num_virtual,
+    )
+
+
+def encode(arrays: GraphArrays) -> bytes:
+    """The stored form of a graph.
+
+    Raises:
+        GraphError: when its edges are not sorted by relation with every inverse in its place.
+    """
+    is_forward = arrays.relations % 2 == 0
+    source, target = arrays.edge_index[:, is_forward]
+    relations = arrays.relations[is_forward]
+    edge_index, both = with_inverses(source, target, relations)
+    if not (np.array_equal(both, arrays.relations) and np.array_equal(edge_index, arrays.edge_index)):
+        raise GraphError("edges are not sorted by relation with inverses in the same order; use GraphArrays.from_edges")
+    starts = np.flatnonzero(np.diff(relations, prepend=-1))
+    runs, lengths = relations[starts], np.diff(starts, append=len(relations))
+    body = (arrays.labels, source, target, runs, lengths, arrays.representatives, arrays.representative_kinds)
+    width = 2 if max(int(part.max(initial=0)) for part in body) < 1 << 16 else 4
+    header = (
+        MAGIC,
+        width,
+        arrays.num_nodes,
+        len(source),
+        len(runs),
+        len(arrays.representatives),
+        arrays.num_virtual,
+    )
+    return np.asarray(header, dtype="<u4").tobytes() + np.concatenate(body).astype(f"<u{width}").tobytes()
+
+
+def decode(blob: bytes, post_id: str) -> GraphArrays:
+    """The inverse of :func:`encode`; ``post_id`` is named in errors.
+
+    Raises:
+        GraphError: when the bytes are cut off, or are no stored graph of this format.
+    """
+    _, width, nodes, edges, runs, representatives, virtual = check_header(blob, post_id)
+    body = np.frombuffer(blob, dtype=f"<u{width}", offset=HEADER_BYTES).astype(np.int32)
+    bounds = np.cumsum([nodes, edges, edges, runs, runs, representatives])
+    labels, source, target, relation, lengths, nodes_of, kinds = np.split(body, bounds)
+    if lengths.sum() != edges:
+        raise GraphError(f"post {post_id}: runs of {lengths.sum()} edges, header says {edges}; preprocess again")
+    edge_index, relations = with_inverses(source, target, np.repeat(relation, lengths))
+    return GraphArrays(labels, edge_index, relations, nodes_of, kinds.astype(np.uint8), virtual)
+
+
+def check_header(blob: bytes, post_id: str) -> tuple[int, ...]:
+    """The seven numbers of the header (``HEADER_FIELDS``), once they fit the length of the blob.
+
+    Raises:
+        GraphError: when they do not.
+    """
+    if len(blob) < HEADER_BYTES:
+        raise GraphError(f"post {post_id}: stored graph has {len(blob)} bytes, less than a header; preprocess again")
+    header = tuple(np.frombuffer(blob, dtype="<u4", count=len(HEADER_FIELDS)).tolist())
+    magic, width, nodes, edges, runs, representatives, _ = header
+    if magic != MAGIC or width not in (2, 4):
+        raise GraphError(
+            f"post {post_id}: not a stored graph of this version (begins {blob[:8].hex()}); preprocess again"
+        )
+    expected = HEADER_BYTES + width * (nodes + 2 * edges + 2 * runs + 2 * representatives)
+    if len(blob) != expected:
+        raise GraphError(
+            f"post {post_id}: stored graph has {len(blob)} bytes, its header says {expected};"
+            " preprocess the collection again"
+        )
+    return header
