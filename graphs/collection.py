@@ -6,8 +6,8 @@
 
 Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments)``, ``failure(post_id, stage, kind,
 message)`` and ``meta``. :func:`build` streams posts through the parser in several processes; it may be killed at any
-moment and started again, and then goes on with the posts that are in neither table. :func:`export_penman` and
-:func:`import_penman` move a collection as a plain Penman file, so that a published one can be used without parsing.
+moment and started again, and then goes on with the posts that are in neither table. ``graphs/exchange.py`` moves
+a collection as a plain Penman file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from graphs import database, mathamr_plus
 from graphs.amr.parser import AMRParser, parse_documents
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import FormulaRef, PlaceholderText, Post
-from graphs.errors import AMRError, Failure, FormulaError, GraphError, MathAMRError, StoreError
+from graphs.errors import AMRError, Failure, FormulaError, GraphError, StoreError
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
@@ -37,7 +37,7 @@ from graphs.processes import ordered_map
 PURPOSE = "MathAMR+ graphs"
 BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS graph(
     post_id TEXT PRIMARY KEY, kind TEXT NOT NULL, penman TEXT NOT NULL,
     formula_map TEXT NOT NULL, attachments TEXT NOT NULL
@@ -136,12 +136,12 @@ def build(
     Raises:
         StoreError: when another process writes to the file, or it was begun from another collection or parser.
     """
-    with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
-        _continue_only(connection, path, {"source": source})
+    with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
+        continue_only(connection, path, {"source": source})
         batches = _pending_batches(connection, posts, progress or (lambda count: None))
         results = ordered_map(_GraphMaker, (parser, formulas_db), batches, workers=workers, give_up=_worker_died)
         for made in results:
-            _continue_only(connection, path, {"parser": made.parser})
+            continue_only(connection, path, {"parser": made.parser})
             connection.executemany(
                 "INSERT OR REPLACE INTO graph VALUES (?, ?, ?, ?, ?)",
                 [
@@ -197,6 +197,7 @@ class _GraphMaker:
                     continue
                 graph = _penman_of_nothing()
             else:
+                made.failures.extend(amr.failures)
                 graph = amr.graph
             try:
                 full = mathamr_plus.build(graph, text.formulas, self._trees.of(text.formulas))
@@ -242,7 +243,7 @@ def _pending_batches(
             yield pending
 
 
-def _continue_only(connection: sqlite3.Connection, path: str | os.PathLike[str], wanted: dict[str, str]) -> None:
+def continue_only(connection: sqlite3.Connection, path: str | os.PathLike[str], wanted: dict[str, str]) -> None:
     """Refuse to go on with a file that was begun from something else."""
     meta = database.read_meta(connection)
     for key, value in wanted.items():
@@ -317,10 +318,11 @@ class Collection:
 
 
 _COLUMNS = "post_id, kind, penman, formula_map, attachments"
-_INSERT_GRAPH = f"INSERT OR REPLACE INTO graph({_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+INSERT_GRAPH = f"INSERT OR REPLACE INTO graph({_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
 
 
-def _row(graph: StoredGraph) -> tuple[str, str, str, str, str]:
+def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str]:
+    """The values of :data:`INSERT_GRAPH`."""
     return graph.post_id, graph.kind, graph.penman, json.dumps(graph.formula_map), json.dumps(graph.attachments)
 
 
@@ -338,83 +340,3 @@ def summarize(path: str | os.PathLike[str]) -> BuildSummary:
             attachments.update(graph.attachments.values())
         failures = Counter((f.stage, f.kind) for f in collection.failures())
     return BuildSummary(graphs, dict(failures), attachments.total(), dict(attachments))
-
-
-def export_penman(collection: Collection, path: str | os.PathLike[str]) -> int:
-    """Write the collection as a plain Penman file, which appears when complete; returns the number of graphs."""
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.part")
-    count = 0
-    with partial.open("w", encoding="utf-8") as file:
-        for graph in collection:
-            file.write(
-                f"# ::id {graph.post_id}\n# ::kind {graph.kind}\n# ::formula_map {json.dumps(graph.formula_map)}\n"
-                f"# ::attachments {json.dumps(graph.attachments)}\n{graph.penman}\n\n"
-            )
-            count += 1
-    partial.replace(path)
-    return count
-
-
-def import_penman(
-    source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
-) -> BuildSummary:
-    """Make a collection from a Penman file in the form of :func:`export_penman`; ``# ::attachments`` may be missing.
-
-    Graphs that do not decode become records of failures, with their line in the file.
-    """
-    with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
-        _continue_only(connection, path, {"source": f"import {Path(source).name}"})
-        for count, (line, block) in enumerate(_blocks(Path(source)), 1):
-            _import_block(connection, Path(source), line, block)
-            if count % 1000 == 0:
-                connection.commit()
-            if progress is not None:
-                progress(1)
-        connection.commit()
-    return summarize(path)
-
-
-def _import_block(connection: sqlite3.Connection, source: Path, line: int, block: list[str]) -> None:
-    meta: dict[str, str] = {}
-    text: list[str] = []
-    for row in block:
-        if row.startswith("# ::"):
-            key, _, value = row[4:].partition(" ")
-            meta[key] = value.strip()
-        elif not row.startswith("#"):
-            text.append(row.strip())
-    post_id = meta.get("id", f"{source.name}:{line}")
-    try:
-        formula_map = {str(k): str(v) for k, v in json.loads(meta.get("formula_map", "{}")).items()}
-        penman_text = " ".join(text)
-        mathamr_plus.decode(penman_text, formula_map)
-    except (ValueError, AttributeError, MathAMRError) as error:
-        message = f"{source}:{line}: {error}"
-        connection.execute("INSERT INTO failure VALUES (?, 'import', 'decode', ?)", (post_id, message))
-        return
-    row_values = (
-        post_id,
-        meta.get("kind", "answer"),
-        penman_text,
-        json.dumps(formula_map),
-        meta.get("attachments", "{}"),
-    )
-    connection.execute("INSERT OR REPLACE INTO graph VALUES (?, ?, ?, ?, ?)", row_values)
-
-
-def _blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """``(line number, lines)`` of each paragraph of a file."""
-    block: list[str] = []
-    start = 1
-    with path.open(encoding="utf-8") as file:
-        for number, row in enumerate(file, 1):
-            if row.strip():
-                if not block:
-                    start = number
-                block.append(row.rstrip("\n"))
-            elif block:
-                yield start, block
-                block = []
-    if block:
-        yield start, block

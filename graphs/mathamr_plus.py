@@ -37,7 +37,6 @@ gets exactly one node, and ``attachments`` says how it came into the graph:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,8 +45,10 @@ from enum import IntEnum
 import penman
 
 from graphs.amr.document import sentences_of
+from graphs.amr.penman_text import atom
 from graphs.amr.penman_text import decode as decode_penman
 from graphs.amr.penman_text import encode as encode_penman
+from graphs.amr.penman_text import label as label_of
 from graphs.corpus.post import FormulaRef
 from graphs.errors import GraphError
 from graphs.formulas.tree import FormulaTree, ParsedFormula
@@ -55,8 +56,6 @@ from graphs.formulas.tree import FormulaTree, ParsedFormula
 Triple = tuple[str, str, str]
 
 _PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9])formula[_-]?(\d+)(?!\d)", re.IGNORECASE)
-_BARE = re.compile(r"[^\s\"()/:~#]+")
-_LINE_BREAKS = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}
 
 
 class NodeKind(IntEnum):
@@ -226,28 +225,7 @@ def _mentioned(text: str, num_formulas: int) -> list[int]:
 
 def _plain(concept: str | None) -> str:
     """A concept that Penman can write: parsers leave some empty."""
-    return quote(concept) if concept and not concept.startswith('"') else concept or "thing"
-
-
-def quote(label: str) -> str:
-    """``label`` as Penman can write it: bare where that is legal, else a string with escapes.
-
-    >>> print(quote("V!x"), quote("M!()1x1"), quote('a"b'))
-    V!x "M!()1x1" "a\\"b"
-    """
-    if _BARE.fullmatch(label):
-        return label
-    return json.dumps(label, ensure_ascii=False).translate(_LINE_BREAKS)
-
-
-def unquote(label: str) -> str:
-    """The inverse of :func:`quote`; a string that is not escaped as JSON loses its quotation marks only."""
-    if len(label) < 2 or not label.startswith('"') or not label.endswith('"'):
-        return label
-    try:
-        return str(json.loads(label))
-    except ValueError:
-        return label[1:-1]
+    return concept or "thing"
 
 
 def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:
@@ -257,7 +235,7 @@ def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:
     for i, label in enumerate(tree.labels):
         if i:
             triples.append((f"{prefix}{tree.parents[i]}", f":{tree.kind}-{tree.edge_labels[i]}", f"{prefix}{i}"))
-        triples.append((f"{prefix}{i}", ":instance", quote(label)))
+        triples.append((f"{prefix}{i}", ":instance", atom(label)))
     return triples
 
 
@@ -277,7 +255,7 @@ def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:
     for source, role, target in graph.triples:
         if role == ":instance":
             number[source] = len(labels)
-            labels.append(unquote(target) if target else "thing")
+            labels.append(label_of(target) if target else "thing")
     edges: list[tuple[int, str, int]] = []
     constants: list[tuple[int, int]] = []  # (host, node)
     for source, role, target in graph.triples:
@@ -286,7 +264,7 @@ def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:
         host, node = number[source], number.get(target)
         if node is None:
             node = len(labels)
-            labels.append(unquote(target) if target else "thing")
+            labels.append(label_of(target) if target else "thing")
             constants.append((host, node))
         edges.append((host, role, node))
 

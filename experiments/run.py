@@ -1,0 +1,90 @@
+"""The entry of every experiment: ``python -m experiments.run +exp=vn_connectivity [KEY=VALUE ...]``.
+
+Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/results.csv`` and ``report.md``, and prints
+the table of means. Any key of ``conf/`` can be set on the command line:
+
+    python -m experiments.run +exp=vn_connectivity data=arqmath data.root=/data/ARQMath
+    python -m experiments.run +exp=vn_connectivity 'experiment.seeds=[1,2]' train.epochs=3
+    python -m experiments.run +exp=vn_connectivity job=3/12          # one part of an array of jobs
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import cast
+
+import hydra
+from omegaconf import DictConfig
+
+from experiments import report
+from experiments.config import register, validated
+from experiments.job import run_job
+from experiments.plan import finished, plan, select
+from experiments.progress import Console
+from experiments.tracks import open_track
+from experiments.tracks.track import Question
+from graphs.corpus.corpus import Corpus, open_corpus
+from graphs.errors import ConfigError, MathAMRError
+from mathamr.evaluation.metrics import Regime
+
+TASK = 1
+
+
+def run(config: DictConfig, command: str) -> str:
+    """Run what is missing of an experiment; returns the table of means as text.
+
+    Raises:
+        MathAMRError: before anything runs, when the configuration makes no experiment.
+    """
+    console = Console()
+    if config.experiment is None:
+        raise ConfigError("no experiment is named; add +exp=NAME, where conf/exp/NAME.yaml describes it")
+    corpus = open_corpus(config.data.name, config.data.root)
+    folder = Path(config.outputs) / config.experiment.name
+    jobs = plan(config, corpus.fingerprint())
+    mine = select(jobs, config.job)
+    missing = [job for job in mine if finished(job, folder) is None]
+    if missing:
+        console.say(f"{config.experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
+        track = open_track(config.track)
+        question = pose(config, corpus)
+        for number, job in enumerate(missing, 1):
+            console.say(f"[{number}/{len(missing)}] {job.name}")
+            run_job(job, folder, track, corpus, question, console)
+    rows = report.rows_of(jobs, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    report.write_csv(rows, folder / "results.csv")
+    experiment = config.experiment
+    report.write_report(rows, folder, title=experiment.title, command=command, baseline=experiment.baseline)
+    lines = [report.as_text(report.mean_table(rows, report.summary_columns()))]
+    lines += [f"{row['condition']}, seed {row['seed']}: {row['status']}" for row in rows if row["status"] != "done"]
+    lines.append(f"{folder}/results.csv, {folder}/report.md")
+    return "\n".join(lines)
+
+
+def pose(config: DictConfig, corpus: Corpus) -> Question:
+    """The topics that the experiment is measured on, with their judgments."""
+    years = list(config.data.years)
+    topics = corpus.topics(TASK, years)
+    judgments = corpus.judgments(TASK, years)
+    if not topics or not judgments:
+        raise ConfigError(f"collection {corpus.name} has no judged topics for data.years={years}")
+    judged = frozenset(judgment.doc_id for judgment in judgments)
+    return Question(TASK, topics, judgments, cast(Regime, config.data.regime), judged)
+
+
+@hydra.main(config_path="../conf", config_name="config", version_base="1.3")
+def main(config: DictConfig) -> None:
+    """Hydra's entry point."""
+    command = "python -m experiments.run " + " ".join(sys.argv[1:])
+    try:
+        print(run(validated(config), command))
+    except MathAMRError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    register()
+    main()

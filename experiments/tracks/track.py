@@ -1,0 +1,64 @@
+"""What a track is: a way to learn and search the posts of a collection, behind the same runner as every other.
+
+The runner calls for each job ``prepare`` (whatever conditions share: graphs, tensors), ``train``, ``index`` and
+``retrieve``, in this order. A track keeps what it needs between these calls in the objects it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from graphs.corpus.corpus import Corpus
+from omegaconf import DictConfig
+
+from experiments.progress import Console
+from graphs.corpus.post import Judgment, Topic
+from mathamr.evaluation.metrics import Regime
+
+
+@dataclass(frozen=True)
+class Question:
+    """What every condition is asked: the topics, and the judgments that their answers are measured by."""
+
+    task: int
+    topics: Sequence[Topic]
+    judgments: Sequence[Judgment]
+    regime: Regime
+    collection: frozenset[str]  # ids of the posts that are indexed
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model in ``folder``, with ``costs`` for the results table (time_per_epoch_s, parameters, ...)."""
+
+    folder: Path
+    costs: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A searchable index, and its ``costs`` (index_bytes, vectors, ...)."""
+
+    index: Any
+    costs: dict[str, float] = field(default_factory=dict)
+
+
+class Track(Protocol):
+    """The protocol; ``experiments/tracks/graph.py`` is the first to follow it."""
+
+    def prepare(self, config: DictConfig, corpus: Corpus, question: Question, console: Console) -> None:
+        """Make what the job of ``config`` needs and others may share; quick when it is there already."""
+
+    def train(self, config: DictConfig, corpus: Corpus, folder: Path, console: Console) -> Trained:
+        """Train a model into ``folder``, going on where an interrupted run stopped."""
+
+    def index(self, config: DictConfig, trained: Trained, question: Question, console: Console) -> Indexed:
+        """Encode and index the posts that may be retrieved."""
+
+    def retrieve(
+        self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question, console: Console
+    ) -> dict[str, list[tuple[str, float]]]:
+        """For each topic id at most 1,000 ``(post id, score)``, best first."""
