@@ -1,0 +1,234 @@
+"""The AMR graphs of a document's chunks become one graph, of which each variable's sentence is known.
+
+>>> from graphs.amr.penman_text import decode, encode
+>>> chunks = [decode("(d / document :snt1 (p / prove-01) :snt2 (h / hold-01))"), decode("(p / please-01~0)")]
+>>> merged = merge(chunks)
+>>> encode(merged.graph)
+'(m / multi-sentence :snt1 (p / prove-01) :snt2 (h / hold-01) :snt3 (p2 / please-01))'
+>>> sentences_of(merged.graph)
+({'m': -1, 'p': 0, 'h': 1, 'p2': 2}, ['p', 'h', 'p2'])
+
+A graph whose top is ``multi-sentence`` (or ``document``, the transition parser's word) and has ``:snt1``, ``:snt2`` ...
+is a collection of sentences; any other graph is one sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+
+import penman
+
+from graphs.amr.penman_text import Triple, arrange, parents_of
+from graphs.errors import AMRError, Failure
+
+_INSTANCE = ":instance"
+_COLLECTIONS = frozenset({"multi-sentence", "document"})
+_EMPTY = "amr-empty"
+_SENTENCE_ROLE = re.compile(r":snt([0-9]+)")
+_PREFIX = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(slots=True)
+class DocumentAMR:
+    """The AMR of a document, and what happened to it on the way.
+
+    ``reattached`` counts parts that were connected to nothing and now hang by ``:rel``; ``empty`` the sentences for
+    which the parser gave ``amr-empty``, left out where others remain; ``failures`` the chunks that are missing.
+    """
+
+    graph: penman.Graph
+    reattached: int = 0
+    empty: int = 0
+    failures: tuple[Failure, ...] = ()
+
+
+def merge(chunks: Sequence[penman.Graph]) -> DocumentAMR:
+    """One graph of the graphs of a document's chunks, in their order.
+
+    One sentence keeps its own root. More become ``:snt1`` ... ``:sntN`` of one ``multi-sentence`` root, the collections
+    among the chunks dissolved, however deep; their other edges move to the new root. Variables are renamed apart. Parts
+    of a chunk that are connected to nothing are hung below its root by ``:rel``.
+    Raises :class:`AMRError` where there is no chunk, or a variable has no concept.
+    """
+    if not chunks:
+        raise AMRError("a document without a chunk has no graph", kind="no_graph")
+    connected = [connect(chunk) for chunk in chunks]
+    pieces = [(graph.top, arrange(graph)) for graph, _ in connected]
+    if len(pieces) > 1:
+        pieces = _renamed_apart(pieces)
+    graph, empty = _gather([top for top, _ in pieces], [triple for _, triples in pieces for triple in triples])
+    return DocumentAMR(graph, sum(parts for _, parts in connected), empty)
+
+
+def connect(graph: penman.Graph) -> tuple[penman.Graph, int]:
+    """The graph with every part that the top cannot reach hung below the top by ``:rel``; and how many parts those
+    were.
+
+    The part hangs by its first node that no other node of the part has an edge to, or else by its first node.
+    """
+    top = graph.top
+    if top is None:
+        raise AMRError("a graph without a node cannot be connected", kind="no_graph")
+    variables = {source: None for source, _, _ in graph.triples}
+    neighbours: dict[str, list[str]] = {variable: [] for variable in variables}
+    pointed_at = set()
+    for source, role, target in graph.triples:
+        if role != _INSTANCE and target in neighbours and target != source:
+            neighbours[source].append(target)
+            neighbours[target].append(source)
+            pointed_at.add(target)
+    reached = _reach([top], neighbours)
+    if len(reached) == len(variables):
+        return graph, 0
+    triples = list(graph.triples)
+    parts = 0
+    for variable in variables:
+        if variable not in reached:
+            part = _reach([variable], neighbours)
+            reached |= part
+            root = next((v for v in variables if v in part and v not in pointed_at), variable)
+            triples.append((top, ":rel", root))
+            parts += 1
+    return penman.Graph(triples, top=top, metadata=graph.metadata), parts
+
+
+def sentences_of(graph: penman.Graph) -> tuple[dict[str, int], list[str]]:
+    """Each variable's sentence, counted from 0, and the root variable of each sentence.
+
+    A variable belongs to the sentence below whose ``:sntN`` it is written; -1 stands for the root of the sentences
+    and for what else hangs below it. A collection below ``:sntN``, as some parsers make them, dissolves into its
+    sentences. A graph that is no collection is sentence 0 altogether.
+    """
+    top = graph.top
+    if top is None:
+        raise AMRError("a graph without a node has no sentences", kind="no_graph")
+    concepts = {source: target for source, role, target in graph.triples if role == _INSTANCE}
+    collections = _collections(graph.triples, concepts)
+    roots = _sentence_roots(top, collections)
+    if top not in collections:
+        return dict.fromkeys(concepts, 0), roots
+    parents = parents_of(graph)
+    sentence = {root: number for number, root in enumerate(roots)}
+    sentence.update(dict.fromkeys(_dissolved(top, collections), -1))
+    for variable in concepts:
+        path = []
+        here = variable
+        while here not in sentence:
+            path.append(here)
+            here = parents[here]
+        for node in path:
+            sentence[node] = sentence[here]
+    return {variable: sentence[variable] for variable in concepts}, roots
+
+
+def _collections(triples: Iterable[Triple], concepts: dict[str, str]) -> dict[str, list[str]]:
+    """The collections of a graph: the root of each with its sentences in the order of their numbers."""
+    numbered: dict[str, list[tuple[int, str]]] = {}
+    for source, role, target in triples:
+        if role[:4] == ":snt" and target in concepts and concepts[source] in _COLLECTIONS:
+            match = _SENTENCE_ROLE.fullmatch(role)
+            if match:
+                numbered.setdefault(source, []).append((int(match[1]), target))
+    return {root: [v for _, v in sorted(found, key=lambda pair: pair[0])] for root, found in numbered.items()}
+
+
+def _dissolved(top: str, collections: dict[str, list[str]]) -> list[str]:
+    """The collection below ``top`` and the collections among its sentences, at any depth."""
+    found, stack = [], [top]
+    while stack:
+        here = stack.pop()
+        if here in collections and here not in found:
+            found.append(here)
+            stack.extend(collections[here])
+    return found
+
+
+def _sentence_roots(top: str, collections: dict[str, list[str]]) -> list[str]:
+    roots: dict[str, None] = {}
+    seen, stack = set(), [top]
+    while stack:
+        here = stack.pop()
+        if here not in collections:
+            roots[here] = None
+        elif here not in seen:
+            seen.add(here)
+            stack.extend(reversed(collections[here]))
+    return list(roots)
+
+
+def _gather(tops: list[str], triples: list[Triple]) -> tuple[penman.Graph, int]:
+    """The sentences below ``tops`` below one root, and how many empty ones were left out."""
+    concepts = {source: target for source, role, target in triples if role == _INSTANCE}
+    collections = _collections(triples, concepts)
+    dissolved = {inner for top in tops for inner in _dissolved(top, collections)}
+    roots = [root for top in tops for root in _sentence_roots(top, collections)]
+    with_more = {source for source, role, _ in triples if role != _INSTANCE}
+    empty = {root for root in roots if concepts[root] == _EMPTY and root not in with_more}
+    if len(empty) == len(roots):
+        empty.discard(roots[0])
+    roots = [root for root in roots if root not in empty]
+    if len(roots) == 1:
+        top, gathered = roots[0], []
+    else:
+        top = _fresh(
+            "m", (concepts.keys() - dissolved) | {target for _, _, target in triples if target not in dissolved}
+        )
+        gathered = [(top, _INSTANCE, "multi-sentence")]
+        for number, root in enumerate(roots, 1):  # each concept right behind its :sntN: the sentence is written there
+            gathered += [(top, f":snt{number}", root), (root, _INSTANCE, concepts[root])]
+    placed = set(roots) if len(roots) > 1 else set()
+    for source, role, target in triples:
+        if source in empty or target in empty or (role == _INSTANCE and source in placed):
+            continue
+        if source in dissolved:
+            if role == _INSTANCE or (_SENTENCE_ROLE.fullmatch(role) and target in concepts):
+                continue
+            source = top
+        if role != _INSTANCE and target in dissolved:
+            target = top
+        if source != target:
+            gathered.append((source, role, target))
+    return penman.Graph(arrange(penman.Graph(gathered, top=top)), top=top), len(empty)
+
+
+def _renamed_apart(pieces: list[tuple[str, list[Triple]]]) -> list[tuple[str, list[Triple]]]:
+    """The pieces with variables that no other piece has, nor any piece as a constant."""
+    variables = [{source for source, _, _ in triples} for _, triples in pieces]
+    taken = {t for (_, triples), own in zip(pieces, variables, strict=True) for _, _, t in triples if t not in own}
+    taken.add("m")  # the root's
+    counts: dict[str, int] = {}
+    renamed = []
+    for top, triples in pieces:
+        names: dict[str, str] = {}
+        for source, _, _ in triples:
+            if source not in names:
+                match = _PREFIX.match(source)
+                names[source] = _fresh(match[0] if match else "x", taken, counts)
+                taken.add(names[source])
+        # A concept may read like a variable: only the targets of edges are renamed.
+        body = [(names[s], r, t if r == _INSTANCE else names.get(t, t)) for s, r, t in triples]
+        renamed.append((names[top], body))
+    return renamed
+
+
+def _fresh(prefix: str, taken: Set[str], counts: dict[str, int] | None = None) -> str:
+    """``prefix``, or ``prefix2``, ``prefix3`` ...: the first that is not taken; ``counts`` remembers where to go on."""
+    number = counts.get(prefix, 1) if counts is not None else 1
+    while (name := prefix if number == 1 else f"{prefix}{number}") in taken:
+        number += 1
+    if counts is not None:
+        counts[prefix] = number + 1
+    return name
+
+
+def _reach(start: Iterable[str], neighbours: dict[str, list[str]]) -> set[str]:
+    stack = list(start)
+    reached = set(stack)
+    while stack:
+        for neighbour in neighbours[stack.pop()]:
+            if neighbour not in reached:
+                reached.add(neighbour)
+                stack.append(neighbour)
+    return reached

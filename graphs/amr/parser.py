@@ -1,0 +1,164 @@
+"""What an AMR parser is, and how documents go through one: in chunks, in batches, halving a batch that fails.
+
+A parser takes chunks (lists of sentences) and gives a Penman text for each. A chunk of one sentence has its own root,
+more have a root ``multi-sentence`` or ``document`` with ``:snt1``, ``:snt2`` ...
+
+>>> class Parrot:
+...     name, version, model = "parrot", "1", "none"
+...     def parse(self, chunks):
+...         if any("crash" in sentence for chunk in chunks for sentence in chunk):
+...             raise AMRError("the parrot fell off its perch", kind="crash")
+...         return [f"(s / say-01 :ARG1 {atom(chunk[0])})" for chunk in chunks]
+>>> good, bad = parse_documents(Parrot(), [("1", ["hello"]), ("2", ["crash"])])
+>>> good.graph.triples
+[('s', ':instance', 'say-01'), ('s', ':ARG1', 'hello')]
+>>> bad
+Failure(post_id='2', stage='amr', kind='crash', message='the parrot fell off its perch')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from graphs.amr.document import DocumentAMR, merge
+from graphs.amr.penman_text import atom, decode
+from graphs.errors import AMRError, Failure
+
+__all__ = ["AMRParser", "atom", "chunk_sentences", "parse_chunks", "parse_documents"]
+
+MAX_TOKENS = 500  # of a chunk (thesis, section on AMR parsing)
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+class AMRParser(Protocol):
+    """A parser of sentences with ``FORMULA_i`` placeholders; a collection keeps its name, version and model."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+        """One Penman text, or a :class:`Failure` (``stage='amr'``, ``post_id=''``), for each chunk.
+
+        May raise :class:`AMRError` for the batch as a whole, which is then tried again in halves.
+        """
+        ...
+
+
+def chunk_sentences(sentences: Sequence[str], max_tokens: int = MAX_TOKENS) -> list[list[str]]:
+    """The sentences in runs of at most ``max_tokens`` tokens; a sentence longer than that is cut between words.
+
+    >>> chunk_sentences(["Let FORMULA_0 be a group.", "Is it finite?", "Why?"], max_tokens=10)
+    [['Let FORMULA_0 be a group.', 'Is it finite?'], ['Why?']]
+    """
+    if max_tokens < 1:
+        raise AMRError(f"max_tokens is {max_tokens}; a chunk holds at least one token", kind="chunk")
+    chunks: list[list[str]] = []
+    room = 0
+    for sentence in sentences:
+        for part, tokens in _parts(sentence, max_tokens):
+            if tokens > room or not chunks:
+                chunks.append([])
+                room = max_tokens
+            chunks[-1].append(part)
+            room -= tokens
+    return chunks
+
+
+def _parts(sentence: str, max_tokens: int) -> list[tuple[str, int]]:
+    """The sentence, or its pieces where it has too many tokens; with the number of tokens of each."""
+    tokens = len(_TOKEN.findall(sentence))
+    if tokens == 0:
+        return []
+    if tokens <= max_tokens:
+        return [(sentence, tokens)]
+    starts = [match.start() for match in _TOKEN.finditer(sentence)]
+    pieces: list[tuple[str, int]] = []
+    first = 0
+    while first < len(starts):
+        last = min(first + max_tokens, len(starts))
+        # Not within a word and its punctuation, if there is a space to cut at.
+        cut = last
+        while cut < len(starts) and cut > first + 1 and not sentence[starts[cut] - 1].isspace():
+            cut -= 1
+        if cut == first + 1:
+            cut = last
+        end = starts[cut] if cut < len(starts) else len(sentence)
+        pieces.append((sentence[starts[first] : end].strip(), cut - first))
+        first = cut
+    return pieces
+
+
+def parse_chunks(parser: AMRParser, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+    """The parser's answer for each chunk. A batch that fails is halved until the chunk at fault stands alone.
+
+    A batch fails when the parser raises :class:`AMRError` or does not give one answer a chunk. Other exceptions are
+    faults of a program and go through.
+    """
+    if not chunks:
+        return []
+    try:
+        answers = parser.parse(chunks)
+        if len(answers) == len(chunks):
+            return list(answers)
+        error = AMRError(f"{parser.name} gave {len(answers)} graphs for {len(chunks)} chunks", kind="wrong_number")
+    except AMRError as raised:
+        error = raised
+    if len(chunks) == 1:
+        return [Failure("", "amr", error.kind, error.message)]
+    half = len(chunks) // 2
+    return parse_chunks(parser, chunks[:half]) + parse_chunks(parser, chunks[half:])
+
+
+def parse_documents(
+    parser: AMRParser,
+    documents: Sequence[tuple[str, Sequence[str]]],
+    *,
+    max_tokens: int = MAX_TOKENS,
+    batch_size: int = 64,
+) -> list[DocumentAMR | Failure]:
+    """The AMR of each document, given as post id and sentences; a :class:`Failure` where no chunk of it has a graph.
+
+    Chunks go to the parser ``batch_size`` at a time, across documents. A document that lost some of its chunks is
+    made of the others, with the failures in ``DocumentAMR.failures``.
+    """
+    chunks: list[list[str]] = []
+    spans: list[range] = []
+    for _, sentences in documents:
+        own = chunk_sentences(sentences, max_tokens)
+        spans.append(range(len(chunks), len(chunks) + len(own)))
+        chunks.extend(own)
+    answers: list[str | Failure] = []
+    for start in range(0, len(chunks), batch_size):
+        answers.extend(parse_chunks(parser, chunks[start : start + batch_size]))
+    return [_document(post_id, [answers[i] for i in span]) for (post_id, _), span in zip(documents, spans, strict=True)]
+
+
+def _document(post_id: str, answers: Sequence[str | Failure]) -> DocumentAMR | Failure:
+    if not answers:
+        return Failure(post_id, "amr", "no_text", "the post has no sentence to parse")
+    graphs, failures = [], []
+    for answer in answers:
+        if isinstance(answer, Failure):
+            failures.append(replace(answer, post_id=post_id))
+            continue
+        try:
+            graphs.append(decode(answer, forest=True))
+        except AMRError as error:
+            failures.append(Failure(post_id, "amr", error.kind, error.message))
+    if graphs:
+        try:
+            return replace(merge(graphs), failures=tuple(failures))
+        except AMRError as error:
+            failures.append(Failure(post_id, "amr", error.kind, error.message))
+    if len(failures) == 1:
+        return failures[0]
+    return replace(failures[0], message=f"all {len(answers)} chunks failed, the first: {failures[0].message}")

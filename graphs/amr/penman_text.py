@@ -1,0 +1,404 @@
+r"""Penman text to graph and back: quick, of any depth, and giving the same triples again.
+
+>>> graph = decode('(p / prove-01 :mode imperative :ARG1 (f / FORMULA_0~e.1 :ARG1-of (h / hold-01)))')
+>>> graph.triples[3:]
+[('f', ':instance', 'FORMULA_0'), ('h', ':ARG1', 'f'), ('h', ':instance', 'hold-01')]
+>>> encode(graph)
+'(p / prove-01 :mode imperative :ARG1 (f / FORMULA_0 :ARG1-of (h / hold-01)))'
+
+The graphs are those of the package ``penman``, whose own reader and writer descend by recursion: a formula's chain of
+some hundred nodes stops them, and documents of millions of posts wait for them. Both functions here go through the
+text, or the triples, once. What they agree on with ``penman`` and its default model: a role that ends in ``-of`` is
+the inverse of the role without it, and triples stand in the order of the text. What they leave out: alignments
+(``~e.3,5``) and layout markers; the order of the triples alone says where a node is written (see :func:`arrange`).
+
+A label is written bare where Penman can read it bare, otherwise as a string:
+
+>>> atom("prove-01"), atom("V!x"), atom('a "b" (c)'), atom("two\nlines")
+('prove-01', 'V!x', '"a \\"b\\" (c)"', '"two\\u000alines"')
+>>> label(atom("two\nlines")) == "two\nlines"
+True
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import penman
+
+from graphs.errors import AMRError
+
+Triple = tuple[str, str, str]
+
+_INSTANCE = ":instance"
+_SYMBOL = r'[^\s"()/:~]+'
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_ALIGNMENT = r"(?:~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*)?"
+_ATOM = rf"((?:{_STRING})|{_SYMBOL}){_ALIGNMENT}"
+_NODE = rf"\(\s*({_SYMBOL})\s*/\s*{_ATOM}"
+# One step through the text: the end of a node, a role with a node, or a role with a constant or variable.
+_STEP = re.compile(rf'\s*(?:(\))|(:[^\s"()/:~]*){_ALIGNMENT}\s*(?:{_NODE}|{_ATOM}))', re.DOTALL)
+_CLOSE, _ROLE, _VARIABLE, _CONCEPT, _TARGET = 1, 2, 3, 4, 5
+_OPEN = re.compile(rf"\s*{_NODE}", re.DOTALL)
+_COMMENT = re.compile(r"^\s*#.*$\n?", re.MULTILINE)
+_METADATA = re.compile(r"::(\S+)[ \t]*(.*?)(?=\s+::\S|\s*$)")
+
+# Stricter than what is read: Unicode's line separators end a line for some readers, and '#' opens a comment.
+_SAFE = r'[^\s"()/:~\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]'
+_BARE = re.compile(rf"(?!#){_SAFE}+")
+_BREAKS = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+_QUOTED = re.compile(rf'"[^"\\{_BREAKS}]*(?:\\[^{_BREAKS}][^"\\{_BREAKS}]*)*"')
+_WRITABLE = re.compile(rf"{_BARE.pattern}|{_QUOTED.pattern}")
+_ROLE_NAME = re.compile(rf":{_SAFE}+")
+_MUST_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+
+
+def atom(text: str) -> str:
+    """``text`` as a Penman concept or constant: bare where that reads back as the same, else quoted and escaped."""
+    if _BARE.fullmatch(text):
+        return text
+    return quote(text)
+
+
+def quote(text: str) -> str:
+    r"""``text`` as a Penman string; quotes and backslashes escaped, control characters as ``\uXXXX``."""
+    return '"' + _MUST_ESCAPE.sub(_escape, text) + '"'
+
+
+def label(constant: str) -> str:
+    """What a Penman concept or constant stands for: the inverse of :func:`atom` and :func:`quote`."""
+    if len(constant) < 2 or constant[0] != '"' or constant[-1] != '"':
+        return constant
+    if "\\" not in constant:
+        return constant[1:-1]
+    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], constant[1:-1])
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    return "\\" + character if character in '"\\' else f"\\u{ord(character):04x}"
+
+
+def decode(text: str, *, forest: bool = False) -> penman.Graph:
+    """The graph of one Penman text, its ``# ::key value`` lines as ``metadata``.
+
+    With ``forest`` the text may hold several trees in a row, which become one graph in parts; its top is the first
+    one's.
+    Raises :class:`AMRError`: ``syntax``, ``truncated``, ``trailing_text``, ``no_graph``, ``duplicate_variable``.
+    """
+    metadata: dict[str, str] = {}
+    if "#" in text:
+        text, metadata = _without_comments(text)
+    triples: list[Triple] = []
+    append = triples.append
+    concepts: dict[str, str] = {}
+    loose: list[int] = []  # triples of an inverse role whose target may turn out to be a constant
+    position, top, step = 0, "", _STEP.match
+    while True:
+        opened = _OPEN.match(text, position)
+        if opened is None:
+            break
+        here, concept = opened.groups()
+        top = top or here
+        _declare(concepts, here, concept, text, opened.start(1))
+        append((here, _INSTANCE, concept))
+        stack = [here]
+        position = opened.end()
+        while stack:
+            match = step(text, position)
+            if match is None:
+                raise _error(text, position)
+            position = match.end()
+            close, role, variable, concept, target = match.groups()
+            if close:
+                stack.pop()
+                if stack:
+                    here = stack[-1]
+            elif variable:
+                if variable in concepts:
+                    _declare(concepts, variable, concept, text, match.start(_VARIABLE))
+                concepts[variable] = concept
+                append((variable, role[:-3], here) if role[-3:] == "-of" else (here, role, variable))
+                append((variable, _INSTANCE, concept))
+                stack.append(variable)
+                here = variable
+            else:
+                if role[-3:] == "-of":
+                    loose.append(len(triples))
+                append((here, role, target))
+        if not forest:
+            break
+    rest = text[position:].strip()
+    if not top:
+        raise AMRError(
+            f"no graph in {_excerpt(text, 0)}; Penman text begins with '(variable / concept'", kind="no_graph"
+        )
+    if rest:
+        raise AMRError(f"text goes on after the graph: {_excerpt(rest, 0)}", kind="trailing_text")
+    for index in loose:
+        source, role, target = triples[index]
+        if target in concepts:
+            triples[index] = (target, role[:-3], source)
+    return penman.Graph(triples, top=top, metadata=metadata)
+
+
+def _declare(concepts: dict[str, str], variable: str, concept: str, text: str, position: int) -> None:
+    if variable in concepts:
+        message = f"variable {variable!r} stands for two nodes, {concepts[variable]!r} and {concept!r}"
+        raise AMRError(f"{message}, at {_excerpt(text, position)}", kind="duplicate_variable")
+    concepts[variable] = concept
+
+
+def _without_comments(text: str) -> tuple[str, dict[str, str]]:
+    metadata: dict[str, str] = {}
+    for line in _COMMENT.findall(text):
+        metadata.update({key: value.strip() for key, value in _METADATA.findall(line)})
+    return _COMMENT.sub("", text), metadata
+
+
+def _error(text: str, position: int) -> AMRError:
+    if not text[position:].strip():
+        return AMRError(
+            f"the text ends within the graph, after {_excerpt(text, max(0, position - 40))}", kind="truncated"
+        )
+    return AMRError(f"cannot read {_excerpt(text, position)} at character {position}", kind="syntax")
+
+
+def _excerpt(text: str, position: int) -> str:
+    part = text[position : position + 40]
+    return repr(part + ("..." if position + 40 < len(text) else ""))
+
+
+def encode(graph: penman.Graph) -> str:
+    """The graph as one line of Penman text, without metadata; :func:`decode` gives the same triples again.
+
+    The triples are written in their order where that is the order of a text, and are arranged (:func:`arrange`) where
+    it is not. Labels that Penman cannot read bare are quoted.
+    Raises :class:`AMRError`: ``no_graph``, ``no_concept``, ``disconnected``, ``role``.
+    """
+    top, triples = graph.top, graph.triples
+    if not triples:
+        raise AMRError("a graph without a node cannot be written", kind="no_graph")
+    text = _write(top, triples)
+    if text is None:
+        text = _write(top, arrange(graph))
+    if text is None:
+        raise AMRError(
+            f"triples of the graph {_excerpt(repr(triples), 0)} have no place in a text", kind="disconnected"
+        )
+    return text
+
+
+def _write(top: str, triples: list[Triple]) -> str | None:
+    """The text of triples that stand in the order of a text; ``None`` where they do not."""
+    if not triples or triples[0][0] != top or triples[0][1] != _INSTANCE:
+        return None
+    concepts = {source: target for source, role, target in triples if role == _INSTANCE and target is not None}
+    if top not in concepts:
+        return None
+    out = [f"({top} / {_written(concepts[top])}"]
+    stack, depth = [top], {top: 0}  # the nodes that are open, and where each stands
+    last: dict[str, int] = {}  # the last triple of each variable, where that is asked for
+    size, index = len(triples), 1
+    while index < size:
+        source, role, target = triples[index]
+        if role == _INSTANCE or target is None:
+            return None  # not behind the edge that leads to it
+        at = depth.get(source, -1)
+        edge = target in concepts
+        inverse = False
+        if edge and source in concepts and depth.get(target, -1) > at:
+            # Written at the target if that, or a node between, has more to come, else at the source.
+            last = last or {variable: i for i, t in enumerate(triples) for variable in (t[0], t[2])}
+            if at < 0 or any(last[variable] > index for variable in stack[at + 1 :]):
+                at, inverse = depth[target], True
+        if at < 0:
+            return None
+        while len(stack) > at + 1:
+            del depth[stack.pop()]
+            out.append(")")
+        if inverse:
+            role, target = (role[:-3] if role[-3:] == "-of" else role + "-of"), source
+        if not _ROLE_NAME.fullmatch(role):
+            message = (
+                f"{role!r} cannot be a role: a role is ':' and a name without space, quote, '(', ')', '/', ':', '~'"
+            )
+            raise AMRError(message, kind="role")
+        index += 1
+        if edge and index < size and triples[index][0] == target and triples[index][1] == _INSTANCE:
+            if target in depth:
+                return None
+            out.append(f" {role} ({target} / {_written(concepts[target])}")
+            depth[target] = len(stack)
+            stack.append(target)
+            index += 1
+        else:
+            out.append(f" {role} {target if edge else _written(target)}")
+    out.append(")" * len(stack))
+    return "".join(out)
+
+
+def _written(constant: str) -> str:
+    if _WRITABLE.fullmatch(constant):
+        return constant
+    return quote(label(constant))
+
+
+def arrange(graph: penman.Graph) -> list[Triple]:
+    """The graph's triples in the order of a Penman text.
+
+    A node stays below the node that it was written under, which is the one whose edge stands right before the node's
+    ``:instance`` triple; a node without such a place goes below the first node with an edge to or from it. Edges
+    between nodes that are both placed stand with their source.
+    Raises :class:`AMRError`: ``no_concept`` for a variable without a concept, ``disconnected``.
+    """
+    triples, top = graph.triples, graph.top
+    concepts = _concepts(graph)
+    parents = parents_of(graph)
+    hosted: dict[str, list[Triple]] = {variable: [] for variable in concepts}  # what is written at each node
+    pushed = {top}
+    for source, role, target in triples:
+        if role != _INSTANCE:
+            host = source
+            if target in concepts and target not in pushed and parents[target] == source:
+                pushed.add(target)
+            elif target in concepts and source not in pushed and parents[source] == target:
+                pushed.add(source)
+                host = target
+            hosted[host].append((source, role, target))
+    ordered: list[Triple] = [(top, _INSTANCE, concepts[top])]
+    seen, path = {top}, [(top, iter(hosted[top]))]
+    while path:
+        here, remaining = path[-1]
+        for source, role, target in remaining:
+            ordered.append((source, role, target))
+            child = target if source == here else source
+            if child in concepts and child not in seen and parents[child] == here:
+                seen.add(child)
+                ordered.append((child, _INSTANCE, concepts[child]))
+                path.append((child, iter(hosted[child])))
+                break
+        else:
+            path.pop()
+    return ordered
+
+
+def _concepts(graph: penman.Graph) -> dict[str, str]:
+    concepts = {source: target for source, role, target in graph.triples if role == _INSTANCE and target is not None}
+    for source, role, _ in graph.triples:
+        if source not in concepts:
+            raise AMRError(f"variable {source!r} with role {role!r} has no concept", kind="no_concept")
+    return concepts
+
+
+def _places(graph: penman.Graph) -> dict[str, str]:
+    """The parents that the order of the triples tells of: the edge to the parent stands before the ``:instance``."""
+    triples = graph.triples
+    parents: dict[str, str] = {}
+    for (source, role, target), (node, following, _) in pairwise(triples):
+        if following == _INSTANCE and role != _INSTANCE and node not in parents and node != graph.top:
+            if node == target:
+                parents[node] = source
+            elif node == source:
+                parents[node] = target
+    return parents
+
+
+def parents_of(graph: penman.Graph) -> dict[str, str]:
+    """Each variable's parent in the tree in which the graph is written (see :func:`arrange`); the top has none.
+
+    >>> parents_of(decode("(a / and :op1 (s / sum :ARG1-of (h / hold-01)) :op2 s)"))
+    {'s': 'a', 'h': 's'}
+
+    Raises :class:`AMRError`: ``no_concept``, ``disconnected``.
+    """
+    concepts = _concepts(graph)
+    old = _places(graph)
+    kept: dict[str, list[str]] = {}
+    for child, parent in old.items():
+        kept.setdefault(parent, []).append(child)
+    parents: dict[str, str] = {}
+    reached: set[str] = {graph.top}
+    queue: deque[str] = deque()
+
+    def add(node: str) -> None:
+        stack = [node]
+        while stack:
+            parent = stack.pop()
+            queue.append(parent)
+            for child in kept.get(parent, ()):
+                if child not in reached:
+                    reached.add(child)
+                    parents[child] = parent
+                    stack.append(child)
+
+    add(graph.top)
+    if len(reached) == len(concepts):
+        return parents
+    neighbours: dict[str, list[str]] = {variable: [] for variable in concepts}
+    for source, role, target in graph.triples:
+        if role != _INSTANCE and target in concepts:
+            neighbours[source].append(target)
+            neighbours[target].append(source)
+    late: deque[tuple[str, str]] = deque()  # nodes whose old place may still be reached
+    while queue or late:
+        if queue:
+            parent = queue.popleft()
+            found = [(child, parent) for child in neighbours[parent] if child not in reached]
+            late.extend(pair for pair in found if pair[0] in old)
+            found = [pair for pair in found if pair[0] not in old]
+        else:
+            found = [late.popleft()]
+        for child, parent in found:
+            if child not in reached:
+                reached.add(child)
+                parents[child] = parent
+                add(child)
+    if len(reached) < len(concepts):
+        lost = [variable for variable in concepts if variable not in reached]
+        raise AMRError(
+            f"{len(lost)} of {len(concepts)} nodes, {lost[0]!r} among them, have no path to the top {graph.top!r};"
+            " graphs.amr.document.connect hangs them in",
+            kind="disconnected",
+        )
+    return parents
+
+
+@dataclass(slots=True)
+class Block:
+    """One graph of a Penman file: where it begins, its ``# ::key value`` lines, and its text."""
+
+    line: int
+    metadata: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+
+
+def blocks(lines: Iterable[str]) -> Iterator[Block]:
+    """The graphs of a Penman file one by one; comment blocks without a graph (a release's header) are passed over."""
+    current: Block | None = None
+    parts: list[str] = []
+    for number, line in enumerate(lines, 1):
+        stripped = line.strip()
+        comment = stripped.startswith("#")
+        if (not stripped or comment) and parts:
+            assert current is not None
+            current.text = "".join(parts)
+            yield current
+            current, parts = None, []
+        if not stripped:
+            current = None
+            continue
+        if current is None:
+            current = Block(number)
+        if comment:
+            current.metadata.update({key: value.strip() for key, value in _METADATA.findall(stripped)})
+        else:
+            parts.append(line)
+    if parts and current is not None:
+        current.text = "".join(parts)
+        yield current
