@@ -1,0 +1,147 @@
+"""The ARQMath measures: nDCG', MAP', P'@10 and Bpref, with the official protocol.
+
+Five posts are judged for a topic; the run returns four of them and one, ``x``, that nobody judged:
+
+>>> qrels = {"A.1": {"a": 3, "b": 0, "c": 2, "d": 1, "e": 0}, "A.2": {"f": 2}}
+>>> run = Run.from_results("demo", {"A.1": [("b", 5.0), ("x", 4.0), ("a", 3.0), ("d", 2.0), ("c", 1.0)]})
+>>> result = evaluate(run, qrels)
+>>> {name: round(value, 4) for name, value in result.per_topic["A.1"].items()}
+{'ndcg_prime': 0.6834, 'map_prime': 0.5, 'p_prime_10': 0.2, 'bpref': 0.25, 'recall_1000': 1.0}
+>>> round(result.aggregate["ndcg_prime"], 4), result.topics  # A.2 is missing from the run: it counts as 0
+(0.3417, 2)
+
+By hand, A.1: without ``x`` the ranking is b a d c. DCG = 0 + 3/log2(3) + 1/log2(4) + 2/log2(5) = 3.2541 over the ideal
+3 + 2/log2(3) + 1/log2(4) = 4.7619, hence 0.6834; the grade is the gain (not 2^grade - 1). MAP' = (1/2 + 2/4)/2.
+Bpref = ((1 - 1/2) + (1 - 2/2))/2: above a stands one irrelevant post, above c two, of min(2 relevant, 3 irrelevant).
+
+The protocol (the organisers' scripts and trec_eval): repeated posts dropped, cut at 1,000, unjudged documents dropped
+(the prime), gains linear, relevance from grade 2 for MAP', P'@10 and Bpref, mean over all topics of the qrels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import ir_measures
+import numpy as np
+from ir_measures import AP, Bpref, P, R, nDCG
+
+from graphs.errors import EvaluationError
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Qrels, Run, Task
+
+Regime = Literal["full", "judged", "mini"]
+"""What was indexed: all answers, only judged posts, or a part of the collection whose qrels are restricted to it."""
+
+RELEVANT = 2
+"""The lowest grade that counts as relevant in the binary measures."""
+
+MEASURES = {
+    "ndcg_prime": nDCG(judged_only=True) @ MAX_PER_TOPIC,
+    "map_prime": AP(rel=RELEVANT, judged_only=True),
+    "p_prime_10": P(rel=RELEVANT, judged_only=True) @ 10,
+    "bpref": Bpref(rel=RELEVANT),
+    "recall_1000": R(rel=RELEVANT) @ MAX_PER_TOPIC,
+}
+"""Our names of the measures; ``recall_1000`` (relevant judged posts among the first 1,000) is for development only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Scores of one run: the mean over topics, and each topic's own, by the names of :data:`MEASURES`."""
+
+    aggregate: dict[str, float]
+    per_topic: dict[str, dict[str, float]]
+    regime: Regime = "full"
+
+    @property
+    def topics(self) -> int:
+        """Number of topics averaged over: those of the qrels."""
+        return len(self.per_topic)
+
+    def of_measure(self, measure: str) -> dict[str, float]:
+        """``{topic_id: score}`` of one measure, as the significance tests take it."""
+        if measure not in self.aggregate:
+            raise EvaluationError(f"no measure {measure!r}; there are {', '.join(self.aggregate)}")
+        return {topic_id: scores[measure] for topic_id, scores in self.per_topic.items()}
+
+
+def evaluate(
+    run: Run,
+    qrels: Qrels,
+    *,
+    task: Task | None = None,
+    regime: Regime = "full",
+    collection: Container[str] | None = None,
+    visual_ids: Mapping[str, str] | None = None,
+) -> Evaluation:
+    """Score ``run`` against ``qrels``.
+
+    ``task`` defaults to the run's. ``visual_ids`` (formula id -> visual id) is needed for Task 2 and only there.
+    ``collection`` (the indexed post ids, in Task 2 visual ids) is needed in the regime ``mini`` and only there:
+    see :func:`restrict`. Regimes are never mixed in one table; the result carries its regime.
+    Raises :class:`EvaluationError` if run and qrels have no topic in common, or no formula of the run has a visual id.
+    """
+    task = run.task if task is None else task
+    if (regime == "mini") != (collection is not None):
+        raise EvaluationError(
+            f"regime {regime!r} with{'out' if collection is None else ''} a collection: 'mini' restricts the qrels "
+            " to the ids of a collection, 'full' and 'judged' take the qrels as they are"
+        )
+    if (task == 2) != (visual_ids is not None):
+        raise EvaluationError(
+            f"Task {task} with{'out' if visual_ids is None else ''} visual ids: Task 2 is judged by visual id and "
+            "needs the map from formula ids, Task 1 takes none"
+        )
+    if collection is not None:
+        qrels = restrict(qrels, collection)
+    if not qrels:
+        raise EvaluationError("the qrels have no topic" + (" left in regime 'mini'" if regime == "mini" else ""))
+    if not run.rankings.keys() & qrels.keys():
+        raise EvaluationError(
+            f"run {run.name!r} and qrels have no topic in common: {min(run.rankings, default='none')} ... against "
+            f"{min(qrels)} ...; are they of the same task and year?"
+        )
+    rankings = {topic_id: hits for topic_id, hits in run.rankings.items() if topic_id in qrels}
+    if visual_ids is not None:
+        ordered = {topic_id: _visual_order(hits, visual_ids) for topic_id, hits in rankings.items()}
+        if not any(ordered.values()):
+            raise EvaluationError(f"no formula of run {run.name!r} has a visual id; is this the map of its collection?")
+    else:
+        ordered = {topic_id: _post_order(hits) for topic_id, hits in rankings.items()}
+    # Ranks instead of scores: the order is settled above, ties included, and nothing may change it.
+    places = {t: {doc_id: float(len(docs) - i) for i, doc_id in enumerate(docs)} for t, docs in ordered.items()}
+    per_topic = {topic_id: dict.fromkeys(MEASURES, 0.0) for topic_id in qrels}
+    names = {measure: name for name, measure in MEASURES.items()}
+    for metric in ir_measures.pytrec_eval.iter_calc(list(MEASURES.values()), qrels, places):
+        per_topic[metric.query_id][names[metric.measure]] = float(metric.value)
+    aggregate = {name: float(np.mean([scores[name] for scores in per_topic.values()])) for name in MEASURES}
+    return Evaluation(aggregate, per_topic, regime)
+
+
+def restrict(qrels: Qrels, collection: Container[str]) -> Qrels:
+    """The qrels of the regime ``mini``: only documents of the collection, only topics with one of grade >= 2 left.
+
+    >>> restrict({"A.1": {"a": 2, "b": 3}, "A.2": {"a": 1, "c": 2}}, {"a"})
+    {'A.1': {'a': 2}}
+    """
+    inside = {t: {doc: grade for doc, grade in docs.items() if doc in collection} for t, docs in qrels.items()}
+    return {t: docs for t, docs in inside.items() if max(docs.values(), default=0) >= RELEVANT}
+
+
+def _post_order(hits: list[Hit]) -> list[str]:
+    """The first 1,000 of Task 1 in trec_eval's order: score in float32 descending, ties by id descending."""
+    first: dict[str, np.float32] = {}
+    for hit in hits:
+        first.setdefault(hit.doc_id, np.float32(hit.score))
+    return sorted(first, key=lambda doc_id: (first[doc_id], doc_id), reverse=True)[:MAX_PER_TOPIC]
+
+
+def _visual_order(hits: list[Hit], visual_ids: Mapping[str, str]) -> list[str]:
+    """Visual ids of Task 2, at most 1,000: each formula's last score, stable sort, first formula for its visual id."""
+    last: dict[str, float] = {}
+    for hit in hits:
+        last[hit.doc_id] = hit.score
+    formulas = sorted(last, key=lambda formula_id: -last[formula_id])[:MAX_PER_TOPIC]
+    return list(dict.fromkeys(visual_ids[formula_id] for formula_id in formulas if formula_id in visual_ids))

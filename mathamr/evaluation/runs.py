@@ -1,0 +1,290 @@
+"""Run files and qrels: what a system returned, and what the assessors said, as typed records.
+
+A run file has one line a result. Task 1 has ``topic post rank score run``, Task 2 ``query formula post rank score
+run``, and TREC's form is ``topic Q0 document rank score run``:
+
+>>> run = Run.from_results("demo", {"A.1": [("255", 2.5), ("154", 2.5), ("255", 1.0)]})
+>>> run.rankings["A.1"]  # a repeated post is dropped, a tie is split by the smallest step that a float32 can take
+[Hit(doc_id='255', score=2.5, post_id=None), Hit(doc_id='154', score=2.4999998, post_id=None)]
+>>> import tempfile, pathlib
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "demo.tsv"
+>>> write_run(run, path)
+>>> [line.split("\\t") for line in path.read_text().splitlines()]
+[['A.1', '255', '1', '2.5', 'demo'], ['A.1', '154', '2', '2.4999998', 'demo']]
+>>> read_run(path, task=1) == run
+True
+
+Scores are compared in float32 because trec_eval keeps them so: two scores that differ only beyond it are a tie there.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from graphs.corpus.post import Judgment
+from graphs.errors import EvaluationError
+
+Task = Literal[1, 2]
+Qrels = dict[str, dict[str, int]]
+"""``qrels[topic_id][doc_id]`` is a grade, 0 to 3; in Task 2 the document is a visual id."""
+
+MAX_PER_TOPIC = 1000
+"""Results a topic that ARQMath takes (EVALUATION protocol of all three labs)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result: a post (Task 1) or a formula with the post it stands in (Task 2)."""
+
+    doc_id: str
+    score: float
+    post_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The results of one system: ``rankings[topic_id]`` in the order of the file.
+
+    A run from :meth:`from_results` is a valid submission; one from :func:`read_run` is whatever the file says.
+    """
+
+    name: str
+    rankings: dict[str, list[Hit]] = field(default_factory=dict)
+    task: Task = 1
+
+    @classmethod
+    def from_results(
+        cls,
+        name: str,
+        results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]],
+        *,
+        task: Task = 1,
+    ) -> Run:
+        """Make a valid submission of search results.
+
+        Each topic is sorted by score (equal scores keep the order given), a repeated document keeps its best place,
+        what lies beyond 1,000 is cut, and scores are made strictly decreasing in float32 (:func:`strictly_decreasing`).
+        Raises :class:`EvaluationError` for a score that is not finite, or a name or id with white space in it.
+        """
+        if not name or name.split() != [name]:
+            raise EvaluationError(f"run name {name!r} is empty or has white space in it; a column cannot hold it")
+        rankings: dict[str, list[Hit]] = {}
+        for topic_id, given in results.items():
+            hits = [hit if isinstance(hit, Hit) else Hit(*hit) for hit in given]
+            for hit in hits:
+                if not math.isfinite(hit.score):
+                    raise EvaluationError(f"topic {topic_id}: document {hit.doc_id} has the score {hit.score}")
+                if hit.doc_id.split() != [hit.doc_id]:
+                    raise EvaluationError(f"topic {topic_id}: document id {hit.doc_id!r} is empty or has white space")
+                if task == 2 and not hit.post_id:
+                    raise EvaluationError(f"topic {topic_id}: formula {hit.doc_id} has no post id; Task 2 asks for one")
+            first: dict[str, Hit] = {}
+            for hit in sorted(hits, key=lambda hit: -hit.score):
+                first.setdefault(hit.doc_id, hit)
+            kept = list(first.values())[:MAX_PER_TOPIC]
+            scores = strictly_decreasing([hit.score for hit in kept])
+            rankings[topic_id] = [Hit(h.doc_id, score, h.post_id) for h, score in zip(kept, scores, strict=True)]
+        return cls(name, rankings, task)
+
+
+def strictly_decreasing(scores: Sequence[float]) -> list[float]:
+    """Round non-increasing ``scores`` to float32; one that is not below the one before moves to the float below it.
+
+    >>> strictly_decreasing([1.0, 1.0, 0.5, 0.5 - 1e-12])
+    [1.0, 0.99999994, 0.5, 0.49999997]
+    """
+    values = np.asarray(scores, dtype=np.float32)
+    if not np.isfinite(values).all():
+        raise EvaluationError(f"score {scores[int(np.argmin(np.isfinite(values)))]} does not fit a float32")
+    for place in range(1, len(values)):
+        if values[place] >= values[place - 1]:
+            values[place] = np.nextafter(values[place - 1], np.float32(-np.inf))
+    return [float(str(value)) for value in values]  # the shortest decimal of the float32, as the file has it
+
+
+def write_run(run: Run, path: str | os.PathLike[str], *, form: Literal["arqmath", "trec"] = "arqmath") -> None:
+    """Write ``run`` as a submission, replacing ``path`` in one step: a reader never sees half a file.
+
+    ``form`` is the official form of the run's task, or TREC's six columns. The run passes through
+    :meth:`Run.from_results` first, so the file is valid even where a run read from elsewhere is not.
+    """
+    path = Path(path)
+    valid = Run.from_results(run.name, run.rankings, task=run.task)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
+            for topic_id, hits in valid.rankings.items():
+                for rank, hit in enumerate(hits, start=1):
+                    score = str(np.float32(hit.score))
+                    if form == "trec":
+                        row = [topic_id, "Q0", hit.doc_id, str(rank), score, run.name]
+                    elif run.task == 2:
+                        row = [topic_id, hit.doc_id, str(hit.post_id), str(rank), score, run.name]
+                    else:
+                        row = [topic_id, hit.doc_id, str(rank), score, run.name]
+                    out.write("\t".join(row) + "\n")
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_run(path: str | os.PathLike[str], *, task: Task) -> Run:
+    """Read a run file of ``task`` in the official form or TREC's, told apart by the number of columns and ``Q0``.
+
+    Columns are separated by tabs, or by white space where a line has no tab. CRLF line ends, a missing last newline and
+    blank lines are accepted. Repeated documents and the order of lines are kept as they are. Raises
+    :class:`EvaluationError` with file and line.
+    """
+    name = ""
+    rankings: dict[str, list[Hit]] = {}
+    for line, columns in _rows(path):
+        trec = len(columns) == 6 and (columns[1].upper() == "Q0" or (task == 1 and columns[1] == "0"))
+        if trec:
+            topic_id, _, doc_id, _, score, name = columns
+            post_id = None
+        elif task == 1 and len(columns) == 5:
+            topic_id, doc_id, _, score, name = columns
+            post_id = None
+        elif task == 2 and len(columns) == 6:
+            topic_id, doc_id, post_id, _, score, name = columns
+        else:
+            expected = "topic post rank score run" if task == 1 else "query formula post rank score run"
+            raise EvaluationError(
+                f"{len(columns)} columns; a Task {task} run has '{expected}' or 'topic Q0 document rank score run'",
+                path=path,
+                line=line,
+            )
+        rankings.setdefault(topic_id, []).append(Hit(doc_id, _finite(score, path, line), post_id))
+    if not rankings:
+        raise EvaluationError("holds no line; is the run still being written?", path=path)
+    return Run(name, rankings, task)
+
+
+def read_qrels(*paths: str | os.PathLike[str]) -> Qrels:
+    """Read one or more qrels files, ``topic 0 document grade``, into one table.
+
+    A grade may be written ``2`` or ``2.0``. Raises :class:`EvaluationError` with file and line for a row that is short,
+    a grade that is not a whole number from 0, or a document judged twice with different grades.
+    """
+    qrels: Qrels = {}
+    for path in paths:
+        judged = 0
+        for line, columns in _rows(path):
+            if len(columns) != 4:
+                raise EvaluationError(
+                    f"{len(columns)} columns; a qrels line is 'topic 0 document grade'", path=path, line=line
+                )
+            topic_id, _, doc_id, written = columns
+            grade = _finite(written, path, line)
+            if grade != int(grade) or grade < 0:
+                raise EvaluationError(f"grade {written!r} is not a whole number from 0 to 3", path=path, line=line)
+            before = qrels.setdefault(topic_id, {}).setdefault(doc_id, int(grade))
+            if before != int(grade):
+                raise EvaluationError(
+                    f"document {doc_id} of topic {topic_id} has grade {before} and {int(grade)}", path=path, line=line
+                )
+            judged += 1
+        if not judged:
+            raise EvaluationError("holds no judgment", path=path)
+    return qrels
+
+
+def qrels_of(judgments: Iterable[Judgment]) -> Qrels:
+    """The table of a collection's judgments.
+
+    >>> qrels_of([Judgment("A.1", "255", 3), Judgment("A.1", "154", 0)])
+    {'A.1': {'255': 3, '154': 0}}
+    """
+    qrels: Qrels = {}
+    for judgment in judgments:
+        qrels.setdefault(judgment.topic_id, {})[judgment.doc_id] = judgment.grade
+    return qrels
+
+
+def read_visual_ids(path: str | os.PathLike[str], wanted: Container[str] | None = None) -> dict[str, str]:
+    """Formula id -> visual id, from a formula TSV with a header line, or from every ``*.tsv`` of a folder.
+
+    The column is ``visual_id``; ``old_visual_id`` belongs to an earlier release and is never read. ``wanted`` keeps
+    only those formulas: the whole of ARQMath has 28 million. Raises :class:`EvaluationError` for a file without the
+    columns ``id`` and ``visual_id``, and with the line for a row that is too short for them.
+    """
+    path = Path(path)
+    files = sorted(path.glob("*.tsv")) if path.is_dir() else [path]
+    if not files:
+        raise EvaluationError("the folder has no *.tsv file", path=path)
+    # A formula in MathML can be longer than the csv module's default of 131,072 characters a field.
+    csv.field_size_limit(max(csv.field_size_limit(), min(sys.maxsize, 2**31 - 1)))
+    visual_ids: dict[str, str] = {}
+    for file in files:
+        try:
+            with file.open(encoding="utf-8-sig", newline="") as lines:
+                reader = csv.reader(lines, delimiter="\t")
+                header = next(reader, [])
+                for column in ("id", "visual_id"):
+                    if column not in header:
+                        raise EvaluationError(
+                            f"has no column {column!r}, only {', '.join(header)}; use a formula TSV of the v3 release",
+                            path=file,
+                            line=1,
+                        )
+                formula, visual = header.index("id"), header.index("visual_id")
+                for row in reader:
+                    if not row:
+                        continue
+                    if len(row) <= max(formula, visual):
+                        raise EvaluationError(
+                            f"{len(row)} columns, {max(formula, visual) + 1} are needed",
+                            path=file,
+                            line=reader.line_num,
+                        )
+                    if row[visual] and (wanted is None or row[formula] in wanted):
+                        visual_ids[row[formula]] = row[visual]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise EvaluationError(f"cannot be read as a TSV: {error}", path=file) from error
+    return visual_ids
+
+
+def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
+    """The non-blank lines of a file as ``(line number, columns)``."""
+    try:
+        with Path(path).open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                stripped = line.rstrip("\r\n")
+                columns = [c.strip() for c in stripped.split("\t")] if "\t" in stripped else stripped.split()
+                if not all(columns):
+                    raise EvaluationError(f"column {columns.index('') + 1} is empty", path=path, line=number)
+                yield number, columns
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvaluationError(f"cannot be read: {error}", path=path) from error
+
+
+def _finite(text: str, path: str | os.PathLike[str], line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise EvaluationError(f"{text!r} is not a number", path=path, line=line) from None
+    if not math.isfinite(value):
+        raise EvaluationError(f"{text!r} is not a finite number", path=path, line=line)
+    return value
+
+
+def _umask() -> int:
+    """The process's umask: a temporary file is made private, a run file should be like any other file."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

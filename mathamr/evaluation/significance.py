@@ -1,0 +1,174 @@
+"""Is the difference between two systems more than chance? Paired t-test over topics, corrected for the family of tests.
+
+Three topics, a baseline and a system that is better by 0.1, 0.2 and 0.3:
+
+>>> baseline = {"A.1": 0.1, "A.2": 0.2, "A.3": 0.3}
+>>> system = {"A.1": 0.2, "A.2": 0.4, "A.3": 0.6}
+>>> test = paired_t_test(baseline, system)
+>>> round(test.t, 4), test.df, round(test.p, 4)  # by hand: t = 0.2 / (0.1 / sqrt(3)) = 3.4641
+(3.4641, 2, 0.0742)
+>>> [round(p, 3) for p in bonferroni([0.01, 0.04, 0.03])], [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+([0.03, 0.12, 0.09], [0.03, 0.06, 0.06])
+
+The thesis tests each condition against the baseline on each metric, two-sided, and divides the threshold by the number
+of tests in the experiment (Section 4.2): its family is metrics x non-baseline conditions, as in :func:`compare`.
+A corrected p-value is the raw one made larger, so that it is compared with 0.05 itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from graphs.errors import EvaluationError
+
+TopicScores = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TTest:
+    """A two-sided paired t-test: ``difference`` is the mean of system - baseline, ``df`` the number of topics - 1."""
+
+    difference: float
+    t: float
+    df: int
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One condition against the baseline on one metric; ``low`` and ``high`` bound the mean difference (bootstrap)."""
+
+    condition: str
+    metric: str
+    test: TTest
+    p_bonferroni: float
+    p_holm: float
+    low: float
+    high: float
+
+    def stars(self, alpha: float = 0.05) -> str:
+        """``*`` where the difference is significant after Bonferroni, as in the thesis's tables."""
+        return "*" if self.p_bonferroni < alpha else ""
+
+
+def paired_t_test(baseline: TopicScores, system: TopicScores) -> TTest:
+    """Two-sided paired t-test over the topics' scores.
+
+    Equal scores on every topic give t = 0 and p = 1; one and the same difference everywhere gives an infinite t and
+    p = 0 (scipy leaves both undefined). Raises :class:`EvaluationError` if the topics differ or there are fewer than two.
+    """
+    a, b = _paired(baseline, system)
+    differences = b - a
+    mean = float(differences.mean())
+    df = len(differences) - 1
+    # A spread below rounding error is no spread: scipy would warn of catastrophic cancellation and return noise.
+    if float(np.ptp(differences)) <= 1e-12 * max(1.0, float(np.abs(differences).max())):
+        if abs(mean) <= 1e-12:
+            return TTest(mean, 0.0, df, 1.0)
+        return TTest(mean, math.copysign(math.inf, mean), df, 0.0)
+    result = stats.ttest_rel(b, a)
+    return TTest(mean, float(result.statistic), df, float(result.pvalue))
+
+
+def bonferroni(p_values: Sequence[float]) -> list[float]:
+    """p-values times their number, at most 1: controls the chance of any false find in the family."""
+    _checked(p_values)
+    return [min(1.0, p * len(p_values)) for p in p_values]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction (1979): the same guarantee as Bonferroni, and never a larger p-value.
+
+    The k-th smallest of m p-values is multiplied by m - k + 1, and none may be smaller than the one before.
+    """
+    _checked(p_values)
+    order = np.argsort(p_values, kind="stable")
+    corrected = [0.0] * len(p_values)
+    largest = 0.0
+    for k, place in enumerate(order):
+        largest = max(largest, min(1.0, p_values[place] * (len(p_values) - k)))
+        corrected[int(place)] = largest
+    return corrected
+
+
+def bootstrap_interval(
+    baseline: TopicScores, system: TopicScores, *, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile interval of the mean difference, system - baseline, over topics drawn with replacement.
+
+    The same ``seed`` gives the same interval. Raises :class:`EvaluationError` as :func:`paired_t_test` does.
+    """
+    if not 0 < confidence < 1:
+        raise EvaluationError(f"confidence {confidence} is not between 0 and 1; 0.95 is usual")
+    if resamples < 1:
+        raise EvaluationError(f"{resamples} resamples; at least 1 is needed, 10,000 are usual")
+    a, b = _paired(baseline, system)
+    differences = b - a
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(0, len(differences), size=(resamples, len(differences)))
+    means = differences[drawn].mean(axis=1)  # (resamples,)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def compare(
+    scores: Mapping[str, Mapping[str, TopicScores]],
+    baseline: str,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> list[Comparison]:
+    """Every condition against ``baseline`` on every metric, corrected over all these tests together.
+
+    ``scores[condition][metric][topic_id]``. Returns metrics x (conditions - 1) comparisons, conditions outermost, in
+    the order given. Raises :class:`EvaluationError` if the baseline is not a condition, or metrics or topics differ.
+    """
+    if baseline not in scores:
+        raise EvaluationError(f"baseline {baseline!r} is not among the conditions {', '.join(scores)}")
+    pairs = []
+    for condition, metrics in scores.items():
+        if condition == baseline:
+            continue
+        if metrics.keys() != scores[baseline].keys():
+            raise EvaluationError(
+                f"condition {condition!r} has the metrics {', '.join(metrics)}, the baseline {baseline!r} "
+                f"{', '.join(scores[baseline])}"
+            )
+        pairs += [(condition, metric) for metric in metrics]
+    tests = [paired_t_test(scores[baseline][metric], scores[condition][metric]) for condition, metric in pairs]
+    p_values = [test.p for test in tests]
+    comparisons = []
+    for (condition, metric), test, p_b, p_h in zip(pairs, tests, bonferroni(p_values), holm(p_values), strict=True):
+        low, high = bootstrap_interval(
+            scores[baseline][metric],
+            scores[condition][metric],
+            confidence=confidence,
+            resamples=resamples,
+            seed=seed,
+        )
+        comparisons.append(Comparison(condition, metric, test, p_b, p_h, low, high))
+    return comparisons
+
+
+def _paired(baseline: TopicScores, system: TopicScores) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of both in one order of topics, ``(num_topics,)`` each."""
+    if baseline.keys() != system.keys():
+        odd = sorted(baseline.keys() ^ system.keys())
+        raise EvaluationError(f"{len(odd)} topics have a score in one of the two only, the first is {odd[0]}")
+    if len(baseline) < 2:
+        raise EvaluationError(f"{len(baseline)} topics; a paired test needs at least 2")
+    topics = sorted(baseline)
+    return np.array([baseline[t] for t in topics]), np.array([system[t] for t in topics])
+
+
+def _checked(p_values: Sequence[float]) -> None:
+    for p in p_values:
+        if not 0 <= p <= 1:
+            raise EvaluationError(f"{p} is not a p-value: it lies outside 0 to 1")

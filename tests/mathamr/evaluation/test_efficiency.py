@@ -1,0 +1,55 @@
+"""Costs: what a results row holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from mathamr.evaluation.efficiency import (
+    Cost,
+    Stopwatch,
+    bytes_on_disk,
+    parameters_by_group,
+    peak_gpu_memory,
+    peak_memory,
+)
+
+
+def test_peak_memory_counts_bytes_and_grows() -> None:
+    before = peak_memory()
+    block = torch.ones(60_000_000)  # 240 MB
+    assert peak_memory() - before > 100_000_000 or before > 1_000_000_000
+    assert block.sum() > 0
+
+
+def test_no_gpu_memory_is_counted_for_the_cpu() -> None:
+    assert peak_gpu_memory("cpu") == 0
+
+
+def test_stopwatch_stands_still_after_its_block() -> None:
+    with Stopwatch() as watch:
+        inside = watch.seconds
+    assert watch.seconds >= inside >= 0
+    assert watch.seconds == watch.seconds
+
+
+def test_a_row_has_totals_and_rates() -> None:
+    model = torch.nn.ModuleDict({"conv": torch.nn.Linear(4, 2), "head": torch.nn.Linear(2, 1, bias=False)})
+    groups = parameters_by_group(model)
+    assert groups == {"conv": 10, "head": 2}
+    row = Cost(epoch_seconds=2.0, pairs=100, parameters=groups, queries=104, query_seconds=0.5).row()
+    assert (row["pairs_per_second"], row["queries_per_second"]) == (50.0, 208.0)
+    assert (row["parameters"], row["parameters_conv"]) == (12, 10)
+    assert Cost().row()["queries_per_second"] == 0.0
+
+
+def test_bytes_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x").write_bytes(b"123")
+    (tmp_path / "y").write_bytes(b"45")
+    assert bytes_on_disk(tmp_path) == 5
+    assert bytes_on_disk(tmp_path / "y") == 2
+    with pytest.raises(FileNotFoundError):
+        bytes_on_disk(tmp_path / "z")

@@ -1,0 +1,80 @@
+"""scripts/evaluate.py: one JSON object, or one message and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / ".." / "shared" / "data"
+
+
+def run_script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "evaluate.py"), *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+
+
+def test_task_1_and_task_2_print_one_object(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("A.1\t0\ta\t2\nA.1\t0\tb\t0\nB.1\t0\tv\t3\n")
+    (tmp_path / "one").write_text("A.1\tb\t1\t2.0\tme\nA.1\ta\t2\t1.0\tme\n")
+    done = run_script("--task", "1", "--qrels", tmp_path / "q", "--run", tmp_path / "one")
+    assert (done.returncode, done.stderr) == (0, "")
+    # Topic B.1 is missing from the run: the means are half of A.1's MAP' 1/2 and P'@10 1/10; b stands above a: Bpref 0.
+    printed = json.loads(done.stdout)
+    assert list(printed) == ["ndcg_prime", "map_prime", "p_prime_10", "bpref", "topics"]
+    assert (printed["map_prime"], printed["p_prime_10"], printed["bpref"], printed["topics"]) == (0.25, 0.05, 0.0, 2)
+    (tmp_path / "two").write_text("B.1\t7\t255\t1\t2.0\tme\n")
+    (tmp_path / "ids.tsv").write_text("id\tvisual_id\n7\tv\n")
+    done = run_script(
+        "--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "two", "--visual-ids", tmp_path / "ids.tsv"
+    )
+    assert json.loads(done.stdout)["ndcg_prime"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        ("A.1\t0\ta\t2\n", "A.1\ta\t1\t2.0\tme\nA.1\tb\t2\n", "run:2: 3 columns"),
+        ("A.1\t0\ta\n", "A.1\ta\t1\t2.0\tme\n", "qrels:1: 3 columns"),
+        ("A.2\t0\ta\t1\n", "A.1\ta\t1\t2.0\tme\n", "no topic in common"),
+    ],
+)
+def test_a_bad_file_is_a_message_and_code_2(tmp_path: Path, qrels: str, run: str, message: str) -> None:
+    (tmp_path / "qrels").write_text(qrels)
+    (tmp_path / "run").write_text(run)
+    done = run_script("--task", "1", "--qrels", tmp_path / "qrels", "--run", tmp_path / "run")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_task_2_without_visual_ids_is_refused(tmp_path: Path) -> None:
+    done = run_script("--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "r")
+    assert done.returncode == 2
+    assert "--visual-ids" in done.stderr
+
+
+@pytest.mark.shared
+def test_published_scores_through_the_command() -> None:
+    if not (DATA / "arqmath-runs").is_dir():
+        pytest.skip(f"no participants' runs at {DATA}")
+    row = json.loads((DATA / "arqmath-runs" / "expected.json").read_text())[0]
+    done = run_script(
+        "--task",
+        "1",
+        "--qrels",
+        DATA / "arqmath-mini/qrels" / row["qrels"],
+        "--run",
+        DATA / "arqmath-runs" / row["run"],
+    )
+    printed = json.loads(done.stdout)
+    for name, value in printed.items():
+        assert value == pytest.approx(row[name], abs=5e-5)
