@@ -56,7 +56,7 @@ class PlaceholderText:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A query: ``post`` is what is searched with; ``formula_id`` the query formula of a Task 2 topic, with its prefix."""
+    """A query: ``post`` is what is searched with; ``formula_id`` the query formula of Task 2, with its prefix."""
 
     topic_id: str
     post: Post
