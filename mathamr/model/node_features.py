@@ -1,0 +1,112 @@
+"""First vectors of the nodes: an embedding for each label, and a start of their own for virtual nodes.
+
+Six starts for virtual nodes are those of thesis Table 4.13:
+
+>>> sorted(VIRTUAL_NODE_STARTS)  # doctest: +NORMALIZE_WHITESPACE
+[('mean', 'none'), ('mean', 'projection'), ('mean', 'typed_projection'),
+ ('random', 'embedding'), ('zero', 'embedding'), ('zero', 'none')]
+
+`zero/embedding` is a learned vector for each kind of virtual node (formula, sentence, document) that begins at zero,
+`random/embedding` one that begins Xavier-uniform. `mean` is the mean of the label vectors of the nodes below a virtual
+node: the trees of its formula, the concepts of its sentence; for the document, all ordinary nodes of the graph.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphs.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphs.batching import GraphBatch
+
+NUM_VIRTUAL_KINDS = 3  # formula, sentence, document: the values 0, 1, 2 of GraphBatch.virtual_kind
+DOCUMENT = 2
+VIRTUAL_NODE_STARTS = frozenset(
+    {
+        ("zero", "none"),
+        ("zero", "embedding"),
+        ("random", "embedding"),
+        ("mean", "none"),
+        ("mean", "projection"),
+        ("mean", "typed_projection"),
+    }
+)
+
+
+class NodeFeatures(nn.Module):
+    """Label embedding (thesis 3.3.1, Xavier-uniform) and virtual-node initialisation (thesis 4.3.4).
+
+    Args:
+        vn_init: value that virtual nodes start from: ``zero``, ``random`` or ``mean``.
+        vn_learned: what is learned about it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
+            ``typed_projection`` (one for each kind). Pairs that are not in :data:`VIRTUAL_NODE_STARTS` are refused.
+
+    Shapes:
+        GraphBatch of N nodes -> (N, hidden_dim)
+    """
+
+    def __init__(self, num_labels: int, hidden_dim: int, *, vn_init: str, vn_learned: str) -> None:
+        super().__init__()
+        if (vn_init, vn_learned) not in VIRTUAL_NODE_STARTS:
+            known = ", ".join("/".join(pair) for pair in sorted(VIRTUAL_NODE_STARTS))
+            raise ConfigError(f"vn_init/vn_learned={vn_init}/{vn_learned} is not one of {known} (thesis Table 4.13)")
+        self.vn_init, self.vn_learned = vn_init, vn_learned
+        self.labels = nn.Embedding(num_labels, hidden_dim)
+        nn.init.xavier_uniform_(self.labels.weight)
+        self.virtual_nodes: nn.Parameter | None = None
+        if vn_learned == "embedding":
+            self.virtual_nodes = nn.Parameter(torch.zeros(NUM_VIRTUAL_KINDS, hidden_dim))
+            if vn_init == "random":
+                nn.init.xavier_uniform_(self.virtual_nodes)
+        count = {"projection": 1, "typed_projection": NUM_VIRTUAL_KINDS}.get(vn_learned, 0)
+        self.projections = nn.ModuleList(nn.Linear(hidden_dim, hidden_dim) for _ in range(count))
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        x: Tensor = self.labels(batch.labels)  # (N, hidden_dim)
+        virtual = torch.nonzero(batch.is_virtual).squeeze(1)  # (V,)
+        if virtual.numel() == 0:
+            return x
+        return x.index_copy(0, virtual, self._starts(batch, virtual).to(x.dtype))
+
+    def _starts(self, batch: GraphBatch, virtual: Tensor) -> Tensor:
+        """Start of the nodes ``virtual`` (V,) -> (V, hidden_dim)."""
+        kind = batch.virtual_kind[virtual]
+        if self.virtual_nodes is not None:
+            return functional.embedding(kind, self.virtual_nodes)
+        if self.vn_init == "zero":
+            return self.labels.weight.new_zeros(virtual.numel(), self.labels.embedding_dim)
+        means = self._constituent_means(batch, virtual)
+        if not self.projections:
+            return means
+        projected = torch.stack([projection(means) for projection in self.projections])  # (1 or kinds, V, hidden_dim)
+        which = kind if self.vn_learned == "typed_projection" else torch.zeros_like(kind)
+        return projected[which, torch.arange(virtual.numel(), device=kind.device)]
+
+    def _constituent_means(self, batch: GraphBatch, virtual: Tensor) -> Tensor:
+        """Mean label vector below each of the nodes ``virtual`` (V,) -> (V, hidden_dim); nothing below gives zeros.
+
+        Edges from an ordinary to a virtual node are those of the hierarchy. A document's virtual node has the
+        whole graph below it, though its own edges reach only the virtual nodes and the root.
+        """
+        source, target = batch.edge_index
+        is_document = batch.virtual_kind == DOCUMENT  # (N,)
+        edge = torch.nonzero(batch.is_virtual[target] & ~is_document[target] & ~batch.is_virtual[source]).squeeze(1)
+        ordinary = torch.nonzero(~batch.is_virtual).squeeze(1)
+        document_of = torch.full((batch.num_graphs,), -1, dtype=torch.int64, device=source.device)
+        documents = torch.nonzero(is_document).squeeze(1)
+        document_of[batch.node_graph[documents]] = documents
+        ordinary = ordinary[document_of[batch.node_graph[ordinary]] >= 0]
+
+        above = torch.cat([target[edge], document_of[batch.node_graph[ordinary]]])
+        below = torch.cat([source[edge], ordinary])
+        order = torch.argsort(above, stable=True)
+        count = torch.bincount(above, minlength=batch.labels.numel())[virtual]
+        offsets = functional.pad(count.cumsum(0), (1, 0))
+        return functional.embedding_bag(
+            batch.labels[below[order]], self.labels.weight, offsets, mode="mean", include_last_offset=True
+        )

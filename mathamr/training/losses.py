@@ -1,0 +1,168 @@
+"""The training objective: in-batch InfoNCE over MaxSim scores, with a part for the document vectors alone.
+
+Two questions and their answers, told apart perfectly: with the temperature low the loss is nearly zero, with a high
+one it stays near log 2, that of a coin flip.
+
+>>> import torch
+>>> scores = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+>>> round(float(info_nce(scores, torch.tensor(0.05))), 4), round(float(info_nce(scores, torch.tensor(10.0))), 4)
+(0.0, 0.6444)
+
+A second answer to the first question, in the place of the second's, counts as no negative once it is masked:
+
+>>> known = torch.tensor([[True, True], [False, True]])
+>>> round(float(info_nce(scores, torch.tensor(10.0), known_positives=known)), 4)
+0.3222
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphs.errors import ConfigError, TrainingError
+from mathamr import maxsim
+from mathamr.maxsim import VectorSets
+
+
+class Temperature(nn.Module):
+    """The learnable temperature ``tau = exp(t)`` of thesis Eq. 3.6; calling it gives ``tau``, a scalar tensor.
+
+    >>> round(Temperature(0.05)().item(), 4)
+    0.05
+    """
+
+    def __init__(self, initial: float) -> None:
+        super().__init__()
+        if not (initial > 0 and math.isfinite(initial)):
+            raise ConfigError(f"initial temperature {initial} must be a positive number, e.g. 0.05 (thesis Table 4.5)")
+        self.log = nn.Parameter(torch.tensor(math.log(initial)))
+
+    def forward(self) -> Tensor:
+        return self.log.exp()
+
+
+def info_nce(
+    scores: Tensor,
+    temperature: Tensor,
+    *,
+    targets: Tensor | None = None,
+    known_positives: Tensor | None = None,
+    symmetric: bool = False,
+) -> Tensor:
+    """InfoNCE of each query's own document against all other documents, thesis Eq. 3.6 -> scalar float32.
+
+    Args:
+        scores: (B, C), C >= B: similarity of B queries with C documents; columns beyond the queries' own documents are
+            further (hard) negatives.
+        temperature: scalar tau.
+        targets: the column (B,) of each query's own document; without it column i belongs to query i.
+        known_positives: bool (B, C), True where a document is another right answer to the query, or the same document
+            again; such a document is left out of the sum over negatives.
+        symmetric: average with the loss of finding each document's query among the B queries. Hard negatives have no
+            query and take part only in the first direction.
+    """
+    num_queries, num_documents = scores.shape
+    if targets is None:
+        if num_documents < num_queries:
+            raise TrainingError(f"{num_queries} queries need as many documents, not {num_documents}")
+        targets = torch.arange(num_queries, device=scores.device)
+    with torch.autocast(scores.device.type, enabled=False):
+        logits = scores.float() / temperature.float()
+        if known_positives is not None:
+            own = torch.zeros_like(known_positives).scatter_(1, targets.unsqueeze(1), True)
+            logits = logits.masked_fill(known_positives & ~own, float("-inf"))
+        loss = functional.cross_entropy(logits, targets)
+        if symmetric:
+            by_document = logits[:, targets].T  # (B, B), the own query of document i at i
+            loss = (loss + functional.cross_entropy(by_document, torch.arange(num_queries, device=scores.device))) / 2
+    return loss
+
+
+def known_positives_mask(answers: Sequence[Collection[str]], document_ids: Sequence[str]) -> Tensor:
+    """Which documents (C,) of a batch are known to answer which query (B,), for :func:`info_nce` -> bool (B, C).
+
+    ``answers`` are the post ids of all known answers of each query. An answer that two queries share is a positive of
+    both.
+
+    >>> known_positives_mask([{"a", "b"}, {"b"}], ["a", "b", "c"]).tolist()
+    [[True, True, False], [False, True, False]]
+    """
+    return torch.tensor([[post_id in known for post_id in document_ids] for known in answers], dtype=torch.bool)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalLoss:
+    """``total`` is to be minimised; the parts, detached, are for the log, None where their weight is zero.
+
+    ``scores`` (B, C), detached, are those of the MaxSim part, or of the document part alone where beta is 0.
+    """
+
+    total: Tensor
+    maxsim: Tensor | None
+    document: Tensor | None
+    scores: Tensor
+
+
+def retrieval_loss(
+    queries: VectorSets,
+    documents: VectorSets,
+    temperature: Tensor,
+    beta: float,
+    *,
+    normalize: bool = True,
+    targets: Tensor | None = None,
+    known_positives: Tensor | None = None,
+    symmetric: bool = False,
+) -> RetrievalLoss:
+    """``beta L_MaxSim + (1 - beta) L_doc``, thesis Eq. 4.2, both InfoNCE with one temperature.
+
+    ``beta`` = 1 is MaxSim alone (Eq. 3.8), ``beta`` = 0 the document vectors alone (Eq. 4.1): single-vector training.
+    A part of weight zero is not computed. ``normalize`` divides MaxSim scores by the number of query vectors (Eq. 3.7).
+    The remaining arguments are those of :func:`info_nce`.
+
+    A loss that is not finite is a :class:`TrainingError` that says which part it came from.
+    """
+    if not 0.0 <= beta <= 1.0:
+        raise ConfigError(f"beta={beta} must lie in 0..1: 1 is MaxSim alone, 0 document vectors alone")
+    nce = partial(info_nce, targets=targets, known_positives=known_positives, symmetric=symmetric)
+    parts: dict[str, tuple[Tensor, Tensor]] = {}
+    if beta > 0.0:
+        all_scores = maxsim.scores(queries, documents, normalize=normalize)
+        parts["maxsim"] = nce(all_scores, temperature), all_scores.detach()
+    if beta < 1.0:
+        document_scores = _document_scores(queries, documents)
+        parts["document"] = nce(document_scores, temperature), document_scores.detach()
+    weights = {"maxsim": beta, "document": 1.0 - beta}
+    total = torch.stack([weights[name] * loss for name, (loss, _) in parts.items()]).sum()
+    if not torch.isfinite(total):
+        raise TrainingError(_not_finite(parts, temperature))
+    return RetrievalLoss(
+        total=total,
+        maxsim=parts["maxsim"][0].detach() if "maxsim" in parts else None,
+        document=parts["document"][0].detach() if "document" in parts else None,
+        scores=next(iter(parts.values()))[1],
+    )
+
+
+def _document_scores(queries: VectorSets, documents: VectorSets) -> Tensor:
+    """``R_ij``, similarity of the document vectors, thesis Eq. 4.1 -> (num_queries, num_documents) float32."""
+    with torch.autocast(queries.vectors.device.type, enabled=False):
+        return queries.document_vectors().float() @ documents.document_vectors().float().T
+
+
+def _not_finite(parts: dict[str, tuple[Tensor, Tensor]], temperature: Tensor) -> str:
+    found = ", ".join(
+        f"{name} part {loss.item():.4g} ({int((~torch.isfinite(scores)).sum())} of {scores.numel()} scores not finite)"
+        for name, (loss, scores) in parts.items()
+    )
+    return (
+        f"the loss is not finite: {found}, temperature {temperature.item():.4g}; "
+        "resume from the last checkpoint with a lower learning rate or a smaller gradient clipping norm"
+    )
