@@ -24,6 +24,17 @@ from typing import Literal
 
 TreeKind = Literal["slt", "opt"]
 
+_SLT_PRINT_ORDER = {edge: rank for rank, edge in enumerate("naboucdwe")}
+
+
+def position_label(position: int) -> str:
+    """The one-character label of an operand's position in an OPT: ``0`` to ``9``, ``A`` to ``Z``, then from ``a`` on.
+
+    >>> [position_label(position) for position in (0, 9, 10, 35, 36, 61)]
+    ['0', '9', 'A', 'Z', 'a', 'z']
+    """
+    return chr(position + (48 if position < 10 else 55 if position < 36 else 61))
+
 
 @dataclass(slots=True, eq=False)
 class TreeNode:
@@ -35,7 +46,7 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class FormulaTree:
-    """A finished tree: node ``i`` has ``labels[i]``, hangs from ``parents[i]`` (-1 for the root) by ``edge_labels[i]``."""
+    """A finished tree: node ``i`` has ``labels[i]`` and hangs from ``parents[i]`` (-1: root) by ``edge_labels[i]``."""
 
     kind: TreeKind
     labels: tuple[str, ...]
@@ -66,7 +77,11 @@ class FormulaTree:
         return [(self.parents[i], self.edge_labels[i], i) for i in range(1, len(self.labels))]
 
     def tangent_string(self) -> str:
-        """The string form of Tangent-S: ``[label,edge[...],...]``; in an SLT the next symbol comes first, without label."""
+        """The string form of Tangent-S: ``[label,edge[...],...]``.
+
+        In an SLT the next symbol comes first, without label, then the others in the order ``a b o u c d w e``. In an
+        OPT children print their position, also below an unordered operator, where all edges are labelled ``0``.
+        """
         children: list[list[int]] = [[] for _ in self.labels]
         for target in range(1, len(self.labels)):
             children[self.parents[target]].append(target)
@@ -79,11 +94,13 @@ class FormulaTree:
                 continue
             out.append(f"[{self.labels[item]}")
             following: list[str | int] = []
-            for child in children[item]:
-                if self.kind == "slt" and self.edge_labels[child] == "n":
-                    following[:0] = [child]
-                else:
-                    following += [f",{self.edge_labels[child]}", child]
+            if self.kind == "slt":
+                for child in sorted(children[item], key=lambda child: _SLT_PRINT_ORDER[self.edge_labels[child]]):
+                    edge = self.edge_labels[child]
+                    following += [child] if edge == "n" else [f",{edge}", child]
+            else:
+                for position, child in enumerate(children[item]):
+                    following += [f",{position_label(position)}", child]
             stack.append("]")
             stack.extend(reversed(following))
         return "".join(out)

@@ -1,0 +1,190 @@
+"""Presentation MathML -> symbol layout tree (SLT): where the symbols of a formula stand.
+
+>>> mathml = '<math><mrow><msup><mi>x</mi><mn>2</mn></msup><mo>+</mo><mi>y</mi></mrow></math>'
+>>> parse_slt(mathml).tangent_string()
+'[V!x[+[V!y]],a[N!2]]'
+
+The trees are those of Tangent-S for the output of LaTeXML; :mod:`graphs.formulas.layout` has the rules of building.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphs.errors import FormulaError
+from graphs.formulas import layout
+from graphs.formulas.layout import BLANK, Symbol
+from graphs.formulas.mathml import Element, Letters, Rule, Rules, cleaner, local_name, only_child, read_mathml, walk
+from graphs.formulas.tree import FormulaTree
+
+Children = list[Symbol | None]
+
+
+def parse_slt(mathml: str, *, letters: Letters = "plain") -> FormulaTree:
+    """The SLT of a formula in Presentation MathML, alone or in parallel with Content MathML.
+
+    ``letters="plain"`` writes every label in plain letters (NFKC), one tree whatever the version of LaTeXML;
+    ``"italic"`` leaves the mathematical alphabets as they come. Raises FormulaError, whose ``kind`` is ``empty``,
+    ``malformed``, ``no_math``, ``too_long``, ``too_deep``, ``many_roots`` or ``unknown_tag``.
+    """
+    rules = _RULES.get(letters) or _rules(letters)
+    symbol = walk(read_mathml(mathml, "MathML-Presentation"), rules)
+    if symbol is None:
+        raise FormulaError("the formula shows no symbol", kind="empty")
+    return layout.finish(symbol)
+
+
+def _typed(prefix: str, clean: Callable[[str | None], str]) -> Callable[[Element, Children], Symbol]:
+    def rule(element: Element, children: Children) -> Symbol:
+        text = clean(element.text)
+        return Symbol(prefix + text if text else BLANK)
+
+    return rule
+
+
+def _rules(letters: Letters) -> Rules[Symbol]:
+    clean = cleaner(letters)
+
+    def operator(element: Element, children: Children) -> Symbol:
+        return Symbol(clean(element.text))
+
+    def error(element: Element, children: Children) -> Symbol:
+        return Symbol("E!" + clean(element.text))
+
+    def wildcard(element: Element, children: Children) -> Symbol:
+        return Symbol("?" + (element.get("name") or clean(element.text)))
+
+    def fenced(element: Element, children: Children) -> Symbol:
+        separators = [clean(separator) for separator in element.get("separators", ",").split()]
+        parts: Children = []
+        for child in children:
+            if layout.is_blank(child):
+                continue
+            if parts and separators:
+                parts.append(Symbol(separators.pop(0) if len(separators) > 1 else separators[0]))
+            parts.append(child)
+        return layout.fence(clean(element.get("open", "(")), parts, clean(element.get("close", ")")))
+
+    leaves: dict[str, Rule[Symbol]] = {
+        "mi": _typed("V!", clean),
+        "mn": _typed("N!", clean),
+        "mtext": _typed("T!", clean),
+        "mo": operator,
+        "mspace": _blank,
+        "none": _blank,
+        "mphantom": _blank,
+        "mprescripts": _blank,
+        "merror": error,
+        "qvar": wildcard,
+    }
+    inner: dict[str, Rule[Symbol]] = {
+        "math": only_child,
+        "semantics": _first,
+        "mstyle": _first,
+        "mrow": _row,
+        "mpadded": _row,
+        "mfenced": fenced,
+        "mfrac": _fraction,
+        "msqrt": _square_root,
+        "mroot": _root,
+        "msub": _sub,
+        "msup": _sup,
+        "msubsup": _sub_sup,
+        "munder": _under,
+        "mover": _over,
+        "munderover": _under_over,
+        "mmultiscripts": _multiscripts,
+        "mtable": _table,
+        "mtr": _table_row,
+        "mtd": _cell,
+        "menclose": _enclosed,
+    }
+    return Rules(leaves, inner)
+
+
+def _blank(element: Element, children: Children) -> Symbol:
+    return Symbol(BLANK)
+
+
+def _first(element: Element, children: Children) -> Symbol | None:
+    return children[0] if children else None
+
+
+def _row(element: Element, children: Children) -> Symbol | None:
+    return layout.row(children)
+
+
+def _plain_row(children: Children) -> Symbol | None:
+    """Elements with a wrong number of children are read as a row, without regard to fences."""
+    return layout.chain([child for child in children if not layout.is_blank(child)])
+
+
+def _fraction(element: Element, children: Children) -> Symbol | None:
+    return layout.fraction(*children) if len(children) == 2 else _plain_row(children)
+
+
+def _square_root(element: Element, children: Children) -> Symbol:
+    return layout.root(layout.chain(children)) if children else Symbol(BLANK)
+
+
+def _root(element: Element, children: Children) -> Symbol | None:
+    return layout.root(*children) if len(children) == 2 else _plain_row(children)
+
+
+def _sub(element: Element, children: Children) -> Symbol | None:
+    return layout.scripts(children[0], children[1], None) if len(children) == 2 else _plain_row(children)
+
+
+def _sup(element: Element, children: Children) -> Symbol | None:
+    return layout.scripts(children[0], None, children[1]) if len(children) == 2 else _plain_row(children)
+
+
+def _sub_sup(element: Element, children: Children) -> Symbol | None:
+    return layout.scripts(*children) if len(children) == 3 else _plain_row(children)
+
+
+def _under(element: Element, children: Children) -> Symbol | None:
+    return layout.under_over(children[0], children[1], None) if len(children) == 2 else _plain_row(children)
+
+
+def _over(element: Element, children: Children) -> Symbol | None:
+    return layout.under_over(children[0], None, children[1]) if len(children) == 2 else _plain_row(children)
+
+
+def _under_over(element: Element, children: Children) -> Symbol | None:
+    return layout.under_over(*children) if len(children) == 3 else _plain_row(children)
+
+
+def _multiscripts(element: Element, children: Children) -> Symbol | None:
+    if not children:
+        return None
+    after: Children = []
+    before: Children = []
+    side = after
+    for part, child in zip(element, children, strict=True):
+        if local_name(part) == "mprescripts":
+            side = before
+        else:
+            side.append(child)
+    base, *after = after or [None]
+    pairs = [list(zip(side[::2], side[1::2], strict=False)) for side in (after, before)]
+    return layout.multiscripts(base, *pairs)
+
+
+def _table(element: Element, children: Children) -> Symbol:
+    return layout.table([layout.linked(child) for child in children])
+
+
+def _table_row(element: Element, children: Children) -> Symbol:
+    return layout.link(children)
+
+
+def _cell(element: Element, children: Children) -> Symbol:
+    return layout.chain(children) or Symbol(BLANK)
+
+
+def _enclosed(element: Element, children: Children) -> Symbol:
+    return layout.enclosed(element.get("notation", "longdiv"), layout.chain(children))
+
+
+_RULES: dict[str, Rules[Symbol]] = {"plain": _rules("plain"), "italic": _rules("italic")}
