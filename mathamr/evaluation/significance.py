@@ -60,7 +60,7 @@ def paired_t_test(baseline: TopicScores, system: TopicScores) -> TTest:
     """Two-sided paired t-test over the topics' scores.
 
     Equal scores on every topic give t = 0 and p = 1; one and the same difference everywhere gives an infinite t and
-    p = 0 (scipy leaves both undefined). Raises :class:`EvaluationError` if the topics differ or there are fewer than two.
+    p = 0 (scipy leaves both undefined). Raises :class:`EvaluationError` if the topics differ or are fewer than two.
     """
     a, b = _paired(baseline, system)
     differences = b - a
