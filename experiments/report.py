@@ -144,9 +144,7 @@ def _read_per_topic(place: Path) -> dict[str, dict[str, float]]:
         return {row["topic"]: {key: float(row[key]) for key in TITLES} for row in csv.DictReader(file)}
 
 
-def write_report(
-    rows: Sequence[dict[str, Any]], folder: Path, *, name: str, title: str, command: str, baseline: str
-) -> None:
+def write_report(rows: Sequence[dict[str, Any]], folder: Path, *, title: str, command: str, baseline: str) -> None:
     """``report.md``: means over seeds with tests, best seeds, costs, failures."""
     done = [row for row in rows if row["status"] == "done"]
     parts = [f"# {title}", f"`{command}`"]

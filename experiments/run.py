@@ -1,7 +1,7 @@
 """The entry of every experiment: ``python -m experiments.run +exp=vn_connectivity [KEY=VALUE ...]``.
 
-Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/results.csv`` and ``report.md``, and prints
-the table of means. Any key of ``conf/`` can be set on the command line:
+Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/results.csv`` and ``report.md``, and
+prints the table of means. Any key of ``conf/`` can be set on the command line:
 
     python -m experiments.run +exp=vn_connectivity data=arqmath data.root=/data/ARQMath
     python -m experiments.run +exp=vn_connectivity 'experiment.seeds=[1,2]' train.epochs=3

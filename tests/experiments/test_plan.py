@@ -1,0 +1,100 @@
+"""What is run, what is not run again, and what is refused before anything runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from experiments.plan import Job, finished, plan, select
+from graphs.errors import ConfigError
+
+
+def config(**experiment: Any) -> Any:
+    description = {
+        "name": "demo",
+        "conditions": {"none": {"graph": {"connectivity": "none"}}, "ring": {"graph": {"connectivity": "circular"}}},
+        "baseline": "none",
+        "seeds": [1, 2, 3],
+        **experiment,
+    }
+    return OmegaConf.create(
+        {
+            "track": "graph",
+            "data": {"name": "mathdocs", "root": "/somewhere"},
+            "graph": {"connectivity": "none", "formulas": "both"},
+            "model": {"hidden_dim": 64},
+            "train": {"seed": 0, "epochs": 7, "device": "cpu", "workers": 1},
+            "index": {"backend": "exact", "location": None},
+            "retrieval": {"strategy": "maxsim"},
+            "outputs": "outputs",
+            "experiment": description,
+        }
+    )
+
+
+def names(jobs: list[Job]) -> list[str]:
+    return [job.name for job in jobs]
+
+
+def test_conditions_times_seeds() -> None:
+    jobs = plan(config(), "data")
+    assert names(jobs) == ["none-seed1", "none-seed2", "none-seed3", "ring-seed1", "ring-seed2", "ring-seed3"]
+    assert jobs[4].config.graph.connectivity == "circular"
+    assert jobs[4].config.train.seed == 2
+    assert len({job.key for job in jobs}) == 6
+
+
+def test_a_job_is_the_same_on_another_machine_and_another_with_other_data_or_settings() -> None:
+    here = plan(config(), "data")[0]
+    elsewhere = config()
+    elsewhere.outputs, elsewhere.data.root, elsewhere.train.device = "/scratch/out", "/scratch/data", "cuda"
+    assert plan(elsewhere, "data")[0].key == here.key
+    assert plan(config(), "other data")[0].key != here.key
+    longer = config()
+    longer.train.epochs = 8
+    assert plan(longer, "data")[0].key != here.key
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"baseline": "nine"}, "experiment.baseline=nine is not among the conditions: none, ring"),
+        ({"seeds": [1, 2, 1]}, r"repeats a seed: \[1, 2, 1\]"),
+        ({"seeds": []}, "name no job"),
+        ({"conditions": {}}, "name no job"),
+        ({"conditions": {"none": {"graph": {"conectivity": "x"}}}}, "condition none: Key 'conectivity'"),
+        ({"conditions": {"none": {}, "../up": {}}}, "becomes a folder"),
+        ({"conditions": {"none": {}, "same": {"graph": {"connectivity": "none"}}}}, "none and same are the same"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        plan(config(**change), "data")
+
+
+def test_parts_of_an_array_cover_every_job_once() -> None:
+    jobs = plan(config(), "data")
+    parts = [select(jobs, f"{k}/4") for k in (1, 2, 3, 4)]
+    assert sorted(name for part in parts for name in names(part)) == sorted(names(jobs))
+    assert select(jobs, None) == jobs
+
+
+@pytest.mark.parametrize("part", ["0/4", "5/4", "1", "a/b", "1/0"])
+def test_a_part_that_is_none_is_refused(part: str) -> None:
+    with pytest.raises(ConfigError, match="K/N"):
+        select(plan(config(), "data"), part)
+
+
+def test_only_a_result_of_this_very_configuration_counts_as_finished(tmp_path: Path) -> None:
+    job = plan(config(), "data")[0]
+    result = tmp_path / "jobs" / job.name / "result.json"
+    assert finished(job, tmp_path) is None
+    result.parent.mkdir(parents=True)
+    result.write_text('{"key": "another"}')
+    assert finished(job, tmp_path) is None
+    result.write_text('{"key": ')
+    assert finished(job, tmp_path) is None
+    result.write_text(json.dumps({"key": job.key, "ndcg_prime": 0.5}))
+    assert finished(job, tmp_path) == {"key": job.key, "ndcg_prime": 0.5}

@@ -1,0 +1,61 @@
+"""One writer, many readers, and a clear word when a file is not what it should be."""
+
+from pathlib import Path
+
+import pytest
+
+from graphs import database
+from graphs.errors import StoreError
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS word(text TEXT)"
+
+
+def test_a_second_writer_is_refused_and_nothing_is_harmed(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with database.writer(path, SCHEMA, purpose="words") as first:
+        first.execute("INSERT INTO word VALUES ('ring')")
+        first.commit()
+        with (
+            pytest.raises(StoreError, match="another process is writing"),
+            database.writer(path, SCHEMA, purpose="words"),
+        ):
+            pass
+    assert database.connect_read_only(path, purpose="words").execute("SELECT * FROM word").fetchall() == [("ring",)]
+
+
+def test_what_was_not_committed_is_gone_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with database.writer(path, SCHEMA, purpose="words") as connection:
+        connection.execute("INSERT INTO word VALUES ('ring')")
+    assert database.connect_read_only(path, purpose="words").execute("SELECT * FROM word").fetchall() == []
+
+
+def test_a_file_of_another_purpose_is_refused_by_readers_and_writers(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with database.writer(path, SCHEMA, purpose="words"):
+        pass
+    with pytest.raises(StoreError, match="holds words, not tensors"):
+        database.connect_read_only(path, purpose="tensors")
+    with pytest.raises(StoreError, match="holds words, not tensors"), database.writer(path, SCHEMA, purpose="tensors"):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"not a database", b"\x00" * 5000])
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"a\.db: "):
+        database.connect_read_only(path, purpose="words")
+
+
+def test_a_missing_file_says_what_to_build(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="build words first"):
+        database.connect_read_only(tmp_path / "none.db", purpose="words")
+
+
+def test_readers_cannot_write(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with database.writer(path, SCHEMA, purpose="words"):
+        pass
+    with pytest.raises(Exception, match="readonly"):
+        database.connect_read_only(path, purpose="words").execute("INSERT INTO word VALUES ('ring')")

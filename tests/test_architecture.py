@@ -1,0 +1,86 @@
+"""Imports run one way: between the floors, and within a floor (docs/architecture.md)."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FLOORS = ("graphs", "mathamr", "experiments")
+# Within a floor, a package imports only those that stand before it.
+ORDER = {
+    "graphs": ("errors", "database", "processes", "corpus", "formulas", "amr"),
+    "mathamr": ("maxsim", "model", "evaluation", "retrieval", "training", "analysis", "text"),
+}
+
+
+def modules() -> dict[str, Path]:
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for floor in FLOORS
+        for path in sorted((ROOT / floor).rglob("*.py"))
+    }
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules of this project that a file imports when it is loaded or run; not those for type checking only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            node.body = []
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import; write the whole name"
+            assert node.module is not None
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {name for name in names if name.split(".")[0] in FLOORS}
+
+
+def test_there_are_modules() -> None:
+    assert len(modules()) > 30
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_floor_imports_only_floors_below(name: str) -> None:
+    floor = FLOORS.index(name.split(".")[0])
+    above = {other for other in imports_of(modules()[name]) if FLOORS.index(other.split(".")[0]) > floor}
+    assert not above
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if name.split(".")[0] in ORDER])
+def test_a_package_imports_only_packages_before_it(name: str) -> None:
+    floor, _, rest = name.partition(".")
+    order = ORDER[floor]
+    own = rest.split(".")[0]
+    if own not in order:
+        return
+    later = [
+        other
+        for other in imports_of(modules()[name])
+        if (parts := other.split("."))[0] == floor
+        and len(parts) > 1
+        and parts[1] != own
+        and (parts[1] not in order or order.index(parts[1]) > order.index(own))
+    ]
+    assert not [other for other in later if other in modules()]
+
+
+def test_no_modules_import_each_other() -> None:
+    known = modules()
+    graph = {
+        name: {other for other in imports_of(path) if other in known and other != name} for name, path in known.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"cycle: {' -> '.join(error.args[1])}")
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    empty = {"utils", "helpers", "common", "misc"}
+    assert not [name for name in modules() if empty & set(name.split("."))]
