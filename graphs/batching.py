@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +84,9 @@ class GraphBatch:
         return self._map(lambda tensor: tensor.pin_memory())
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> GraphBatch:
-        moved = {f.name: function(getattr(self, f.name)) for f in fields(self) if f.name != "num_graphs"}
+        moved: dict[str, Any] = {
+            f.name: function(getattr(self, f.name)) for f in fields(self) if f.name != "num_graphs"
+        }
         return replace(self, **moved)
 
 
@@ -122,69 +126,61 @@ def collate_packed(
     """
     if not blobs:
         return collate([])
-    numbers, starts, header = _words(blobs, post_ids)
-    nodes, edges, runs, counts, virtual = header[:, 2:].T
-    lengths = np.stack([nodes, edges, edges, runs, runs, counts, counts], axis=1)  # (B, 7), in the order of the body
-    begins = starts[:, None] + np.cumsum(lengths, axis=1) - lengths  # (B, 7)
-    offsets = np.cumsum(nodes) - nodes
-
-    labels = _segments(numbers, begins[:, 0], nodes)
-    run_relation = _segments(numbers, begins[:, 3], runs)
-    run_length = _segments(numbers, begins[:, 4], runs)
+    header, (labels, edges, runs, representatives) = _unpack(blobs, post_ids)
+    _, _, nodes, num_edges, num_runs, num_representatives, num_virtual = header
     _check_ids(labels, nodes, num_labels, "label", post_ids)
-    _check_ids(run_relation, runs, num_relations, "relation", post_ids)
+    _check_ids(runs[::2], num_runs, num_relations, "relation", post_ids)
+    offsets = np.cumsum(nodes) - nodes
+    edges += np.repeat(offsets, 2 * num_edges)  # source, target, source, target ...
 
-    # A forward run with sources at s and targets at t becomes two runs of the batch: (s, t), and its inverse (t, s).
-    graph = np.repeat(np.arange(len(blobs)), runs)  # of each run
-    first = np.cumsum(run_length) - run_length  # of each run, among all forward edges
-    within = first - (np.cumsum(edges) - edges)[graph]
-    source, target = begins[graph, 1] + within, begins[graph, 2] + within
-    relation = np.concatenate([run_relation, run_relation + 1])
-    order = np.argsort(relation, kind="stable")
-    length = np.concatenate([run_length, run_length])[order]
-    step = np.arange(2 * int(edges.sum())) - np.repeat(np.cumsum(length) - length, length)
-    offset = np.repeat(np.concatenate([offsets[graph], offsets[graph]])[order], length)
-    edge_index = np.empty((2, len(step)), dtype=np.int64)
-    edge_index[0] = numbers[np.repeat(np.concatenate([source, target])[order], length) + step]
-    edge_index[1] = numbers[np.repeat(np.concatenate([target, source])[order], length) + step]
-    edge_index += offset
+    # Each run stands in the batch twice: forward, its sources at the even places of `edges`, and as its inverse, whose
+    # sources are the targets at the odd places. The other end of an edge at place i is at i ^ 1.
+    length = runs[1::2]
+    begin = 2 * (np.cumsum(length) - length)
+    relation = np.concatenate([runs[::2], runs[::2] + 1])
+    order = np.argsort(relation.astype(np.uint16) if relation.max(initial=0) < 1 << 16 else relation, kind="stable")
+    length = np.concatenate([length, length])[order]
+    place = np.arange(0, 2 * len(edges), 2)
+    place += np.repeat(np.concatenate([begin, begin + 1])[order] - 2 * (np.cumsum(length) - length), length)
+    edge_index = np.empty((2, len(edges)), dtype=np.int64)
+    np.take(edges, place, out=edge_index[0], mode="wrap")  # the mode spares a copy: no place is out of bounds
+    place ^= 1
+    np.take(edges, place, out=edge_index[1], mode="wrap")
+    return _batch(
+        labels,
+        edge_index,
+        np.repeat(relation[order], length),
+        nodes,
+        num_virtual,
+        representatives[::2] + np.repeat(offsets, num_representatives),
+        representatives[1::2].copy(),
+        num_representatives,
+    )
 
-    representatives = _segments(numbers, begins[:, 5], counts) + np.repeat(offsets, counts)
-    kinds = _segments(numbers, begins[:, 6], counts)
-    relations = np.repeat(relation[order], length)
-    return _batch(labels, edge_index, relations, nodes, virtual, representatives, kinds, counts)
 
-
-def _words(
-    blobs: Sequence[bytes], post_ids: Sequence[str] | None
-) -> tuple[npt.NDArray[np.unsignedinteger], Int64, Int64]:
-    """All numbers of all blobs in one array, where each body begins in it, and the headers (B, 7)."""
-    header = np.frombuffer(b"".join([blob[:HEADER_BYTES] for blob in blobs]), dtype="<u4")
-    sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
-    if len(header) == len(HEADER_FIELDS) * len(blobs):
-        header = header.reshape(len(blobs), len(HEADER_FIELDS)).astype(np.int64)
-        width = header[:, 1]
-        expected = HEADER_BYTES + width * (header[:, 2] + 2 * header[:, 3:6].sum(axis=1))
-        sound = bool(((header[:, 0] == MAGIC) & (sizes == expected) & ((width == 2) | (width == 4))).all())
-    else:
-        sound = False
+def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int64, list[Int64]]:
+    """The headers, (7, B), and the four parts of the bodies, each over all graphs."""
+    header = np.frombuffer(b"".join([blob[:HEADER_BYTES] for blob in blobs]), dtype="<u4").astype(np.int64)
+    sound = len(header) == len(HEADER_FIELDS) * len(blobs)
+    if sound:
+        header = header.reshape(len(blobs), len(HEADER_FIELDS)).T
+        magic, width, nodes, *pairs, _ = header
+        counts = np.stack([np.zeros_like(nodes), nodes, *(2 * pair for pair in pairs)])
+        bounds = HEADER_BYTES + width * np.cumsum(counts, axis=0)  # (5, B), bytes from the start of each blob
+        sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
+        sound = bool(((magic == MAGIC) & ((width == 2) | (width == 4)) & (bounds[-1] == sizes)).all())
     if not sound:
         for i, blob in enumerate(blobs):
             check_header(blob, _name(post_ids, i))
-    if (width == 2).all():
-        numbers = np.frombuffer(b"".join(blobs), dtype="<u2")
-        ends = np.cumsum(sizes // 2)
-        return numbers, ends - sizes // 2 + HEADER_BYTES // 2, header
-    parts = [np.frombuffer(blob, f"<u{w}", offset=HEADER_BYTES) for blob, w in zip(blobs, width, strict=True)]
-    numbers = np.concatenate(parts, dtype=np.uint32)
-    body = (sizes - HEADER_BYTES) // width
-    return numbers, np.cumsum(body) - body, header
-
-
-def _segments(numbers: npt.NDArray[np.unsignedinteger], begins: Int64, lengths: Int64) -> Int64:
-    """``numbers[begins[i] : begins[i] + lengths[i]]`` of every i, one behind the other."""
-    parts = [numbers[b:e] for b, e in zip(begins.tolist(), (begins + lengths).tolist(), strict=True)]
-    return np.concatenate(parts, dtype=np.int64)
+    parts = []
+    for begins, ends in pairwise(bounds.tolist()):
+        pieces = [blob[begin:end] for blob, begin, end in zip(blobs, begins, ends, strict=True)]
+        if (width == width[0]).all():
+            parts.append(np.frombuffer(b"".join(pieces), f"<u{width[0]}").astype(np.int64))
+        else:
+            arrays = [np.frombuffer(piece, f"<u{size}") for piece, size in zip(pieces, width.tolist(), strict=True)]
+            parts.append(np.concatenate(arrays, dtype=np.int64))
+    return header, parts
 
 
 def _check_ids(ids: Int64, counts: Int64, bound: int | None, what: str, post_ids: Sequence[str] | None) -> None:

@@ -19,8 +19,8 @@ stand in the same order, so only forward edges are stored, and relations as runs
 ======================  ==========================================================================
 header, 7 of 4 bytes    magic and format; bytes a number (2 or 4); nodes; forward edges; runs;
                         representatives; virtual nodes
-body, 2 or 4 bytes      labels; sources; targets; relation of each run; length of each run;
-                        representatives; their kinds
+body, 2 or 4 bytes      labels; source and target of each edge; relation and length of each run;
+                        node and kind of each representative
 ======================  ==========================================================================
 """
 
@@ -149,8 +149,10 @@ def encode(arrays: GraphArrays) -> bytes:
         raise GraphError("edges are not sorted by relation with inverses in the same order; use GraphArrays.from_edges")
     starts = np.flatnonzero(np.diff(relations, prepend=-1))
     runs, lengths = relations[starts], np.diff(starts, append=len(relations))
-    body = (arrays.labels, source, target, runs, lengths, arrays.representatives, arrays.representative_kinds)
-    width = 2 if max(int(part.max(initial=0)) for part in body) < 1 << 16 else 4
+    representatives = (arrays.representatives, arrays.representative_kinds)
+    pairs = [np.stack(pair, axis=1).ravel() for pair in ((source, target), (runs, lengths), representatives)]
+    body = np.concatenate([arrays.labels, *pairs])
+    width = 2 if body.max(initial=0) < 1 << 16 else 4
     header = (
         MAGIC,
         width,
@@ -160,7 +162,7 @@ def encode(arrays: GraphArrays) -> bytes:
         len(arrays.representatives),
         arrays.num_virtual,
     )
-    return np.asarray(header, dtype="<u4").tobytes() + np.concatenate(body).astype(f"<u{width}").tobytes()
+    return np.asarray(header, dtype="<u4").tobytes() + body.astype(f"<u{width}").tobytes()
 
 
 def decode(blob: bytes, post_id: str) -> GraphArrays:
@@ -169,10 +171,11 @@ def decode(blob: bytes, post_id: str) -> GraphArrays:
     Raises:
         GraphError: when the bytes are cut off, or are no stored graph of this format.
     """
-    _, width, nodes, edges, runs, representatives, virtual = check_header(blob, post_id)
+    _, width, nodes, edges, runs, _, virtual = check_header(blob, post_id)
     body = np.frombuffer(blob, dtype=f"<u{width}", offset=HEADER_BYTES).astype(np.int32)
-    bounds = np.cumsum([nodes, edges, edges, runs, runs, representatives])
-    labels, source, target, relation, lengths, nodes_of, kinds = np.split(body, bounds)
+    bounds = np.cumsum([nodes, 2 * edges, 2 * runs])
+    labels, *pairs = np.split(body, bounds)
+    (source, target), (relation, lengths), (nodes_of, kinds) = (part.reshape(-1, 2).T for part in pairs)
     if lengths.sum() != edges:
         raise GraphError(f"post {post_id}: runs of {lengths.sum()} edges, header says {edges}; preprocess again")
     edge_index, relations = with_inverses(source, target, np.repeat(relation, lengths))
