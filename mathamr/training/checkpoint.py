@@ -1,0 +1,273 @@
+"""Checkpoints: what a trained model is, on disk, so that a kill at any instant leaves a valid one.
+
+>>> import tempfile
+>>> info = CheckpointInfo(encoder={"hidden_dim": 64}, train={"epochs": 7}, vocabulary_hash="3f2a", num_labels=20_000,
+...     num_relations=532, code_version="0.1.0", seed=42, step=1406, epoch=1, best_step=1406, best_val_loss=2.31,
+...     temperature=0.049)
+>>> path = Path(tempfile.mkdtemp()) / "best"
+>>> save(path, info, {"label.weight": torch.zeros(3, 2)})
+>>> sorted(file.name for file in path.iterdir())
+['checkpoint.json', 'model.safetensors']
+>>> load(path, vocabulary_hash="3f2a").info.step
+1406
+>>> load(path, vocabulary_hash="77b0")  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+graphs.errors.TrainingError: ...best: the checkpoint was trained with the vocabulary 3f2a, not with 77b0; ...
+
+A folder holds ``model.safetensors`` (weights) and ``checkpoint.json`` (:class:`CheckpointInfo`); the ``last``
+checkpoint of a run also ``state.safetensors`` and ``state.json``: optimizer, position in the data, history, random
+generator. There is no pickle anywhere. :func:`save` writes and syncs a folder beside the old one, then renames: between
+the two renames ``NAME`` is missing and ``.NAME.next`` stands in for it, which :func:`load` and the next :func:`save`
+know.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from graphs.errors import TrainingError
+from mathamr.model.encoder import Encoder, EncoderConfig
+
+_FORMAT = 1  # goes up when the files change their meaning
+_INFO, _WEIGHTS, _STATE, _STATE_TENSORS = "checkpoint.json", "model.safetensors", "state.json", "state.safetensors"
+
+
+@dataclass(frozen=True)
+class CheckpointInfo:
+    """Who a checkpoint is.
+
+    ``encoder`` and ``train`` are the configurations as plain values. ``step`` counts optimizer steps since the start,
+    ``epoch`` the epochs finished, ``best_step`` the step of the lowest validation loss, ``best_val_loss`` that loss;
+    both are ``None`` before the first validation.
+    """
+
+    encoder: Mapping[str, Any]
+    train: Mapping[str, Any]
+    vocabulary_hash: str
+    num_labels: int
+    num_relations: int
+    code_version: str
+    seed: int
+    step: int
+    epoch: int
+    best_step: int | None
+    best_val_loss: float | None
+    temperature: float
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """What continuing takes beside the weights: ``tensors`` by name and ``scalars``, any values that JSON can hold."""
+
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded checkpoint; ``weights`` by parameter name, on the CPU."""
+
+    path: Path
+    info: CheckpointInfo
+    weights: dict[str, Tensor]
+
+
+def save(
+    path: str | os.PathLike[str],
+    info: CheckpointInfo,
+    weights: Mapping[str, Tensor],
+    state: TrainingState | None = None,
+) -> None:
+    """Write the checkpoint folder ``path``, replacing an older one at once or not at all.
+
+    Raises:
+        TrainingError: when the folder cannot be written (no room, no permission); the older checkpoint is untouched.
+    """
+    path = Path(path)
+    files = {_WEIGHTS: _tensor_bytes(weights), _INFO: _json_bytes({"format": _FORMAT, **dataclasses.asdict(info)})}
+    if state is not None:
+        files |= {_STATE_TENSORS: _tensor_bytes(state.tensors), _STATE: _json_bytes(state.scalars)}
+    writing, following, previous = (path.with_name(f".{path.name}.{part}") for part in ("writing", "next", "previous"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if following.exists() and not path.exists():
+            following.rename(path)  # an earlier save was killed between its two renames
+        for leftover in (writing, following, previous):
+            shutil.rmtree(leftover, ignore_errors=True)
+        writing.mkdir()
+        for name, content in files.items():
+            _write_synced(writing / name, content)
+        _sync(writing)
+        writing.rename(following)
+        if path.exists():
+            path.rename(previous)
+        following.rename(path)
+        _sync(path.parent)
+    except OSError as error:
+        shutil.rmtree(writing, ignore_errors=True)
+        megabytes = sum(map(len, files.values())) / 2**20
+        kept = (
+            f"the checkpoint of step {_step_of(path)} is intact" if path.exists() else "there is no earlier checkpoint"
+        )
+        message = (
+            f"cannot write the checkpoint of step {info.step}, {megabytes:.1f} MiB: {error.strerror or error}; {kept}. "
+            f"Free space or choose another folder, then start again with resume='auto'"
+        )
+        raise TrainingError(message, path=path) from error
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether :func:`load` finds a checkpoint at ``path``."""
+    return _find(Path(path)) is not None
+
+
+def load(path: str | os.PathLike[str], *, vocabulary_hash: str | None = None) -> Checkpoint:
+    """Read a checkpoint; with ``vocabulary_hash`` only if it was trained with that vocabulary.
+
+    Raises:
+        TrainingError: when there is none, it is damaged, of another format, or of another vocabulary.
+    """
+    path = Path(path)
+    folder = _existing(path)
+    values = _read_json(folder / _INFO)
+    if values.pop("format", None) != _FORMAT:
+        raise TrainingError(f"not a checkpoint of format {_FORMAT}; train again with this version", path=path)
+    known = {field.name for field in dataclasses.fields(CheckpointInfo)}
+    if values.keys() != known:
+        raise TrainingError(f"{_INFO} has wrong keys: {sorted(values.keys() ^ known)}", path=path)
+    info = CheckpointInfo(**values)
+    if vocabulary_hash is not None and info.vocabulary_hash != vocabulary_hash:
+        message = (
+            f"the checkpoint was trained with the vocabulary {info.vocabulary_hash}, not with {vocabulary_hash}; "
+            "use the preprocessed.db it was trained on, or train again on this one"
+        )
+        raise TrainingError(message, path=path)
+    return Checkpoint(path, info, _read_tensors(folder / _WEIGHTS))
+
+
+def load_state(path: str | os.PathLike[str]) -> TrainingState:
+    """Read what continuing from ``path`` takes.
+
+    Raises:
+        TrainingError: when the checkpoint holds weights alone (``best``), is missing or damaged.
+    """
+    path = Path(path)
+    folder = _existing(path)
+    if not (folder / _STATE).exists():
+        raise TrainingError(
+            "this checkpoint holds weights alone; a run continues from its 'last' checkpoint", path=path
+        )
+    return TrainingState(_read_tensors(folder / _STATE_TENSORS), _read_json(folder / _STATE))
+
+
+def load_encoder(
+    path: str | os.PathLike[str], *, vocabulary_hash: str | None = None, device: torch.device | str = "cpu"
+) -> Encoder:
+    """The encoder of a checkpoint, in evaluation mode, ready to encode posts.
+
+    Args:
+        path: a checkpoint folder, e.g. ``OUT/best``.
+        vocabulary_hash: of the graphs that will be encoded (``store.vocabulary.hash``).
+    """
+    checkpoint = load(path, vocabulary_hash=vocabulary_hash)
+    info = checkpoint.info
+    encoder = Encoder(EncoderConfig(**info.encoder), info.num_labels, info.num_relations)
+    try:
+        encoder.load_state_dict(checkpoint.weights)
+    except RuntimeError as error:
+        raise TrainingError(f"weights and encoder do not fit: {error}", path=path) from error
+    return encoder.to(device).eval()
+
+
+def code_version() -> str:
+    """Version of this package, with the commit where it runs from a Git checkout: ``0.1.0+2e889e1``."""
+    try:
+        number = version("mathamr-plus")
+    except PackageNotFoundError:
+        number = "unknown"
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return number
+    command = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):  # no git here, or a checkout of another user
+        return number
+    return f"{number}+{commit}"
+
+
+def _find(path: Path) -> Path | None:
+    for folder in (path, path.with_name(f".{path.name}.next")):
+        if (folder / _INFO).is_file():
+            return folder
+    return None
+
+
+def _existing(path: Path) -> Path:
+    folder = _find(path)
+    if folder is None:
+        raise TrainingError("no checkpoint here; a training run writes OUT/best and OUT/last", path=path)
+    return folder
+
+
+def _step_of(path: Path) -> int | None:
+    try:
+        return load(path).info.step
+    except TrainingError:
+        return None
+
+
+def _tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    return safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+
+
+def _json_bytes(values: Mapping[str, Any]) -> bytes:
+    return (json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
+    if not isinstance(values, dict):
+        raise TrainingError("not a JSON object; use another checkpoint", path=path)
+    return values
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

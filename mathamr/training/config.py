@@ -1,0 +1,131 @@
+"""The settings of training: their types and meanings. The values and their sources stand in ``conf/train``.
+
+Settings that contradict each other are refused before anything is loaded:
+
+>>> settings = dict(batch_size=32, negatives=0, accumulate=1, node_budget=60_000, edge_budget=240_000, epochs=7,
+...     learning_rate=1e-4, min_learning_rate=1e-5, weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3,
+...     validation_fraction=0.1, node_mask=0.1, edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True,
+...     single_vector=False, seed=42, device="cpu", precision="fp32", workers=1, checkpoint_every=500)
+>>> TrainConfig(**settings).batch_size
+32
+>>> TrainConfig(**settings | {"min_learning_rate": 0.01})
+Traceback (most recent call last):
+    ...
+graphs.errors.ConfigError: train.min_learning_rate=0.01 must lie between 0 and train.learning_rate=0.0001
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from graphs.errors import ConfigError
+
+PRECISIONS = ("fp32", "bf16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How a model is trained.
+
+    Attributes:
+        batch_size: pairs in a batch, over all ranks; each question is told apart from the answers of all of them.
+        negatives: hard negatives drawn for each question, beside the other answers of the batch.
+        accumulate: batches whose gradients are averaged for one optimizer step.
+        node_budget: nodes encoded at once on one device. A batch with more is encoded in chunks, twice (without, then
+            with gradient), which bounds memory and leaves the gradient what it is.
+        edge_budget: edges encoded at once, inverses included; likewise.
+        epochs: passes over the training pairs, at most.
+        learning_rate: of AdamW at the first step; a cosine takes it down to ``min_learning_rate`` at the last.
+        min_learning_rate: see ``learning_rate``.
+        weight_decay: of AdamW; the temperature is exempt.
+        temperature: of InfoNCE at the start; it is learned.
+        grad_clip: largest norm of the gradient.
+        patience: epochs in a row without a lower validation loss after which training stops.
+        validation_fraction: part of the questions held out, with all their pairs.
+        node_mask: probability that a node's label is masked.
+        edge_dropout: probability that an edge is left out.
+        beta: weight of the MaxSim loss; 1 - beta is that of the loss of the document vectors alone.
+        symmetric: also find the question of each answer.
+        normalize: divide MaxSim scores by the number of query vectors.
+        single_vector: train the document vectors alone, as ``beta=0`` does.
+        seed: of weights, order and augmentation. The held-out questions do not depend on it.
+        device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        precision: ``fp32`` or ``bf16``, the arithmetic of the encoder; scores and loss are always float32.
+        workers: threads that prepare batches ahead; 0 prepares each when it is needed. No result depends on it.
+        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves at the ends of epochs alone.
+    """
+
+    batch_size: int
+    negatives: int
+    accumulate: int
+    node_budget: int
+    edge_budget: int
+    epochs: int
+    learning_rate: float
+    min_learning_rate: float
+    weight_decay: float
+    temperature: float
+    grad_clip: float
+    patience: int
+    validation_fraction: float
+    node_mask: float
+    edge_dropout: float
+    beta: float
+    symmetric: bool
+    normalize: bool
+    single_vector: bool
+    seed: int
+    device: str
+    precision: str
+    workers: int
+    checkpoint_every: int
+
+    def __post_init__(self) -> None:
+        for name, least in _AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise ConfigError(f"train.{name}={getattr(self, name)} must be at least {least}")
+        for name in ("learning_rate", "temperature", "grad_clip"):
+            value = getattr(self, name)
+            if not (value > 0 and math.isfinite(value)):
+                raise ConfigError(f"train.{name}={value} must be a positive number")
+        for name in ("node_mask", "edge_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"train.{name}={getattr(self, name)} must be at least 0 and less than 1")
+        if not 0 < self.validation_fraction < 1:
+            raise ConfigError(
+                f"train.validation_fraction={self.validation_fraction} must lie between 0 and 1, both excluded: "
+                "the best checkpoint is the one of the lowest validation loss"
+            )
+        if not 0 <= self.min_learning_rate <= self.learning_rate:
+            bounds = f"between 0 and train.learning_rate={self.learning_rate}"
+            raise ConfigError(f"train.min_learning_rate={self.min_learning_rate} must lie {bounds}")
+        if not 0 <= self.beta <= 1:
+            raise ConfigError(f"train.beta={self.beta} must lie in 0..1: 1 is MaxSim alone, 0 document vectors alone")
+        if self.single_vector and 0 < self.beta < 1:
+            raise ConfigError(
+                f"train.single_vector trains document vectors alone, but train.beta={self.beta} asks for MaxSim too; "
+                "set train.single_vector=false, or train.beta=1"
+            )
+        if self.precision not in PRECISIONS:
+            raise ConfigError(f"train.precision={self.precision} is not one of {', '.join(PRECISIONS)}")
+
+    @property
+    def maxsim_weight(self) -> float:
+        """Weight of the MaxSim loss: ``beta``, or 0 with ``single_vector``."""
+        return 0.0 if self.single_vector else self.beta
+
+
+_AT_LEAST = {
+    "batch_size": 2,  # a single pair has nothing to be told apart from
+    "negatives": 0,
+    "accumulate": 1,
+    "node_budget": 1,
+    "edge_budget": 1,
+    "epochs": 1,
+    "weight_decay": 0,
+    "patience": 1,
+    "seed": 0,
+    "workers": 0,
+    "checkpoint_every": 0,
+}

@@ -1,0 +1,182 @@
+"""Several processes that train one model on the vectors of a joined batch: ``torchrun`` with gloo or NCCL.
+
+Two ranks encode the halves of a batch. :meth:`Ranks.gather` gives both all vectors, rank by rank, and each computes
+the loss of the whole batch, so that every question is told apart from the answers of all ranks:
+
+    rank 0 encodes sets 0, 1    joined: 0 1 | 2 3    gradient of the joined loss by its own vectors, 0 1
+    rank 1 encodes sets 2, 3    joined: 0 1 | 2 3    ... by its own vectors, 2 3
+
+Each rank takes that gradient through its own part of the encoder. What is left for a parameter is a sum over ranks,
+:meth:`Ranks.sum_gradients`; not a mean, since the parts belong to one loss. In this way loss and gradients are those of
+a single process, whatever the loss is made of. One process alone is a world of one rank, and the calls do nothing:
+
+>>> from mathamr.maxsim import VectorSets
+>>> with ranks("cpu") as world:
+...     sets, own = world.gather(VectorSets.of([torch.eye(2), torch.ones(1, 2)]))
+>>> len(sets), own, world.size, world.is_main
+(2, slice(0, 3, None), 1, True)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from graphs.errors import ConfigError, TrainingError
+from mathamr.maxsim import VectorSets
+
+_TIMEOUT = timedelta(minutes=10)  # a rank that has been silent for so long is taken for dead
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """This process among all: ``rank`` of ``size``, computing on ``device``."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is rank 0, the one that logs and writes."""
+        return self.rank == 0
+
+    def gather(self, sets: VectorSets) -> tuple[VectorSets, slice]:
+        """The sets of all ranks, rank by rank, without gradient; and which of the vectors are this rank's own.
+
+        Ranks may have different numbers of sets and of vectors.
+        """
+        own = sets.detach()
+        if self.size == 1:
+            return own, slice(0, len(own.vectors))
+        with _peers_alive("gathering vectors"):
+            counts = self._all(torch.tensor([len(own), len(own.vectors)], device=self.device)).tolist()  # (size, 2)
+            most_sets, most_vectors = (max(column) for column in zip(*counts, strict=True))
+            sizes = self._all(_padded(own.sizes, most_sets))  # (size, most_sets)
+            vectors = self._all(_padded(own.vectors, most_vectors))  # (size, most_vectors, p)
+        sizes = torch.cat([sizes[rank, :count] for rank, (count, _) in enumerate(counts)])
+        ptr = torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
+        joined = torch.cat([vectors[rank, :count] for rank, (_, count) in enumerate(counts)])
+        first = sum(count for _, count in counts[: self.rank])
+        return VectorSets(joined, ptr), slice(first, first + len(own.vectors))
+
+    def sum_gradients(self, own: Iterable[Tensor], shared: Iterable[Tensor]) -> None:
+        """Make the gradients of the joined loss out of those of the ranks, in place and equal on all ranks.
+
+        Args:
+            own: parameters that each rank reaches through its own vectors: gradients are summed.
+            shared: parameters that each rank reaches in full, as the temperature: gradients are averaged, which leaves
+                them what they are and ranks of different hardware in step.
+        """
+        if self.size == 1:
+            return
+        own, shared = list(own), list(shared)
+        gradients = [_gradient(parameter) for parameter in own]
+        gradients += [_gradient(parameter).div_(self.size) for parameter in shared]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        with _peers_alive("summing gradients"):
+            dist.all_reduce(flat)
+        for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
+        """Give all ranks the values of rank 0, in place."""
+        if self.size > 1:
+            with _peers_alive("sharing weights"):
+                for tensor in tensors:
+                    dist.broadcast(tensor, src=0)
+
+    def any(self, flag: bool) -> bool:
+        """Whether ``flag`` holds on some rank: what one rank is told (a signal), all must act on at the same step."""
+        if self.size == 1:
+            return flag
+        told = torch.tensor([int(flag)], device=self.device)
+        with _peers_alive("waiting for the other ranks"):
+            dist.all_reduce(told, op=dist.ReduceOp.MAX)
+        return bool(told.item())
+
+    def _all(self, tensor: Tensor) -> Tensor:
+        parts = [torch.empty_like(tensor) for _ in range(self.size)]
+        dist.all_gather(parts, tensor.contiguous())
+        return torch.stack(parts)
+
+
+@contextmanager
+def ranks(device: str) -> Iterator[Ranks]:
+    """The process group that ``torchrun`` describes in the environment; without it a world of one rank.
+
+    A process group that is there already is used and left as it is. Otherwise NCCL is set up for GPUs, one a rank, and
+    gloo for CPUs.
+
+    Args:
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+
+    Raises:
+        ConfigError: for another device, or one that is not there.
+    """
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    chosen = _device(device, local_rank)
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    if dist.is_initialized():
+        yield Ranks(dist.get_rank(), dist.get_world_size(), chosen)
+        return
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield Ranks(0, 1, chosen)
+        return
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_TIMEOUT)
+    try:
+        yield Ranks(dist.get_rank(), dist.get_world_size(), chosen)
+    finally:
+        dist.destroy_process_group()
+
+
+def _device(name: str, local_rank: int) -> torch.device:
+    there = torch.cuda.is_available()
+    if name == "auto":
+        name = "cuda" if there else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"train.device={name} is no device; use auto, cpu, cuda or cuda:N") from None
+    if device.type == "cpu":
+        return device
+    if device.type != "cuda" or not there:
+        raise ConfigError(f"train.device={name} is not there; use train.device=auto or cpu")
+    index = local_rank if device.index is None else device.index
+    if index >= torch.cuda.device_count():
+        raise ConfigError(
+            f"train.device={name}: GPU {index} of {torch.cuda.device_count()}; start fewer ranks on a node"
+        )
+    return torch.device("cuda", index)
+
+
+def _padded(tensor: Tensor, length: int) -> Tensor:
+    padded = tensor.new_zeros(length, *tensor.shape[1:])
+    padded[: len(tensor)] = tensor
+    return padded
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad
+
+
+@contextmanager
+def _peers_alive(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise TrainingError(
+            f"lost another rank while {doing} ({reason}); its own output says why it died. "
+            "Start again with resume='auto': training goes on from the last checkpoint"
+        ) from error

@@ -1,0 +1,18 @@
+"""The learning rate, a function of the step: no state to save, none to lose.
+
+>>> [round(cosine(step, total=4, highest=1.0, lowest=0.2), 3) for step in range(4)]
+[1.0, 0.8, 0.4, 0.2]
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def cosine(step: int, *, total: int, highest: float, lowest: float) -> float:
+    """Learning rate of ``step`` out of ``total``, counted from 0: ``highest`` at the first, ``lowest`` at the last.
+
+    Cosine annealing over single steps (thesis, 3.4.5), without restarts.
+    """
+    done = step / (total - 1) if total > 1 else 0.0
+    return lowest + (highest - lowest) * (1 + math.cos(math.pi * min(done, 1.0))) / 2

@@ -1,0 +1,3 @@
+"""Training."""
+
+from mathamr.training.config import TrainConfig as TrainConfig
