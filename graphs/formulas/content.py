@@ -1,0 +1,172 @@
+"""Content MathML -> operator tree (OPT): what the operators of a formula are applied to.
+
+>>> power = '<apply><csymbol cd="ambiguous">superscript</csymbol><ci>𝑥</ci><cn>2</cn></apply>'
+>>> mathml = f"<math><apply><plus/>{power}<ci>𝑦</ci></apply></math>"
+>>> parse_opt(mathml).tangent_string()
+'[U!plus,0[O!SUP,0[V!x],1[N!2]],1[V!y]]'
+
+The trees are those of Tangent-S, in MathAMR's copy, for the output of LaTeXML; :mod:`graphs.formulas.operators` has the
+rules of building and :mod:`graphs.formulas.meanings` the names. Beyond the original, two things that it fails on:
+
+- ``share``, a second use of an earlier operand (``b`` in ``a < b <= c``), is left out, as it is in the official files
+  of 2021 and 2022, from which all shares were removed; so are the query variables that LaTeXML made of question marks;
+- the matrices of LaTeXML 0.8.6 and later, ``apply(csymbol matrix, matrix)``, are what they were before: the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from graphs.errors import FormulaError
+from graphs.formulas import operators
+from graphs.formulas.mathml import Element, Letters, Rule, Rules, cleaner, only_child, read_mathml, walk
+from graphs.formulas.meanings import AMBIGUOUS, ELEMENTS, meaning_label
+from graphs.formulas.operators import Term
+from graphs.formulas.tree import FormulaTree
+
+Children = list[Term | None]
+
+_CLOSURES: dict[str, tuple[operators.Bound, operators.Bound]] = {
+    "open": ("O", "O"),
+    "closed": ("C", "C"),
+    "open-closed": ("O", "C"),
+    "closed-open": ("C", "O"),
+}
+_MATRIX_OPERATOR = "O!matrix"
+
+
+def parse_opt(mathml: str, *, letters: Letters = "plain") -> FormulaTree:
+    """The OPT of a formula in Content MathML, alone or in parallel with Presentation MathML.
+
+    ``letters`` as in :func:`graphs.formulas.presentation.parse_slt`: LaTeXML writes the letters of Content MathML in
+    mathematical italics, which ``"italic"`` keeps. Raises FormulaError, whose ``kind`` is ``empty``, ``malformed``,
+    ``no_math``, ``too_long``, ``too_deep``, ``many_roots``, ``unknown_tag``, ``unknown_symbol`` or ``operands``.
+    """
+    rules = _RULES.get(letters) or _rules(letters)
+    term = walk(read_mathml(mathml, "MathML-Content"), rules)
+    if term is None:
+        raise FormulaError("the formula has no operator and no operand", kind="empty")
+    return operators.finish(term)
+
+
+def _rules(letters: Letters) -> Rules[Term]:
+    clean = cleaner(letters)
+
+    def typed(prefix: str) -> Rule[Term]:
+        def rule(element: Element, children: Children) -> Term:
+            text = clean(element.text)
+            return Term(prefix + text if text else "W!")
+
+        return rule
+
+    def wildcard(element: Element, children: Children) -> Term:
+        return Term("?" + (element.get("name") or clean(element.text)))
+
+    leaves: dict[str, Rule[Term]] = {
+        "ci": typed("V!"),
+        "cn": typed("N!"),
+        "mtext": typed("T!"),
+        "csymbol": partial(_symbol, clean),
+        "qvar": wildcard,
+        "share": _left_out,
+        **{name: _constant(label) for name, label in ELEMENTS.items()},
+    }
+    inner: dict[str, Rule[Term]] = {
+        "math": only_child,
+        "semantics": _first,
+        "mstyle": _first,
+        "apply": _apply,
+        "cerror": _error,
+        "vector": _vector,
+        "list": _list,
+        "set": _set,
+        "matrix": _matrix,
+        "matrixrow": _matrix_row,
+        "interval": _interval,
+        **{name: _modifier(f"$!{name}") for name in ("degree", "bvar", "lowlimit", "uplimit")},
+    }
+    return Rules(leaves, inner)
+
+
+def _constant(label: str) -> Rule[Term]:
+    return lambda element, children: Term(label)
+
+
+def _modifier(label: str) -> Rule[Term]:
+    return lambda element, children: Term(label, _given(children))
+
+
+def _left_out(element: Element, children: Children) -> None:
+    return None
+
+
+def _first(element: Element, children: Children) -> Term | None:
+    return children[0] if children else None
+
+
+def _given(children: Children) -> list[Term]:
+    return [child for child in children if child is not None]
+
+
+def _symbol(clean: Callable[[str | None], str], element: Element, children: Children) -> Term | None:
+    name = clean(element.text).lower()
+    dictionary = element.get("cd", "")
+    label: str | None = None
+    if dictionary == "ambiguous":
+        label = AMBIGUOUS.get(name)
+    elif dictionary == "latexml":
+        label = _MATRIX_OPERATOR if name == "matrix" else meaning_label(name)
+    elif dictionary == "unknown":
+        label = f"-!{name}"
+    elif dictionary == "mws":
+        if name != "qvar_":
+            return None  # what LaTeXML made of a question mark at the end of a formula
+        label = "?"
+    if label is None:
+        raise FormulaError(f"the symbol {name!r} of dictionary {dictionary!r} has no label", kind="unknown_symbol")
+    return Term(label)
+
+
+def _apply(element: Element, children: Children) -> Term:
+    terms = _given(children)
+    if not terms:
+        raise FormulaError("<apply> without an operator", kind="operands")
+    operator, *operands = terms
+    if operator.label == _MATRIX_OPERATOR and len(operands) == 1 and operands[0].label.startswith("M!M-"):
+        return operands[0]
+    return operators.apply(operator, operands)
+
+
+def _error(element: Element, children: Children) -> Term:
+    return operators.error(_given(children))
+
+
+def _vector(element: Element, children: Children) -> Term:
+    return operators.group("V", _given(children))
+
+
+def _list(element: Element, children: Children) -> Term:
+    return operators.group("L", _given(children))
+
+
+def _set(element: Element, children: Children) -> Term:
+    return operators.group("S", _given(children))
+
+
+def _matrix(element: Element, children: Children) -> Term:
+    return operators.matrix([child.operands if child.label == "M!R!" else [child] for child in _given(children)])
+
+
+def _matrix_row(element: Element, children: Children) -> Term:
+    return Term("M!R!", _given(children))
+
+
+def _interval(element: Element, children: Children) -> Term:
+    closure = element.get("closure", "closed").strip().lower()
+    if closure not in _CLOSURES:
+        raise FormulaError(f"closure={closure!r} of an interval; known are {', '.join(_CLOSURES)}", kind="operands")
+    return operators.interval(*_CLOSURES[closure], _given(children))
+
+
+_RULES: dict[str, Rules[Term]] = {"plain": _rules("plain"), "italic": _rules("italic")}

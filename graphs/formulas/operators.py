@@ -1,0 +1,163 @@
+"""Building an operator tree (OPT): operators applied to operands, groups, matrices, intervals and errors.
+
+``x^2 + y``:
+
+>>> power = apply(Term("O!SUP"), [Term("V!x"), Term("N!2")])
+>>> finish(apply(Term("U!plus"), [power, Term("V!y")])).tangent_string()
+'[U!plus,0[O!SUP,0[V!x],1[N!2]],1[V!y]]'
+
+The rules are those of Tangent-S as MathAMR uses it; both readers, of Content MathML and of LaTeX, build with them.
+Operands are numbered, but below an unordered operator (``U!``) every edge is ``0``: the order of a sum says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from graphs.errors import FormulaError
+from graphs.formulas.tree import FormulaTree, position_label
+
+Bound = Literal["O", "C"]
+MAX_OPERANDS = 500
+"""More operands than this are split in halves where order does not matter, and refused where it does."""
+
+
+class Term:
+    """A node of an operator tree: its label and its operands."""
+
+    __slots__ = ("label", "operands")
+
+    def __init__(self, label: str, operands: list[Term] | None = None) -> None:
+        self.label = label
+        self.operands = [] if operands is None else operands
+
+    def __repr__(self) -> str:
+        return f"Term({self.label!r}, {self.operands!r})" if self.operands else f"Term({self.label!r})"
+
+
+def apply(operator: Term, operands: Sequence[Term]) -> Term:
+    """An operator applied to operands; the operator's term is used up.
+
+    A variable becomes a function, and an operator that has operands of its own a compound operator ``+!``:
+
+    >>> apply(Term("V!f"), [Term("V!x")])
+    Term('F!f', [Term('V!x')])
+    >>> apply(apply(Term("O!SUP"), [Term("F!sin"), Term("N!2")]), [Term("V!x")]).label
+    '+!F!sin'
+
+    Raises FormulaError (kind ``operands``) for a root or an integral with more or fewer operands than one.
+    """
+    label = operator.label
+    if operator.operands:
+        head = operator.operands[0].label if label in ("O!SUB", "O!SUP") else ""
+        return _checked(Term(f"+!{head}", [operator, *operands]))
+    if label == "O!root":
+        return _root(operands)
+    if label == "O!int":
+        return Term(label, [_only(operands, "an integral"), Term("W!"), Term("W!")])
+    if label == "E!":
+        return error(operands)
+    if label.startswith("V!"):
+        label = f"F!{label[2:]}"
+    return _checked(Term(label, list(operands)))
+
+
+def _root(operands: Sequence[Term]) -> Term:
+    """A root has a radicand and a degree, 2 if none is given by a term ``$!degree``."""
+    degree = Term("N!2")
+    radicands = []
+    for operand in operands:
+        if operand.label == "$!degree":
+            degree = _only(operand.operands, "the degree of a root")
+        else:
+            radicands.append(operand)
+    return Term("O!root", [_only(radicands, "a root"), degree])
+
+
+def _only(operands: Sequence[Term], what: str) -> Term:
+    if len(operands) != 1:
+        raise FormulaError(f"{what} has {len(operands)} operands, one is needed", kind="operands")
+    return operands[0]
+
+
+def group(kind: Literal["V", "L", "S"], items: Sequence[Term]) -> Term:
+    """A vector, list or set, with its length in the label: ``M!S-3`` for ``{1,2,3}``."""
+    return _checked(Term(f"M!{kind}-{len(items)}", list(items)))
+
+
+def matrix(rows: Sequence[Sequence[Term]]) -> Term:
+    """A matrix, ``M!M-2x3``, of rows ``M!R!``; short rows are filled up with ``E!``."""
+    columns = max(map(len, rows), default=0)
+    filled = [_checked(Term("M!R!", [*row, *(Term("E!") for _ in range(columns - len(row)))])) for row in rows]
+    return _checked(Term(f"M!M-{len(rows)}x{columns}", filled))
+
+
+def interval(left: Bound, right: Bound, bounds: Sequence[Term]) -> Term:
+    """An interval, open (``O``) or closed (``C``) at either end: ``O!interval(O-C)`` for ``(0,1]``."""
+    return _checked(Term(f"O!interval({left}-{right})", list(bounds)))
+
+
+def error(parts: Sequence[Term]) -> Term:
+    """What could not be understood, ``E!``, with its parts; unknown symbols side by side are run together as text.
+
+    >>> error([Term("-!x"), Term("-!y"), Term("V!)")])
+    Term('E!', [Term('T!xy'), Term('V!)')])
+    """
+    fused: list[Term] = []
+    for part in parts:
+        before = fused[-1] if fused else None
+        if (
+            before is not None
+            and not before.operands
+            and before.label.startswith(("-!", "T!"))
+            and part.label.startswith("-!")
+            and not part.operands
+        ):
+            fused[-1] = Term(f"T!{before.label[2:]}{part.label[2:]}")
+        else:
+            fused.append(part)
+    return _checked(Term("E!", fused))
+
+
+def _checked(term: Term) -> Term:
+    if len(term.operands) <= MAX_OPERANDS:
+        return term
+    if term.label.startswith(("U!", "E!")):
+        return _split(term)
+    message = f"{term.label} has {len(term.operands):,} operands, at most {MAX_OPERANDS} are possible"
+    raise FormulaError(message, kind="operands")
+
+
+def _split(term: Term) -> Term:
+    """Halve the operands, over and over, until no node has too many."""
+    if len(term.operands) <= MAX_OPERANDS:
+        return term
+    middle = (len(term.operands) + 1) // 2
+    halves = (term.operands[:middle], term.operands[middle:])
+    return Term(term.label, [_split(Term(term.label, half)) for half in halves])
+
+
+def finish(term: Term) -> FormulaTree:
+    """The finished tree below ``term``."""
+    labels: list[str] = []
+    parents: list[int] = []
+    edges: list[str] = []
+    stack: list[tuple[Term, int, str]] = [(term, -1, "")]
+    while stack:
+        term, parent, edge = stack.pop()
+        index = len(labels)
+        labels.append(term.label)
+        parents.append(parent)
+        edges.append(edge)
+        operands = term.operands
+        if not operands:
+            continue
+        if term.label[0] == "U":
+            stack.extend([(operand, index, "0") for operand in reversed(operands)])
+        else:
+            position = len(operands)
+            while position:
+                position -= 1
+                stack.append((operands[position], index, position_label(position)))
+    return FormulaTree("opt", tuple(labels), tuple(parents), tuple(edges))
