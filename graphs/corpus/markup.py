@@ -94,8 +94,7 @@ def strip_delimiters(latex: str) -> str:
         latex = _ENTITY.sub(lambda match: html.unescape(match.group()), latex)
     for opening, closing in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):
         if len(latex) >= len(opening) + len(closing) and latex.startswith(opening) and latex.endswith(closing):
-            if not latex.endswith("\\" + closing):
-                latex = latex[len(opening) : -len(closing)].strip()
+            latex = latex[len(opening) : -len(closing)].strip()
             break
     match = _ONE_LINE.fullmatch(latex)
     return latex if match is None or f"\\begin{{{match[1]}}}" in match[2] else match[2].strip()

@@ -123,7 +123,7 @@ class _Nearest:
 
 
 def _environment_end(text: str, environment: str, position: int, nearest: _Nearest) -> int:
-    """The end of the environment whose ``\\begin{..}`` ends at ``position``, or -1; those nested in it count."""
+    """The end of the environment whose ``\\begin{..}`` ends at ``position`` (nested ones count), or -1."""
     closing = f"\\end{{{environment}}}"
     opening = f"\\begin{{{environment}}}"
     close = nearest(closing, position)

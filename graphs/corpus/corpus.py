@@ -1,0 +1,130 @@
+"""What every collection can be asked for, and how one is opened by name.
+
+>>> corpus = open_corpus("mathdocs")
+>>> corpus.name
+'mathdocs'
+>>> open_corpus("arqmath")
+Traceback (most recent call last):
+    ...
+graphs.errors.ConfigError: data.root is missing: collection 'arqmath' needs the folder it lies in, e.g. data.root=...
+
+A collection gives posts (the answers are what is searched), topics (the queries), judgments (the qrels), training
+pairs, and the files in which its formulas' trees are published, if they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.errors import ConfigError, CorpusError, Failure
+
+#: The collections that :func:`open_corpus` knows, and whether they need a folder.
+NAMES = {"arqmath": True, "jsonl": True, "mathdocs": False}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFormulaFiles:
+    """The formula TSVs of one year's topics (columns ``id, topic_id, thread_id, type, <formula>``).
+
+    ``prefix`` (``2020:``) stands before their ids everywhere outside these files. ``None``: there is no such file.
+    """
+
+    prefix: str
+    latex: Path | None
+    slt: Path | None
+    opt: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaFiles:
+    """The formula TSVs of a collection's posts, in order (``1.tsv``, ``2.tsv`` ...), and those of its topics."""
+
+    latex: tuple[Path, ...]
+    slt: tuple[Path, ...]
+    opt: tuple[Path, ...]
+    topics: tuple[TopicFormulaFiles, ...]
+
+
+class Corpus(Protocol):
+    """A collection. Iterators read as they go: a collection need not fit into memory."""
+
+    @property
+    def name(self) -> str: ...
+
+    def posts(self) -> Iterator[Post | Failure]:
+        """Questions and answers, in a fixed order; a post that cannot be read is a :class:`Failure` in its place."""
+        ...
+
+    def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
+        """The queries of a task (1: answers, 2: formulas). ``years`` is empty where a collection knows none."""
+        ...
+
+    def judgments(self, task: int, years: Sequence[int]) -> list[Judgment]:
+        """The qrels of a task; Task 2 judges visual ids. Not restricted to posts that are in the collection."""
+        ...
+
+    def pairs(self) -> Iterator[Pair]:
+        """The training pairs, in a fixed order; both posts of a pair are in the collection, no topic is in any."""
+        ...
+
+    def formulas(self) -> FormulaFiles | None:
+        """Where the trees of the formulas are published; ``None``: make them from the posts' LaTeX."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Hex digits that change when the content does, and not with the time or place of the files."""
+        ...
+
+
+def open_corpus(name: str, root: str | Path | None = None) -> Corpus:
+    """The collection ``name`` (one of :data:`NAMES`), in folder ``root`` where it needs one.
+
+    Raises ConfigError for an unknown name or a root that is missing or superfluous, CorpusError for a folder that does
+    not hold such a collection.
+    """
+    if name not in NAMES:
+        raise ConfigError(f"unknown collection {name!r}; known are {', '.join(sorted(NAMES))}")
+    if not NAMES[name]:
+        if root is not None:
+            raise ConfigError(
+                f"data.root={str(root)!r}: collection {name!r} is read from no folder; leave data.root out"
+            )
+        from graphs.corpus.mathdocs import MathDocs
+
+        return MathDocs()
+    if root is None or not str(root):
+        raise ConfigError(f"data.root is missing: collection {name!r} needs the folder it lies in, e.g. data.root=...")
+    folder = Path(root)
+    if not folder.is_dir():
+        raise ConfigError(f"data.root={str(root)!r} is not a folder")
+    if name == "arqmath":
+        from graphs.corpus.arqmath import ArqMath
+
+        return ArqMath(folder)
+    from graphs.corpus.jsonl import JsonLines
+
+    return JsonLines(folder)
+
+
+def hash_files(root: Path, files: Iterable[Path]) -> str:
+    """SHA-256 over names (below ``root``), sizes and content: all of it up to 1 MiB, else 16 samples of 64 KiB."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        try:
+            size = path.stat().st_size
+            digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0".encode())
+            with path.open("rb") as file:
+                if size <= 1 << 20:
+                    digest.update(file.read())
+                else:
+                    for sample in range(16):
+                        file.seek((size - 65536) * sample // 15)
+                        digest.update(file.read(65536))
+        except OSError as error:
+            raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
+    return digest.hexdigest()
