@@ -20,17 +20,19 @@ consists of, a tenth as many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.utils.data import Sampler
 
-from graphs.errors import GraphError
+from graphs.errors import ConfigError, GraphError
 from graphs.tensors import HEADER_BYTES, HEADER_FIELDS, MAGIC, GraphArrays, check_header
 from graphs.vocabulary import FIRST_VIRTUAL_LABEL, MASK, NUM_VIRTUAL_RELATIONS
 
@@ -256,3 +258,127 @@ def drop_edges(batch: GraphBatch, probability: float, generator: torch.Generator
     hierarchy = (batch.relation < NUM_VIRTUAL_RELATIONS) | batch.is_virtual[source] | batch.is_virtual[target]
     keep = (drawn >= probability) | hierarchy
     return replace(batch, edge_index=batch.edge_index[:, keep], relation=batch.relation[keep])
+
+
+class BudgetSampler(Sampler[list[int]]):
+    """Batches of items (graphs, or pairs of graphs) that keep within a budget, by a plan fixed by seed and epoch.
+
+    >>> sampler = BudgetSampler([5, 5, 9, 2], [8, 8, 16, 2], max_nodes=10, max_edges=20, max_items=32, shuffle=False)
+    >>> list(sampler), list(sampler.sizes())
+    ([[0, 1], [2], [3]], [(10, 16), (9, 16), (2, 2)])
+
+    Items are taken in random order and put into the batch that is open, which closes when the next one does not fit. Of
+    several ranks each gets every ``world_size``-th batch; the last few batches, where they do not suffice for all, are
+    left out, so that all ranks take the same number of steps.
+
+    Iterating goes on at ``position`` and ends with ``epoch`` moved on, so that a run that was stopped goes on with
+    exactly the batches it has not had: see :meth:`state_dict`.
+
+    Args:
+        num_nodes: nodes of each item, (P,); of a pair both graphs together. Likewise ``num_edges``.
+        max_nodes: nodes of a batch at most. Likewise ``max_edges``, ``max_items``.
+        oversized: an item past the budget makes a batch of its own (``alone``) or is an error (``refuse``).
+        names: of the items, for errors.
+
+    Raises:
+        GraphError: for an oversized item that is refused, with its size and the bound.
+    """
+
+    def __init__(
+        self,
+        num_nodes: Sequence[int] | Int64,
+        num_edges: Sequence[int] | Int64,
+        *,
+        max_nodes: int,
+        max_edges: int,
+        max_items: int,
+        seed: int = 0,
+        shuffle: bool = True,
+        oversized: Literal["alone", "refuse"] = "alone",
+        names: Sequence[str] | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        self.num_nodes = np.asarray(num_nodes, dtype=np.int64)
+        self.num_edges = np.asarray(num_edges, dtype=np.int64)
+        self.max_nodes, self.max_edges, self.max_items = max_nodes, max_edges, max_items
+        self.seed, self.shuffle, self.rank, self.world_size = seed, shuffle, rank, world_size
+        self.epoch = 0
+        self.position = 0
+        self._planned: tuple[int, list[list[int]]] | None = None
+        for what, sizes, bound in (("nodes", self.num_nodes, max_nodes), ("edges", self.num_edges, max_edges)):
+            if oversized == "refuse" and sizes.max(initial=0) > bound:
+                worst = int(sizes.argmax())
+                name = worst if names is None else names[worst]
+                raise GraphError(
+                    f"item {name} has {sizes[worst]} {what}, a batch at most {bound}; raise the bound, leave the item"
+                    " out, or let oversized items make a batch alone"
+                )
+
+    def plan(self, epoch: int) -> list[list[int]]:
+        """The batches of an epoch for this rank: always the same for the same seed and epoch."""
+        if self._planned is None or self._planned[0] != epoch:
+            self._planned = (epoch, self._make_plan(epoch))
+        return self._planned[1]
+
+    def _make_plan(self, epoch: int) -> list[list[int]]:
+        order = np.arange(len(self.num_nodes))
+        if self.shuffle:
+            np.random.default_rng([self.seed, epoch]).shuffle(order)
+        batches: list[list[int]] = []
+        batch: list[int] = []
+        nodes = edges = 0
+        sizes = zip(order.tolist(), self.num_nodes[order].tolist(), self.num_edges[order].tolist(), strict=True)
+        for item, item_nodes, item_edges in sizes:
+            nodes, edges = nodes + item_nodes, edges + item_edges
+            if batch and (nodes > self.max_nodes or edges > self.max_edges or len(batch) == self.max_items):
+                batches.append(batch)
+                batch, nodes, edges = [], item_nodes, item_edges
+            batch.append(item)
+        if batch:
+            batches.append(batch)
+        steps = len(batches) // self.world_size
+        return batches[self.rank : steps * self.world_size : self.world_size]
+
+    def sizes(self) -> Iterator[tuple[int, int]]:
+        """Nodes and edges of each batch of this epoch."""
+        for batch in self.plan(self.epoch):
+            yield int(self.num_nodes[batch].sum()), int(self.num_edges[batch].sum())
+
+    def num_steps(self, epochs: int) -> int:
+        """Batches of the first so many epochs together, which a learning rate schedule needs to know beforehand."""
+        return sum(len(self._make_plan(epoch)) for epoch in range(epochs))
+
+    def __len__(self) -> int:
+        return len(self.plan(self.epoch))
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batches = self.plan(self.epoch)
+        while self.position < len(batches):
+            self.position += 1
+            yield batches[self.position - 1]
+        self.epoch, self.position = self.epoch + 1, 0
+
+    def state_dict(self) -> dict[str, int | str]:
+        """Where the sampler stands: epoch, and how many of its batches were handed out."""
+        return {"epoch": self.epoch, "position": self.position, "plan": self._fingerprint()}
+
+    def load_state_dict(self, state: Mapping[str, int | str]) -> None:
+        """Go on where ``state`` was taken.
+
+        Raises:
+            ConfigError: when it was taken over other items, another budget, seed or number of ranks.
+        """
+        if state["plan"] != self._fingerprint():
+            raise ConfigError(
+                f"the saved sampler had plan {state['plan']}, this one {self._fingerprint()}: resume with the same"
+                " items, budget, seed and number of ranks"
+            )
+        self.epoch, self.position = int(state["epoch"]), int(state["position"])
+
+    def _fingerprint(self) -> str:
+        budget = (self.max_nodes, self.max_edges, self.max_items, self.seed, self.shuffle, self.world_size)
+        digest = hashlib.sha256(repr(budget).encode())
+        digest.update(self.num_nodes.tobytes())
+        digest.update(self.num_edges.tobytes())
+        return digest.hexdigest()[:16]
