@@ -1,0 +1,319 @@
+"""formulas.db: the trees of a collection's formulas, made once from the official files.
+
+    build("work/formulas.db", corpus.formulas(), workers=8)
+    store = FormulaStore.open("work/formulas.db")
+    store.get("1552").slt.tangent_string()      # '[V!N[&comma;[V!Z[&comma;[V!Q[&comma;[V!R]]]]]]]'
+    store.get("2020:q_3"), store.visual_id("1552"), store.failures()
+
+Tables: ``tree(id, hash, data)``, every different tree once; ``formula(formula_id, post_id, visual_id, slt, opt)``, the
+last two being ids of trees; ``failure(formula_id, post_id, representation, kind, message)``, the formulas and rows that
+gave no tree; ``source(name, size, offset, line)``, how far each file has been read; and ``meta``. Ids that are decimal
+numbers are stored as integers: with 28 million formulas it matters.
+
+:func:`build` reads the files in pieces of a megabyte. What a piece gives is written together with the new place in its
+file, in one transaction: killed at any moment, a build goes on from there. No process holds more than a few pieces.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from hashlib import blake2b
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from graphs import database
+from graphs.corpus.corpus import FormulaFiles
+from graphs.errors import Failure, FormulaError, StoreError
+from graphs.formulas.content import parse_opt
+from graphs.formulas.mathml import Letters
+from graphs.formulas.packing import pack, unpack
+from graphs.formulas.presentation import parse_slt
+from graphs.formulas.tree import ParsedFormula, TreeKind
+from graphs.formulas.tsv import Piece, Place, Source, open_source, pieces, rows
+from graphs.processes import ordered_map
+
+PURPOSE = "formula trees"
+CACHE_KIBIBYTES = 262_144  # holds the index of hashes of a full ARQMath, 18 million trees, nearly whole
+IDS_A_QUERY = 500
+REMEMBERED, SHORT = 65_536, 1_000  # formulas that a process remembers the trees of; characters of MathML that are short
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS tree(id INTEGER PRIMARY KEY, hash INTEGER NOT NULL UNIQUE, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS formula(
+    formula_id PRIMARY KEY, post_id, visual_id, slt INTEGER REFERENCES tree, opt INTEGER REFERENCES tree
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failure(formula_id, post_id, representation TEXT NOT NULL, kind TEXT NOT NULL,
+    message TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS failure_formula ON failure(formula_id);
+CREATE TABLE IF NOT EXISTS source(name TEXT PRIMARY KEY, size INTEGER NOT NULL, offset INTEGER NOT NULL,
+    line INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build has come: rows read and failures in this run, bytes of all files, read or not."""
+
+    rows: int
+    failures: int
+    bytes_done: int
+    bytes_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSummary:
+    """What formulas.db holds: formulas, different trees, and failures by (representation, kind)."""
+
+    formulas: int
+    trees: int
+    failures: dict[tuple[str, str], int]
+
+
+def build(
+    path: str | os.PathLike[str],
+    files: FormulaFiles,
+    *,
+    letters: Letters = "plain",
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> BuildSummary:
+    """Make the trees of all formulas in ``files``, or go on where an earlier run was stopped.
+
+    Args:
+        letters: as in :func:`graphs.formulas.presentation.parse_slt`; a database holds one kind.
+        workers: processes that parse, beside the one that writes.
+        progress: called after every piece.
+
+    Raises:
+        StoreError: when another process writes to the file, or it was begun with other files or letters.
+        CorpusError: when a file is missing or no formula file.
+    """
+    sources = _sources(files)
+    with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+        begun_with = database.read_meta(connection).get("letters", letters)
+        if begun_with != letters:
+            message = f"begun with letters={begun_with!r}, not {letters!r}; give another path, or delete this file"
+            raise StoreError(message, path=path)
+        database.write_meta(connection, letters=letters)
+        connection.commit()
+        places = [_place(connection, path, source) for source in sources]
+        offsets = {source.name: place.offset for source, place in zip(sources, places, strict=True)}
+        total = sum(source.size for source in sources)
+        row_count = failure_count = 0
+        to_do = (piece for source, place in zip(sources, places, strict=True) for piece in pieces(source, place))
+        for made in ordered_map(_TreeMaker, (letters,), to_do, workers=workers):
+            _write(connection, made)
+            row_count += len(made.formulas)
+            failure_count += len(made.failures)
+            offsets[made.piece.source.name] = made.piece.end.offset
+            if progress is not None:
+                progress(Progress(row_count, failure_count, sum(offsets.values()), total))
+        return BuildSummary(_count(connection, "formula"), _count(connection, "tree"), _failure_table(connection))
+
+
+def _sources(files: FormulaFiles) -> list[Source]:
+    """All files, post files first, an SLT file and the OPT file of the same number side by side."""
+    sources = []
+    for slt, opt in zip_longest(files.slt, files.opt):
+        sources += _pair(slt, opt, "")
+    for year in files.topics:
+        sources += _pair(year.slt, year.opt, year.prefix)
+    return sources
+
+
+def _pair(slt: Path | None, opt: Path | None, prefix: str) -> list[Source]:
+    found = [] if slt is None else [open_source(slt, "slt", prefix=prefix)]
+    return found if opt is None else [*found, open_source(opt, "opt", prefix=prefix)]
+
+
+def _place(connection: sqlite3.Connection, path: str | os.PathLike[str], source: Source) -> Place:
+    """Where to go on in a file. Raises StoreError when it is no longer the file that was begun with."""
+    row = connection.execute("SELECT size, offset, line FROM source WHERE name = ?", (source.name,)).fetchone()
+    if row is None:
+        return Place(0, 0)
+    size, offset, line = row
+    if size != source.size:
+        message = (
+            f"{source.path} has {source.size:,} bytes and had {size:,} when this database was begun; build a new one"
+        )
+        raise StoreError(message, path=path)
+    return Place(offset, line)
+
+
+# -- making trees, in each process ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Made:
+    """What a piece gives; ids are keys of the database, a formula's tree is named by its hash."""
+
+    piece: Piece
+    trees: dict[int, bytes]
+    formulas: list[tuple[int | str, int | str, int | str | None, int | None]]
+    failures: list[tuple[int | str | None, int | str | None, str, str, str]]
+
+
+class _TreeMaker:
+    """Rows to packed trees. A process remembers trees of short formulas, such as ``n``, which come again and again."""
+
+    def __init__(self, letters: Letters) -> None:
+        self._parse = {"slt": partial(parse_slt, letters=letters), "opt": partial(parse_opt, letters=letters)}
+        self._remembered = lru_cache(REMEMBERED)(self._packed)
+
+    def _packed(self, representation: TreeKind, mathml: str) -> tuple[int, bytes]:
+        """A tree's bytes, and 64 bits for them: that two of 18 million trees share theirs has odds of 1 : 100,000."""
+        data = pack(self._parse[representation](mathml))
+        return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True), data
+
+    def __call__(self, piece: Piece) -> _Made:
+        made = _Made(piece, {}, [], [])
+        source = piece.source
+        for line, row in rows(piece):
+            if isinstance(row, str):
+                message = f"{source.path}:{line}: {row}"
+                made.failures.append((None, None, source.representation, "row", message))
+                continue
+            formula_id, post_id = key(row.formula_id), key(row.post_id)
+            tree: int | None = None
+            try:
+                if not row.mathml:
+                    raise FormulaError("no MathML", kind="missing")
+                packed = self._remembered if len(row.mathml) <= SHORT else self._packed
+                tree, data = packed(source.representation, row.mathml)
+                made.trees[tree] = data
+            except FormulaError as error:
+                message = f"{source.path}:{line}: {error}"
+                made.failures.append((formula_id, post_id, source.representation, error.kind, message))
+            made.formulas.append((formula_id, post_id, None if row.visual_id is None else key(row.visual_id), tree))
+        return made
+
+
+def key(identifier: str) -> int | str:
+    """An id as the database has it: an integer where it is one as written.
+
+    >>> key("1552"), key("2020:q_1"), key("007")
+    (1552, '2020:q_1', '007')
+    """
+    if identifier.isdecimal() and identifier.isascii() and len(identifier) < 19 and not identifier.startswith("0"):
+        return int(identifier)
+    return identifier
+
+
+def _write(connection: sqlite3.Connection, made: _Made) -> None:
+    """Write what a piece gave, and the place in its file, in one transaction."""
+    source = made.piece.source
+    column = source.representation
+    connection.executemany("INSERT OR IGNORE INTO tree(hash, data) VALUES (?, ?)", made.trees.items())
+    connection.executemany(
+        f"INSERT INTO formula(formula_id, post_id, visual_id, {column}) "
+        "VALUES (?, ?, ?, (SELECT id FROM tree WHERE hash = ?)) "
+        f"ON CONFLICT(formula_id) DO UPDATE SET {column} = excluded.{column}, "
+        "visual_id = coalesce(excluded.visual_id, visual_id)",
+        made.formulas,
+    )
+    connection.executemany("INSERT INTO failure VALUES (?, ?, ?, ?, ?)", made.failures)
+    end = made.piece.end
+    place = (source.name, source.size, end.offset, end.line)
+    connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?)", place)
+    connection.commit()
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+class FormulaStore:
+    """The formulas of a database, read-only. It may travel to other processes: each opens the file for itself."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> FormulaStore:
+        """Open formulas.db. Raises StoreError where it is missing or something else."""
+        store = cls(path)
+        store._database()
+        return store
+
+    def close(self) -> None:
+        """Close the file; it is opened again when something is asked for."""
+        if self._connection is not None and self._process == os.getpid():
+            self._connection.close()
+        self._connection = None
+
+    def __reduce__(self) -> tuple[type[FormulaStore], tuple[Path]]:
+        return FormulaStore, (self.path,)
+
+    def __len__(self) -> int:
+        return _count(self._database(), "formula")
+
+    def get(self, formula_id: str) -> ParsedFormula | None:
+        """Both trees of a formula; ``None`` where the database does not know it."""
+        return self.get_many([formula_id]).get(formula_id)
+
+    def get_many(self, formula_ids: Iterable[str]) -> dict[str, ParsedFormula]:
+        """The trees of those formulas that the database knows. A tree that could not be made is ``None``, and the
+        formula's ``errors`` say why."""
+        names = {key(formula_id): formula_id for formula_id in formula_ids}
+        trees = "LEFT JOIN tree s ON s.id = slt LEFT JOIN tree o ON o.id = opt"
+        found: dict[str, ParsedFormula] = {}
+        for formula_id, slt, opt in self._select(f"SELECT formula_id, s.data, o.data FROM formula {trees}", names):
+            found[names[formula_id]] = ParsedFormula(
+                None if slt is None else unpack(slt, "slt"),
+                None if opt is None else unpack(opt, "opt"),
+                () if slt is not None and opt is not None else self._errors(formula_id),
+            )
+        return found
+
+    def visual_id(self, formula_id: str) -> str | None:
+        """The id that a formula shares with all formulas that look the same."""
+        return self.visual_ids([formula_id]).get(formula_id)
+
+    def visual_ids(self, formula_ids: Iterable[str]) -> dict[str, str]:
+        """The visual ids of those formulas that have one."""
+        names = {key(formula_id): formula_id for formula_id in formula_ids}
+        found = self._select("SELECT formula_id, visual_id FROM formula", names)
+        return {names[formula_id]: str(visual_id) for formula_id, visual_id in found if visual_id is not None}
+
+    def failures(self) -> dict[tuple[str, str], int]:
+        """How many formulas gave no tree, by representation (``slt``, ``opt``) and kind of failure."""
+        return _failure_table(self._database())
+
+    def failure_records(self) -> Iterator[Failure]:
+        """Every formula or row without a tree; the message names the file, the line and the reason."""
+        query = "SELECT coalesce(post_id, ''), representation, kind, message FROM failure"
+        for post_id, representation, kind, message in self._database().execute(query):
+            yield Failure(str(post_id), "formula", kind, f"{representation} {message}")
+
+    def _select(self, query: str, names: dict[int | str, str]) -> Iterator[tuple[Any, ...]]:
+        wanted = list(names)
+        for start in range(0, len(wanted), IDS_A_QUERY):
+            some: Sequence[int | str] = wanted[start : start + IDS_A_QUERY]
+            marks = ", ".join("?" * len(some))
+            yield from self._database().execute(f"{query} WHERE formula_id IN ({marks})", some)
+
+    def _errors(self, formula_id: int | str) -> tuple[tuple[TreeKind, str], ...]:
+        query = "SELECT representation, message FROM failure WHERE formula_id = ?"
+        return tuple(self._database().execute(query, (formula_id,)))
+
+    def _database(self) -> sqlite3.Connection:
+        if self._connection is None or self._process != os.getpid():
+            self._connection = database.connect_read_only(self.path, purpose=PURPOSE)
+            self._process = os.getpid()
+        return self._connection
+
+
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def _failure_table(connection: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    query = "SELECT representation, kind, count(*) FROM failure GROUP BY representation, kind ORDER BY 1, 3 DESC, 2"
+    return {(representation, kind): number for representation, kind, number in connection.execute(query)}

@@ -1,0 +1,139 @@
+"""The official formula files (TSV), read in pieces that end between rows, so that several processes can share a file.
+
+    source = open_source(Path("slt_representation_v3/1.tsv"), "slt", prefix="")
+    for piece in pieces(source, start=Place(0, 0)):
+        for line, row in rows(source, piece):
+            row                               # Row('1552', '9253', '695948', '<math ...>'), or the reason for none
+
+The files are what Python's ``csv`` writes with tabs: a header, CRLF, and fields with quotation marks or line ends in
+quotation marks. Columns are found by name, for they differ: posts have ``post_id`` and ``visual_id``, topics have
+``topic_id`` and no visual id; the formula is always in the last one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphs.errors import CorpusError
+from graphs.formulas.tree import TreeKind
+
+PIECE_BYTES = 1 << 20
+MAX_PIECE_BYTES = 1 << 25  # where a quotation mark is never closed
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A formula file: its representation, the prefix of its ids (``2020:`` for topics), where its columns are."""
+
+    path: Path
+    representation: TreeKind
+    prefix: str
+    size: int
+    columns: int
+    id_column: int
+    post_column: int
+    visual_column: int | None
+
+    @property
+    def name(self) -> str:
+        """The file's name in a database, the same wherever the collection lies."""
+        return f"{self.representation} {self.prefix}{self.path.parent.name}/{self.path.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place between two rows: the bytes and the lines before it."""
+
+    offset: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The rows of ``source`` between two places; the header is not among them."""
+
+    source: Source
+    start: Place
+    end: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One formula: its id with prefix, the post (or topic) it stands in, its visual id, its MathML."""
+
+    formula_id: str
+    post_id: str
+    visual_id: str | None
+    mathml: str
+
+
+def open_source(path: Path, representation: TreeKind, *, prefix: str = "") -> Source:
+    """Look at a file's header. Raises CorpusError where it is missing or has no formula ids."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            header = file.readline().rstrip("\r\n").split("\t")
+        size = path.stat().st_size
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot read this formula file: {error}", path=path) from error
+    posts = [name for name in ("post_id", "topic_id") if name in header]
+    if "id" not in header or not posts or len(header) < 3:
+        message = f"the header is {header}; a formula file has the columns id, post_id (or topic_id) and the formula"
+        raise CorpusError(message, path=path, line=1)
+    visual = header.index("visual_id") if "visual_id" in header else None
+    return Source(path, representation, prefix, size, len(header), header.index("id"), header.index(posts[0]), visual)
+
+
+def pieces(source: Source, start: Place) -> Iterator[Piece]:
+    """The file from ``start`` on (``Place(0, 0)``: from its header on), a megabyte at a time.
+
+    A place is between two rows where an even number of quotation marks is before it, and a line has just ended.
+    """
+    with source.path.open("rb") as file:
+        if start.offset == 0:
+            start = Place(len(file.readline()), 1)
+        else:
+            file.seek(start.offset)
+        while block := file.read(PIECE_BYTES):
+            quotes, lines = block.count(b'"'), block.count(b"\n")
+            offset = start.offset + len(block)
+            complete = block.endswith(b"\n") and quotes % 2 == 0
+            while not complete and (line := file.readline()):
+                quotes += line.count(b'"')
+                lines += 1
+                offset += len(line)
+                complete = quotes % 2 == 0 or offset - start.offset > MAX_PIECE_BYTES
+            end = Place(offset, start.line + lines)
+            yield Piece(source, start, end)
+            start = end
+
+
+def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
+    """Every row of a piece with its line; a string in the place of a row says what is wrong with it."""
+    source = piece.source
+    with source.path.open("rb") as file:
+        file.seek(piece.start.offset)
+        data = file.read(piece.end.offset - piece.start.offset)
+    if csv.field_size_limit() < len(data):
+        csv.field_size_limit(len(data))
+    # Bytes that are no UTF-8 become surrogates, which the reading of MathML refuses, row by row.
+    reader = csv.reader(io.StringIO(data.decode(errors="surrogateescape"), newline=""), delimiter="\t")
+    while True:
+        line = piece.start.line + reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield line, str(error)
+            continue
+        if len(fields) != source.columns:
+            if fields:  # an empty line is no row
+                yield line, f"row has {len(fields)} columns, {source.columns} are needed"
+            continue
+        visual_id = None if source.visual_column is None else fields[source.visual_column] or None
+        formula_id, post_id = fields[source.id_column], fields[source.post_column]
+        yield line, Row(source.prefix + formula_id, post_id, visual_id, fields[-1])
