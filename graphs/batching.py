@@ -38,6 +38,8 @@ from graphs.vocabulary import FIRST_VIRTUAL_LABEL, MASK, NUM_VIRTUAL_RELATIONS
 
 Int64 = npt.NDArray[np.int64]
 
+_NUMBERS_EACH = np.array([[1], [2], [2], [2]])  # a node has one number in the stored form, an edge, run ... a pair
+
 
 @dataclass(frozen=True, slots=True)
 class GraphBatch:
@@ -166,11 +168,12 @@ def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int
     sound = len(header) == len(HEADER_FIELDS) * len(blobs)
     if sound:
         header = header.reshape(len(blobs), len(HEADER_FIELDS)).T
-        magic, width, nodes, *pairs, _ = header
-        counts = np.stack([np.zeros_like(nodes), nodes, *(2 * pair for pair in pairs)])
-        bounds = HEADER_BYTES + width * np.cumsum(counts, axis=0)  # (5, B), bytes from the start of each blob
+        magic, width = header[:2]
+        bounds = np.zeros((5, len(blobs)), dtype=np.int64)  # of the parts, bytes from the start of each blob
+        np.cumsum(header[2:6] * _NUMBERS_EACH, axis=0, out=bounds[1:])
+        bounds = HEADER_BYTES + width * bounds
         sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
-        sound = bool(((magic == MAGIC) & ((width == 2) | (width == 4)) & (bounds[-1] == sizes)).all())
+        sound = bool(((magic == MAGIC) & ((width == 2) | (width == 4)) & (bounds[4] == sizes)).all())
     if not sound:
         for i, blob in enumerate(blobs):
             check_header(blob, _name(post_ids, i))
