@@ -1,0 +1,334 @@
+"""Exact search in memory or in a memory-mapped folder, on the CPU or a GPU: the reference of all backends.
+
+>>> import tempfile, torch
+>>> from pathlib import Path
+>>> folder = Path(tempfile.mkdtemp()) / "index"
+>>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
+>>> _ = ExactIndex.build(["154", "255"], documents, path=folder, dtype="float16", model_hash="abc")
+>>> index = ExactIndex.open(folder)
+>>> len(index), index.num_vectors, index.model_hash
+(2, 3, 'abc')
+>>> index.search(documents, Strategy("maxsim"), k=1)
+[[('154', 1.0)], [('255', 1.999902367591858)]]
+
+Sets of vectors differ in size, and padding them to one size would cost more than the arithmetic. Documents are sorted
+by size, largest first, and cut into blocks. In a block the vectors lie by their position in the set, and then by
+document: position 0 of all documents, position 1 of those that have one, and so on. As the documents of a block
+descend in size, those that have a position j are its first ``counts[j]``, so that a running maximum needs neither
+padding nor an index:
+
+    sizes 3 2 1:   a0 b0 c0 | a1 b1 | a2       best[:3] = a0 b0 c0;  best[:2] = max(best[:2], a1 b1);  best[:1] = ...
+
+Position 0 is the document's vector (the last of its set), so that a single-vector search reads the head of each block.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphs.errors import RetrievalError, StoreError
+from mathamr import maxsim
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
+
+DType = Literal["float32", "float16"]
+
+FORMAT = "mathamr-exact-index"
+VERSION = 1
+HEADER = "index.json"
+
+# Documents a block: 4,096 x 128 query vectors are 2 MiB of scores, about what the cache of a core holds.
+BLOCK_DOCUMENTS = 4096
+CPU_QUERY_VECTORS = 128
+GPU_QUERY_VECTORS = 2048
+MAX_SCORES = 1 << 26  # scores kept at once, 256 MiB: queries x documents
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """``counts[j]`` documents have a vector at position j: rows ``starts[j]`` to ``starts[j] + counts[j]``."""
+
+    first: int  # place of the first document of the block in the index
+    starts: list[int]
+    counts: list[int]
+
+
+class ExactIndex:
+    """Packed vectors, every one of which is compared with every query. See the head of this module for the layout.
+
+    Shapes: ``post_ids`` and ``sizes`` have N documents in the order of the layout, ``vectors`` is (V, p).
+    """
+
+    backend: BackendName = "exact"
+
+    def __init__(
+        self, post_ids: np.ndarray, sizes: np.ndarray, vectors: Tensor, *, block: int, model_hash: str
+    ) -> None:
+        self.model_hash = model_hash
+        self.dim = int(vectors.shape[1])
+        self._post_ids = post_ids
+        self._sizes = sizes
+        self._vectors = vectors
+        self._block = block
+        self._blocks = list(_blocks(sizes, block))
+        self._files: list[Path] = []
+
+    @classmethod
+    def build(
+        cls,
+        post_ids: Sequence[str],
+        documents: VectorSets,
+        *,
+        path: Path | None = None,
+        dtype: DType = "float32",
+        model_hash: str = "",
+        device: torch.device | str = "cpu",
+        block: int = BLOCK_DOCUMENTS,
+    ) -> ExactIndex:
+        """Lay out ``documents``; with ``path``, write them there and open the result memory-mapped.
+
+        A folder that holds an index already is switched to the new one in one step: whoever opens it gets the old or
+        the new, whole; whoever has the old one open keeps it. ``block`` is the number of documents a block.
+        Raises :class:`RetrievalError` for vectors or ids that cannot be indexed, :class:`StoreError` for the folder.
+        """
+        check_documents(post_ids, documents)
+        if dtype not in ("float32", "float16"):
+            raise RetrievalError(f"dtype={dtype!r}; an index holds float32 or float16")
+        ptr = documents.ptr.cpu().numpy()
+        order = np.argsort(-np.diff(ptr), kind="stable")
+        sizes = np.diff(ptr)[order].astype(np.int32)
+        ids = np.array(post_ids, dtype=np.str_)[order]
+        last = torch.from_numpy(ptr[1:][order] - 1).to(documents.vectors.device)  # row of each document's own vector
+        shape = (int(ptr[-1]), int(documents.vectors.shape[1]))
+        data = None if path is None else path / f"data-{uuid.uuid4().hex}"
+        try:
+            if data is None:
+                packed = np.empty(shape, dtype)
+            else:
+                data.mkdir(parents=True)
+                packed = np.lib.format.open_memmap(data / "vectors.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
+            for part in _blocks(sizes, block):
+                for position, (start, count) in enumerate(zip(part.starts, part.counts, strict=True)):
+                    rows = last[part.first : part.first + count] - position
+                    packed[start : start + count] = documents.vectors.detach()[rows].float().cpu().numpy()
+            if path is None or data is None:
+                return cls(ids, sizes, torch.from_numpy(packed).to(device), block=block, model_hash=model_hash)
+            if isinstance(packed, np.memmap):
+                packed.flush()
+            np.save(data / "post_ids.npy", ids)
+            np.save(data / "sizes.npy", sizes)
+            header = {
+                "format": FORMAT,
+                "version": VERSION,
+                "data": data.name,
+                "model_hash": model_hash,
+                "documents": len(ids),
+                "vectors": shape[0],
+                "dim": shape[1],
+                "dtype": dtype,
+                "block": block,
+            }
+            fresh = path / f".{HEADER}.{data.name}"
+            fresh.write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
+            fresh.replace(path / HEADER)  # from here on the new index is the index
+        except OSError as error:
+            if data is not None:
+                shutil.rmtree(data, ignore_errors=True)
+            raise StoreError(f"the index cannot be written: {error}", path=path) from error
+        for old in path.glob("data-*"):
+            if old != data:
+                shutil.rmtree(old, ignore_errors=True)  # what a reader has mapped stays readable until it lets go
+        return cls.open(path, device=device)
+
+    @classmethod
+    def open(cls, path: Path, *, device: torch.device | str = "cpu", model_hash: str | None = None) -> ExactIndex:
+        """Open an index folder, memory-mapped on the CPU, copied to a GPU.
+
+        With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
+        missing, damaged or of another format.
+        """
+        header_path = path / HEADER
+        try:
+            header = json.loads(header_path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise StoreError(f"there is no index: {HEADER} is missing; build it first", path=path) from None
+        except (OSError, ValueError) as error:
+            raise StoreError(f"cannot be read as the header of an index: {error}", path=header_path) from error
+        if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
+            raise StoreError(f"is not of format {FORMAT} {VERSION}; build the index again", path=header_path)
+        if model_hash is not None and header["model_hash"] != model_hash:
+            raise StoreError(
+                f"the index was built by model {header['model_hash']}, not by {model_hash}; build it again", path=path
+            )
+        data = path / header["data"]
+        try:
+            # "c": pages are shared with the file and never written back; torch takes no read-only array.
+            vectors = np.load(data / "vectors.npy", mmap_mode="c", allow_pickle=False)
+            post_ids = np.load(data / "post_ids.npy", allow_pickle=False)
+            sizes = np.load(data / "sizes.npy", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        expected = (header["documents"], header["documents"], (header["vectors"], header["dim"]), header["vectors"])
+        if (len(post_ids), len(sizes), vectors.shape, int(sizes.sum())) != expected:
+            raise StoreError("the index is damaged: its files do not fit its header; build it again", path=data)
+        index = cls(
+            post_ids,
+            sizes,
+            torch.from_numpy(vectors).to(device),
+            block=header["block"],
+            model_hash=header["model_hash"],
+        )
+        index._files = [header_path, *data.iterdir()]
+        return index
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    @property
+    def num_vectors(self) -> int:
+        """Number of vectors, those of all documents together."""
+        return len(self._vectors)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the vectors and the ids, on disk or in memory."""
+        if self._files:
+            return sum(file.stat().st_size for file in self._files)
+        return self._vectors.nbytes + self._post_ids.nbytes + self._sizes.nbytes
+
+    def close(self) -> None:
+        """Let go of the vectors."""
+        self._vectors = self._vectors.new_empty(0, self.dim)
+        self._post_ids, self._sizes, self._blocks = self._post_ids[:0], self._sizes[:0], []
+
+    def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
+        """The ``k`` best documents of each query; see :class:`mathamr.retrieval.index.Index`."""
+        if not strategy.exact:
+            raise RetrievalError(
+                f"the backend exact cannot do {strategy}: it has no HNSW graph; the backend qdrant has, "
+                "or search with exact=True"
+            )
+        check_search(self, queries, k)
+        queries = VectorSets(queries.vectors.detach().float(), queries.ptr).to(self._vectors.device)
+        if strategy.name == "maxsim":
+            return self._rank(queries, self._maxsim, k)
+        heads = queries.documents_only()
+        if strategy.name == "single_vector":
+            return self._rank(heads, self._single_vector, k)
+        rankings = []
+        for number, places in enumerate(self._best(heads, self._single_vector, strategy.pool)):
+            one = torch.tensor([number], device=queries.ptr.device)
+            scores = maxsim.scores(queries.select(one), self._sets(places))[0]  # (pool,)
+            rankings.append(self._sorted(places, scores.cpu().numpy(), k))
+        return rankings
+
+    def _rank(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> list[Ranking]:
+        """Score the queries in groups and keep the best ``k`` documents of each."""
+        rankings = []
+        for group in self._groups(queries):
+            scores = scorer(group)  # (num_queries, N)
+            for row, places in zip(scores, _top(scores, k), strict=True):
+                rankings.append(self._sorted(places, row[torch.from_numpy(places).to(row.device)].cpu().numpy(), k))
+        return rankings
+
+    def _best(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> Iterator[np.ndarray]:
+        """Places of the best ``k`` documents of each query, ties at the end resolved by post id."""
+        for group in self._groups(queries):
+            scores = scorer(group)
+            for row, places in zip(scores, _top(scores, k), strict=True):
+                if len(places) > k:
+                    values = row[torch.from_numpy(places).to(row.device)].cpu().numpy()
+                    places = places[self._order(places, values)[:k]]
+                yield places
+
+    def _groups(self, queries: VectorSets) -> Iterator[VectorSets]:
+        """Queries in groups that bound the memory of similarities and of scores; at least one query a group."""
+        limit = CPU_QUERY_VECTORS if self._vectors.device.type == "cpu" else GPU_QUERY_VECTORS
+        most = max(1, MAX_SCORES // max(1, len(self)))
+        ptr = queries.ptr.cpu().numpy()
+        begin = 0
+        while begin < len(queries):
+            end = int(np.searchsorted(ptr, ptr[begin] + limit, side="right")) - 1
+            end = min(max(end, begin + 1), begin + most, len(queries))
+            yield VectorSets(queries.vectors[ptr[begin] : ptr[end]], queries.ptr[begin : end + 1] - ptr[begin])
+            begin = end
+
+    def _single_vector(self, queries: VectorSets) -> Tensor:
+        """Similarity of each query's only vector with every document's own -> (num_queries, N)."""
+        scores = queries.vectors.new_empty(len(queries), len(self))
+        for block in self._blocks:
+            count = block.counts[0]
+            heads = self._vectors[block.starts[0] : block.starts[0] + count].float()  # (n, p)
+            torch.mm(queries.vectors, heads.T, out=scores[:, block.first : block.first + count])
+        return scores
+
+    def _maxsim(self, queries: VectorSets) -> Tensor:
+        """MaxSim of each query with every document -> (num_queries, N), by a running maximum over positions."""
+        transposed = queries.vectors.T.contiguous()  # (p, v)
+        owner = torch.arange(len(queries), device=queries.ptr.device).repeat_interleave(queries.sizes)
+        member = torch.zeros(len(owner), len(queries), device=owner.device)
+        member[torch.arange(len(owner), device=owner.device), owner] = 1.0  # (v, num_queries)
+        scores = queries.vectors.new_empty(len(queries), len(self))
+        similarity = queries.vectors.new_empty(self._block, len(owner))
+        for block in self._blocks:
+            end = block.starts[-1] + block.counts[-1]
+            vectors = self._vectors[block.starts[0] : end].float()  # (V_block, p)
+            best = torch.mm(vectors[: block.counts[0]], transposed)  # (n, v)
+            row = block.counts[0]
+            for count in block.counts[1:]:
+                part = torch.mm(vectors[row : row + count], transposed, out=similarity[:count])
+                torch.maximum(best[:count], part, out=best[:count])
+                row += count
+            scores[:, block.first : block.first + block.counts[0]] = (best @ member).T
+        return scores
+
+    def _sets(self, places: np.ndarray) -> VectorSets:
+        """The sets of the documents at ``places``, each with its document's vector last."""
+        rows = []
+        for place in places:
+            block = self._blocks[place // self._block]
+            offset = place - block.first
+            rows.append([start + offset for start in block.starts[: self._sizes[place]]][::-1])
+        flat = torch.tensor([row for rows_ in rows for row in rows_], device=self._vectors.device)
+        ptr = np.concatenate([[0], np.cumsum(self._sizes[places], dtype=np.int64)])
+        return VectorSets(self._vectors[flat].float(), torch.from_numpy(ptr).to(self._vectors.device))
+
+    def _order(self, places: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Positions that sort by score, descending, and equal scores by post id."""
+        return np.lexsort((self._post_ids[places], -scores))
+
+    def _sorted(self, places: np.ndarray, scores: np.ndarray, k: int) -> Ranking:
+        order = self._order(places, scores)[:k]
+        return list(zip(self._post_ids[places[order]].tolist(), scores[order].tolist(), strict=True))
+
+
+def _blocks(sizes: np.ndarray, block: int) -> Iterator[Block]:
+    """The layout that follows from descending sizes (N,)."""
+    row = 0
+    for first in range(0, len(sizes), block):
+        part = sizes[first : first + block]
+        counts = np.searchsorted(-part, -np.arange(part[0]), side="left")  # sizes greater than each position
+        starts = row + np.concatenate([[0], np.cumsum(counts)[:-1]])
+        yield Block(first, starts.tolist(), counts.tolist())
+        row += int(part.sum())
+
+
+def _top(scores: Tensor, k: int) -> list[np.ndarray]:
+    """For each row of ``scores`` (num_queries, N), places of the k best and of all that equal the k-th."""
+    if k >= scores.shape[1]:
+        everything = np.arange(scores.shape[1])
+        return [everything] * len(scores)
+    bounds = torch.topk(scores, k, dim=1).values[:, -1:]
+    rows, places = (scores >= bounds).nonzero(as_tuple=True)
+    ends = torch.bincount(rows, minlength=len(scores)).cumsum(0).cpu().numpy()
+    return np.split(places.cpu().numpy(), ends[:-1])

@@ -1,0 +1,138 @@
+"""The exact index: every layout and strategy against the definition, and the folder it is kept in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graphs.errors import RetrievalError, StoreError
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.index import Strategy
+from mathamr.retrieval.strategies import search_reference
+
+STRATEGIES = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=12), Strategy("maxsim")]
+
+
+def assert_same(
+    found: list[list[tuple[str, float]]], expected: list[list[tuple[str, float]]], tol: float = 1e-5
+) -> None:
+    assert [[post_id for post_id, _ in row] for row in found] == [[post_id for post_id, _ in row] for row in expected]
+    for row, other in zip(found, expected, strict=True):
+        assert [score for _, score in row] == pytest.approx([score for _, score in other], abs=tol)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+@pytest.mark.parametrize("k", [1, 10, 1000])
+@pytest.mark.parametrize("block", [1, 16, 4096])
+def test_same_ranking_as_the_definition(collection: Any, strategy: Strategy, k: int, block: int) -> None:
+    index = ExactIndex.build(collection.post_ids, collection.documents, block=block)
+    expected = search_reference(collection.post_ids, collection.documents, collection.queries, strategy, k)
+    assert_same(index.search(collection.queries, strategy, k), expected)
+
+
+def test_query_groups_do_not_change_the_ranking(make_collection: Callable[..., Any]) -> None:
+    many = make_collection(count=40, num_queries=60, longest=20)  # some 600 query vectors: several groups
+    index = ExactIndex.build(many.post_ids, many.documents)
+    for strategy in STRATEGIES:
+        expected = search_reference(many.post_ids, many.documents, many.queries, strategy, 5)
+        assert_same(index.search(many.queries, strategy, 5), expected)
+
+
+def test_a_document_of_one_vector_keeps_its_negative_score() -> None:
+    """A padded slot would score 0, which is more than any of these."""
+    query = VectorSets.of([torch.tensor([[1.0, 0.0]])])
+    documents = VectorSets.of(
+        [torch.tensor([[-1.0, 0.0]]), torch.tensor([[-0.8, 0.6]] * 3), torch.tensor([[-0.6, 0.8]])]
+    )
+    index = ExactIndex.build(["a", "b", "c"], documents)
+    assert_same(index.search(query, Strategy("maxsim"), 3), [[("c", -0.6), ("b", -0.8), ("a", -1.0)]])
+
+
+def test_equal_scores_are_ordered_by_post_id_also_at_the_cut() -> None:
+    same = VectorSets.of([torch.tensor([[1.0, 0.0]])] * 6)
+    index = ExactIndex.build(["30", "4", "200", "1", "15", "9"], same)
+    for strategy in (Strategy("single_vector"), Strategy("maxsim"), Strategy("doc_vn_maxsim", pool=4)):
+        found = index.search(same.select(torch.tensor([0])), strategy, 3)[0]
+        assert found == [("1", 1.0), ("15", 1.0), ("200", 1.0)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_folder_gives_the_ranking_of_memory(collection: Any, tmp_path: Path, dtype: Any) -> None:
+    built = ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, dtype=dtype, model_hash="m1")
+    opened = ExactIndex.open(tmp_path, model_hash="m1")
+    assert (len(opened), opened.num_vectors, opened.dim) == (90, len(collection.documents.vectors), 8)
+    assert opened.nbytes > opened.num_vectors * 8 * (2 if dtype == "float16" else 4)
+    # The stored vectors, rounded or not, are what the definition is applied to.
+    stored = VectorSets(collection.documents.vectors.to(getattr(torch, dtype)).float(), collection.documents.ptr)
+    for strategy in STRATEGIES:
+        expected = search_reference(collection.post_ids, stored, collection.queries, strategy, 10)
+        assert_same(opened.search(collection.queries, strategy, 10), expected)
+        assert_same(built.search(collection.queries, strategy, 10), expected)
+
+
+def test_a_new_index_replaces_the_old_in_one_step(
+    collection: Any, make_collection: Callable[..., Any], tmp_path: Path
+) -> None:
+    old = ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path)
+    before = old.search(collection.queries, Strategy("maxsim"), 3)
+    (tmp_path / "data-left-by-a-kill").mkdir()
+    other = make_collection(count=20, seed=1)
+    ExactIndex.build(other.post_ids, other.documents, path=tmp_path)
+    assert len(ExactIndex.open(tmp_path)) == 20
+    assert old.search(collection.queries, Strategy("maxsim"), 3) == before  # who has the old one open keeps it
+    assert len(list(tmp_path.iterdir())) == 2  # the header and the new data
+
+
+def test_folders_that_cannot_be_opened(collection: Any, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no index"):
+        ExactIndex.open(tmp_path)
+    ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, model_hash="m1")
+    with pytest.raises(StoreError, match="built by model m1, not by m2"):
+        ExactIndex.open(tmp_path, model_hash="m2")
+    header = json.loads((tmp_path / "index.json").read_text())
+    vectors = tmp_path / header["data"] / "vectors.npy"
+    vectors.write_bytes(vectors.read_bytes()[:-100])
+    with pytest.raises(StoreError, match="damaged"):
+        ExactIndex.open(tmp_path)
+    (tmp_path / "index.json").write_text("{}")
+    with pytest.raises(StoreError, match="not of format"):
+        ExactIndex.open(tmp_path)
+    (tmp_path / "index.json").write_text("{")
+    with pytest.raises(StoreError, match=r"index\.json: cannot be read"):
+        ExactIndex.open(tmp_path)
+
+
+def test_documents_that_cannot_be_indexed() -> None:
+    one = torch.tensor([[1.0, 0.0]])
+    with pytest.raises(RetrievalError, match="3 post ids for 2 sets"):
+        ExactIndex.build(["a", "b", "c"], VectorSets.of([one, one]))
+    with pytest.raises(RetrievalError, match="post a is given twice"):
+        ExactIndex.build(["b", "a", "a"], VectorSets.of([one, one, one]))
+    with pytest.raises(RetrievalError, match="post b has no vectors"):
+        ExactIndex.build(["a", "b"], VectorSets.of([one, one[:0]]))
+    with pytest.raises(RetrievalError, match=r"vector of post b has length 2"):
+        ExactIndex.build(["a", "b"], VectorSets.of([one, 2 * one]))
+    with pytest.raises(RetrievalError, match="length nan"):
+        ExactIndex.build(["a"], VectorSets.of([one * float("nan")]))
+    with pytest.raises(RetrievalError, match="no documents"):
+        ExactIndex.build([], VectorSets(one[:0], torch.zeros(1, dtype=torch.int64)))
+
+
+def test_approximate_search_is_refused_with_a_backend_that_has_it(collection: Any) -> None:
+    index = ExactIndex.build(collection.post_ids, collection.documents)
+    with pytest.raises(RetrievalError, match=r"approximate maxsim.*backend qdrant"):
+        index.search(collection.queries, Strategy("maxsim", exact=False), 10)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_the_gpu_gives_the_ranking_of_the_cpu(collection: Any) -> None:
+    index = ExactIndex.build(collection.post_ids, collection.documents, device="cuda")
+    for strategy in STRATEGIES:
+        expected = search_reference(collection.post_ids, collection.documents, collection.queries, strategy, 10)
+        assert_same(index.search(collection.queries, strategy, 10), expected, tol=1e-4)
