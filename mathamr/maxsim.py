@@ -30,9 +30,9 @@ from torch.nn import functional
 
 from graphs.errors import GraphError
 
-# A chunk has at most so many document slots and query vectors: 4 Mi similarities, 16 MiB, on a CPU, where they should
+# A chunk has at most so many document slots and query vectors: 2 Mi similarities, 8 MiB, on a CPU, where they should
 # stay in the cache; 64 Mi, 256 MiB, on a GPU.
-CPU_CHUNK = (16_384, 256)
+CPU_CHUNK = (8_192, 256)
 GPU_CHUNK = (65_536, 1_024)
 SMALL_CHUNK = 4_096  # so few slots are computed faster together than in chunks without padding
 
@@ -220,10 +220,21 @@ def _query_groups(ptr: np.ndarray, device: torch.device) -> list[tuple[int, int]
     return groups
 
 
-def _similarities(matrix: Tensor, queries: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
-    """Of a chunk's vectors (L * n, p) with queries (v, p): all (L, n, v), padding at -inf, and the best (n, v)."""
+def _workspace(ptr: np.ndarray, chunks: tuple[Chunk, ...], device: torch.device) -> Tensor:
+    """Memory for the similarities of any chunk with any group of queries; new memory for each would cost more."""
+    rows = max((chunk.slots.numel() for chunk in chunks), default=0)
+    columns = max((int(ptr[end] - ptr[begin]) for begin, end in _query_groups(ptr, device)), default=0)
+    return torch.empty(rows * columns, device=device)
+
+
+def _similarities(matrix: Tensor, queries: Tensor, chunk: Chunk, workspace: Tensor) -> tuple[Tensor, Tensor]:
+    """Of a chunk's vectors (L * n, p) with queries (v, p): all (L, n, v), padding at -inf, and the best (n, v).
+
+    The first lies in ``workspace`` and is overwritten by the next call.
+    """
+    similarity = workspace[: len(matrix) * len(queries)].view(len(matrix), len(queries))
     with torch.autocast(matrix.device.type, enabled=False):
-        similarity = matrix @ queries.T  # (L * n, v)
+        torch.mm(matrix, queries.T, out=similarity)  # (L * n, v)
     similarity.index_fill_(0, chunk.padding, float("-inf"))
     similarity = similarity.view(-1, chunk.sets.numel(), len(queries))  # (L, n, v)
     return similarity, similarity.amax(0)
@@ -237,11 +248,12 @@ def _forward(
     groups = _query_groups(query_ptr, queries.device)
     bounds = torch.from_numpy(query_ptr).to(queries.device)
     rows = torch.arange(int(query_ptr[-1]), device=queries.device)
+    workspace = _workspace(query_ptr, chunks, queries.device)
     for chunk, matrix in zip(chunks, matrices, strict=True):
         chunk_matrix = matrix.float()
         for begin, end in groups:
             first, last = int(query_ptr[begin]), int(query_ptr[end])
-            _, best = _similarities(chunk_matrix, queries[first:last], chunk)
+            _, best = _similarities(chunk_matrix, queries[first:last], chunk, workspace)
             offsets = bounds[begin : end + 1] - first
             sums = functional.embedding_bag(
                 rows[: last - first], best.T.contiguous(), offsets, mode="sum", include_last_offset=True
@@ -267,14 +279,15 @@ class _MaxSim(torch.autograd.Function):
         grad_queries, grad_documents = torch.zeros_like(queries), torch.zeros_like(documents)
         owner = torch.from_numpy(np.repeat(np.arange(ctx.query_ptr.size - 1), np.diff(ctx.query_ptr)))
         owner = owner.to(queries.device)  # the query of each query vector
+        workspace = _workspace(ctx.query_ptr, ctx.chunks, queries.device)
         for chunk in ctx.chunks:
             matrix = documents[chunk.slots]  # (L * n, p)
             grad_matrix = torch.zeros_like(matrix)
             grad_sets = grads[0][:, chunk.sets].T.contiguous()  # (n, num_queries)
             for begin, end in _query_groups(ctx.query_ptr, queries.device):
                 vectors = slice(int(ctx.query_ptr[begin]), int(ctx.query_ptr[end]))
-                similarity, best = _similarities(matrix, queries[vectors], chunk)
-                reached = (similarity == best).to(queries.dtype)  # (L, n, v)
+                similarity, best = _similarities(matrix, queries[vectors], chunk, workspace)
+                reached = similarity.eq_(best)  # (L, n, v), 1 at a maximum, else 0
                 share = grad_sets[:, owner[vectors]] / reached.sum(0)  # (n, v)
                 flow = reached.mul_(share).view(len(matrix), -1)  # (L * n, v)
                 grad_queries[vectors].addmm_(flow.T, matrix)

@@ -20,12 +20,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphs.errors import ConfigError
+from graphs.virtual_nodes import VirtualKind
 
 if TYPE_CHECKING:
     from graphs.batching import GraphBatch
 
-NUM_VIRTUAL_KINDS = 3  # formula, sentence, document: the values 0, 1, 2 of GraphBatch.virtual_kind
-DOCUMENT = 2
 VIRTUAL_NODE_STARTS = frozenset(
     {
         ("zero", "none"),
@@ -60,10 +59,10 @@ class NodeFeatures(nn.Module):
         nn.init.xavier_uniform_(self.labels.weight)
         self.virtual_nodes: nn.Parameter | None = None
         if vn_learned == "embedding":
-            self.virtual_nodes = nn.Parameter(torch.zeros(NUM_VIRTUAL_KINDS, hidden_dim))
+            self.virtual_nodes = nn.Parameter(torch.zeros(len(VirtualKind), hidden_dim))
             if vn_init == "random":
                 nn.init.xavier_uniform_(self.virtual_nodes)
-        count = {"projection": 1, "typed_projection": NUM_VIRTUAL_KINDS}.get(vn_learned, 0)
+        count = {"projection": 1, "typed_projection": len(VirtualKind)}.get(vn_learned, 0)
         self.projections = nn.ModuleList(nn.Linear(hidden_dim, hidden_dim) for _ in range(count))
 
     def forward(self, batch: GraphBatch) -> Tensor:
@@ -94,7 +93,7 @@ class NodeFeatures(nn.Module):
         whole graph below it, though its own edges reach only the virtual nodes and the root.
         """
         source, target = batch.edge_index
-        is_document = batch.virtual_kind == DOCUMENT  # (N,)
+        is_document = batch.virtual_kind == VirtualKind.DOCUMENT  # (N,)
         edge = torch.nonzero(batch.is_virtual[target] & ~is_document[target] & ~batch.is_virtual[source]).squeeze(1)
         ordinary = torch.nonzero(~batch.is_virtual).squeeze(1)
         document_of = torch.full((batch.num_graphs,), -1, dtype=torch.int64, device=source.device)
