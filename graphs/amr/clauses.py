@@ -7,7 +7,7 @@ join. Words are taken deepest first, so that what a word stands for is known whe
 from __future__ import annotations
 
 from graphs.amr.concepts import FORMULA
-from graphs.amr.draft import Draft, Token
+from graphs.amr.draft import UNUSED, Draft, Token
 from graphs.amr.words import CONSEQUENCES, CONTRASTS, MODALS, PRONOUNS
 
 LOCATIVES = frozenset(
@@ -73,6 +73,9 @@ class Composer:
             (c for c in complements if c.dep in ("acomp", "attr", "oprd") and (c.node >= 0 or c.constant)), None
         )
         subject = self.subject(token)
+        if complement is not None and subject is not None and subject.lower == "it":
+            self._extrapose(token, subject, complement)
+            subject = self.subject(token)
         if complement is None:
             self._compose_location(token, complements)
         elif subject is not None and (complement.constant or FORMULA.fullmatch(complement.text)):
@@ -84,6 +87,23 @@ class Composer:
             self._stand_for(token, subject)
         else:
             self._stand_for(token, complement)
+
+    def _extrapose(self, token: Token, subject: Token, complement: Token) -> None:
+        """``It is true that ...``: the clause is the subject."""
+        clauses = self.children(token, "ccomp", "xcomp", "advcl") + self.children(complement, "ccomp", "xcomp")
+        for clause in clauses:
+            infinitive = any(c.lower == "to" for c in self.children(clause, "aux"))
+            that = any(c.lower in ("that", "whether") for c in self.children(clause, "mark"))
+            if clause.index > complement.index and clause.node >= 0 and (infinitive or that):
+                subject.done = True
+                subject.dep = "expl"
+                self.draft.optional.add(subject.node)
+                clause.dep = "csubj"
+                if clause.head != token.index:
+                    self.tokens[clause.head].children.remove(clause.index)
+                    token.children.append(clause.index)
+                    clause.head = token.index
+                return
 
     def _compose_location(self, token: Token, complements: list[Token]) -> None:
         """``It is in the set``, ``It is here``, ``It is like a circle``, ``It is that ...``."""
@@ -147,7 +167,7 @@ class Composer:
             "able": ("possible-01", ":ARG1"),
             "go": ("", ""),
         }[token.lemma]
-        self.draft.concepts[token.node] = _UNUSED
+        self.draft.concepts[token.node] = UNUSED
         self._stand_for(token, verb)
         if concept:
             self.draft.wrap(token, concept, role)
@@ -205,7 +225,7 @@ class Composer:
     def _hide(self, token: Token) -> None:
         token.done = True
         if token.node >= 0:
-            self.draft.concepts[token.node] = _UNUSED
+            self.draft.concepts[token.node] = UNUSED
             token.node = token.inner = token.outer = -1
 
     def _set_mood(self, token: Token) -> None:
@@ -294,6 +314,4 @@ class Composer:
                 member.node = member.inner = member.outer = node
         return node
 
-
-_UNUSED = ""
 

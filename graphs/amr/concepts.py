@@ -25,7 +25,8 @@ FORMULA = re.compile(r"FORMULA_[0-9]+")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?")
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _WORD = re.compile(r"[^\W_]")
-_SILENT_NOUNS = frozenset(["thanks"])
+_PLAIN = re.compile(r"[\w-]+")
+_ODD = re.compile(r"[^\w]+")
 
 
 def place_concepts(draft: Draft, lexicon: Lexicon) -> None:
@@ -44,6 +45,8 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
         draft.place(token, token.text)
     elif not _WORD.search(token.text) or (pos in ("PUNCT", "SPACE", "PART") and dep != "ROOT"):
         pass
+    elif lower == "that" and (token.tag == "WDT" or token.tag == "IN"):
+        pass  # a relative pronoun or a conjunction
     elif lower in UNKNOWN and token.tag.startswith("W"):
         _place_question_word(draft, token)
     elif dep in ("aux", "auxpass", "expl", "mark", "cc", "preconj", "prep", "agent", "case", "dative") and (
@@ -101,8 +104,15 @@ def _place_word(draft: Draft, lexicon: Lexicon, token: Token) -> None:
         concept = token.lemma
     if token.pos == "ADJ" and concept == token.lemma and token.tag == "JJ":
         concept = _participle(lexicon, token) or concept
+    if concept == token.lemma:
+        concept = _clean(concept)
     if concept:
         draft.place(token, concept)
+
+
+def _clean(concept: str) -> str:
+    """A word as a concept: letters, digits and hyphens; what else stood within it becomes a hyphen."""
+    return concept if _PLAIN.fullmatch(concept) else _ODD.sub("-", concept).strip("-")
 
 
 def lexicon_plural_unit(token: Token) -> bool:

@@ -44,6 +44,9 @@ class Token:
 _CLASSES = {"VERB": "V", "AUX": "V", "NOUN": "N", "PROPN": "N", "ADJ": "J", "ADV": "R"}
 
 
+UNUSED = ""  # the concept of a node that was given up
+
+
 class Draft:
     """Nodes and edges of a sentence's graph; ``links`` are the dependencies that a role was sought for."""
 
@@ -53,6 +56,7 @@ class Draft:
         self.edges: list[tuple[int, str, int]] = []
         self.attributes: list[tuple[int, str, str]] = []
         self.links: list[tuple[int, int, Link]] = []
+        self.optional: set[int] = set()  # nodes that are left out where nothing leads to them
 
     def node(self, concept: str) -> int:
         self.concepts.append(concept)
@@ -71,6 +75,7 @@ class Draft:
     def take(self, other: Draft) -> int:
         """Take in the nodes and edges of another draft; how far its node numbers moved."""
         shift = len(self.concepts)
+        self.optional |= {node + shift for node in other.optional}
         self.concepts += other.concepts
         self.edges += [(source + shift, role, target + shift) for source, role, target in other.edges]
         self.attributes += [(node + shift, role, constant) for node, role, constant in other.attributes]
@@ -140,6 +145,10 @@ class Draft:
         for source, _, target in self.edges:
             if self.concepts[source] and self.concepts[target]:
                 parents[find(source)] = find(target)
+        linked = {node for source, _, target in self.edges for node in (source, target)}
+        for node in self.optional:
+            if node not in linked and node != root:
+                self.concepts[node] = UNUSED
         for node, concept in enumerate(self.concepts):
             if concept and find(node) != find(root):
                 self.edge(root, ":rel", node)

@@ -44,18 +44,17 @@ class EmbeddedParser:
         drafts = self.drafts(sentence for chunk in chunks for sentence in chunk)
         return [_text([next(drafts) for _ in chunk]) for chunk in chunks]
 
-    def drafts(self, sentences: Iterable[str]) -> Iterator[tuple[Draft, list[int]]]:
-        """The graph of each sentence before it is written, with its roots: none where it holds no concept."""
+    def drafts(self, sentences: Iterable[str]) -> Iterator[tuple[Draft, int]]:
+        """The graph of each sentence before it is written, with its root: -1 where it holds no concept."""
         docs = (self._tokenized(sentence) for sentence in sentences)
         for doc in self._nlp.pipe(docs, batch_size=64):
             yield self._draft(doc)
 
     def _tokenized(self, sentence: str) -> Any:
         """spaCy's tokens, with each placeholder a token of its own, whatever it is glued to."""
-        doc = self._nlp.make_doc(_PLACEHOLDER.sub(r" \1 ", sentence))
-        return doc
+        return self._nlp.make_doc(_PLACEHOLDER.sub(r" \1 ", sentence))
 
-    def _draft(self, doc: Any) -> tuple[Draft, list[int]]:
+    def _draft(self, doc: Any) -> tuple[Draft, int]:
         draft = Draft(_tokens(doc))
         place_concepts(draft, self._lexicon)
         composer = Composer(draft)
@@ -69,29 +68,30 @@ class EmbeddedParser:
                 if top is not None and top.outer not in roots:
                     roots.append(top.outer)
         if not roots:
-            for token in draft.tokens:
-                if token.constant and not roots:
-                    roots.append(draft.node("number"))
-                    draft.attribute(roots[0], ":quant", token.constant)
-        return draft, roots
+            constant = next((token.constant for token in draft.tokens if token.constant), "")
+            if not constant:
+                return draft, -1
+            node = draft.node("number")
+            draft.attribute(node, ":quant", constant)
+            return draft, node
+        if len(roots) == 1:
+            return draft, roots[0]
+        node = draft.node("and")
+        for number, root in enumerate(roots, 1):
+            draft.edge(node, f":op{number}", root)
+        return draft, node
 
 
-def _text(drafts: list[tuple[Draft, list[int]]]) -> str:
-    """The Penman text of a chunk's sentences."""
-    if len(drafts) == 1 and len(drafts[0][1]) == 1:
-        return drafts[0][0].penman(drafts[0][1][0])
+def _text(drafts: list[tuple[Draft, int]]) -> str:
+    """The Penman text of a chunk's sentences; a sentence without a concept is an ``amr-empty`` among others."""
+    if len(drafts) == 1:
+        draft, root = drafts[0]
+        return EMPTY if root < 0 else draft.penman(root)
     whole = Draft([])
-    roots: list[int] = []
-    for draft, own in drafts:
-        shift = whole.take(draft)
-        roots.extend(shift + root for root in own)
-    if not roots:
-        return EMPTY
-    if len(roots) == 1:
-        return whole.penman(roots[0])
     top = whole.node("multi-sentence")
-    for number, root in enumerate(roots, 1):
-        whole.edge(top, f":snt{number}", root)
+    for number, (draft, root) in enumerate(drafts, 1):
+        shift = whole.take(draft)
+        whole.edge(top, f":snt{number}", shift + root if root >= 0 else whole.node("amr-empty"))
     return whole.penman(top)
 
 

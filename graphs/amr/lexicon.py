@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from importlib import resources
 
@@ -40,6 +40,10 @@ MATHEMATICAL_NOUNS = frozenset(
     triangle unit value variable variance vector vertex volume
     """.split()  # noqa: SIM905
 )
+
+
+#: Dependencies of which the dependent alone tells the role: ``very`` is a degree, ``today`` a time.
+_BY_CHILD = frozenset(["advmod", "amod", "npadvmod"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,9 @@ class Link:
     def keys(self) -> Iterator[str]:
         """The keys in the role table, the most particular first."""
         yield f"{self.head} {self.relation} {self.child}"
+        if self.relation in _BY_CHILD:
+            yield f"{self.head_kind} {self.relation} {self.child}"
+            return
         yield f"{self.head} {self.relation} {self.child_kind}"
         yield f"{self.head} {self.relation}"
         yield f"{self.head_kind} {self.relation} {self.child}"
@@ -137,11 +144,11 @@ class Lexicon:
             return f":ARG{frame.roles[0]}"
         return ":ARG0"
 
-    def role(self, link: Link) -> str | None:
-        """The role that gold graphs have for a dependency, ``None`` where they do not tell."""
+    def role(self, link: Link, taken: Set[str] = frozenset()) -> str | None:
+        """The role that gold graphs have for a dependency, none of ``taken``; ``None`` where they do not tell."""
         for key in link.keys():
             role = self._roles.get(key)
-            if role is not None:
+            if role is not None and role not in taken:
                 return role
         return None
 

@@ -16,7 +16,6 @@ from graphs.amr.words import (
     PREPOSITIONS,
     PRONOUNS,
     QUANTITIES,
-    REFLEXIVES,
     RELATIONS,
     RELATIVE_PRONOUNS,
     SUBORDINATORS,
@@ -24,10 +23,10 @@ from graphs.amr.words import (
     TIMES,
 )
 
+_SPARE = {":ARG1": ":ARG2", ":ARG2": ":ARG3", ":ARG4": ":direction"}  # where the role of a rule is taken
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _OBJECT_CONTROL = frozenset("order tell ask help allow let make cause force permit require enable advise teach".split())  # noqa: SIM905
 _PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "none", "few", "several", "both", "half", "number"])
-_CLAUSES = frozenset(["ROOT", "relcl", "ccomp", "advcl", "conj", "pcomp", "acl", "xcomp", "csubj", "csubjpass"])
 
 
 class Relater:
@@ -69,7 +68,11 @@ class Relater:
         """The role between two nodes: from the tables, else ``default``; the question is kept in ``draft.links``."""
         link = Link(self.draft.concepts[head], self.kind(head), relation, self.draft.concepts[child], self.kind(child))
         self.draft.links.append((head, child, link))
-        return self.lexicon.role(link) or default
+        taken = {role for source, role, _ in self.draft.edges if source == head and role[:4] == ":ARG" and role[-3:] != "-of"}
+        role = self.lexicon.role(link, taken)
+        if role is None:
+            role = default if default not in taken or relation[:5] == "nsubj" else _SPARE.get(default, default)
+        return role
 
     def _hang(self, token: Token) -> None:
         head, between = self._head(token)
@@ -378,5 +381,3 @@ class Relater:
                 return subject
             here = self.tokens[here.head]
 
-
-_ = (REFLEXIVES, _CLAUSES)
