@@ -1,0 +1,203 @@
+r"""LaTeX text -> tokens, and the macros that a post or a formula defines.
+
+>>> tokens(r"\frac12 x_{10}")
+['\\frac', '12', ' ', 'x', '_', '{', '10', '}']
+>>> macros = read_macros(r"Let $\newcommand{\norm}[1]{\|#1\|}$ be; \def\R{\mathbb R}")
+>>> macros[r"\norm"].body, macros[r"\norm"].parameters
+(('\\|', '#', '1', '\\|'), 1)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_TOKEN = re.compile(r"\\[A-Za-z]+|\\[\s\S]|%[^\n]*\n?|\s+|\d+(?:\.\d+)?|\.\.\.|\.\d+|[\s\S]")
+_COMMENT = re.compile(r"(?<!\\)%")
+_DEFINITION = re.compile(
+    r"\\(?:(?:re)?new|provide)command\*?(?![A-Za-z])|\\def(?![A-Za-z])|\\DeclareMathOperator\*?(?![A-Za-z])|\\let(?![A-Za-z])"
+)
+
+
+def tokens(latex: str) -> list[str]:
+    """The tokens of a formula: commands, numbers, stretches of space, and else single characters; no comments."""
+    found = _TOKEN.findall(latex)
+    if "%" in latex and _COMMENT.search(latex):
+        found = [token for token in found if token[0] != "%"]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A command that stands for other tokens: ``#1`` in ``body`` is its first argument, ``default`` if that is optional."""
+
+    body: tuple[str, ...]
+    parameters: int = 0
+    default: tuple[str, ...] | None = None
+    delimiters: tuple[tuple[str, ...], ...] = ()
+    """What follows each parameter in a ``\\def``, and must be met in a use."""
+
+
+Macros = Mapping[str, Macro]
+
+
+def read_macros(text: str) -> dict[str, Macro]:
+    r"""The macros that a text defines, wherever it does so; a definition that cannot be read is passed over.
+
+    Known are ``\newcommand``, ``\renewcommand``, ``\providecommand``, ``\def``, ``\let`` and ``\DeclareMathOperator``.
+    """
+    found: dict[str, Macro] = {}
+    for match in _DEFINITION.finditer(text):
+        stack = tokens(text[match.start() : match.start() + MAX_DEFINITION])
+        stack.reverse()
+        command = stack.pop()
+        definition = read_definition(command, stack)
+        if definition is not None:
+            found[definition[0]] = definition[1]
+    return found
+
+
+MAX_DEFINITION = 5_000
+"""Longer definitions of macros, in characters, are passed over."""
+
+
+def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
+    """The macro that is defined by the tokens after ``command``, at the end of the reversed list ``stack``; they are used up."""
+    if command == r"\def":
+        return _read_def(stack)
+    star = False
+    if _next(stack) == "*":
+        stack.pop()
+        star = True
+    name = group(stack)
+    name = [token for token in name or () if not token.isspace()]
+    if len(name) != 1 or name[0][0] != "\\":
+        return None
+    if command == r"\let":
+        if _next(stack) == "=":
+            stack.pop()
+        target = _next(stack)
+        return (name[0], Macro((stack.pop(),))) if target else None
+    if command == r"\DeclareMathOperator":
+        body = group(stack)
+        if body is None:
+            return None
+        return name[0], Macro((r"\operatorname", *("*" * star), "{", *body, "}"))
+    parameters = bracketed(stack)
+    default = bracketed(stack) if parameters else None
+    body = group(stack)
+    number = "".join(parameters or ["0"]).strip()
+    if body is None or number not in "0123456789":
+        return None
+    return name[0], Macro(tuple(body), int(number or 0), None if default is None else tuple(default))
+
+
+def _read_def(stack: list[str]) -> tuple[str, Macro] | None:
+    name = _next(stack)
+    if not name or name[0] != "\\":
+        return None
+    stack.pop()
+    delimiters: list[list[str]] = [[]]
+    while stack and stack[-1] != "{":
+        token = stack.pop()
+        if token == "#" and stack and stack[-1].isdigit():
+            stack.pop()
+            delimiters.append([])
+        elif not token.isspace():
+            delimiters[-1].append(token)
+    body = group(stack)
+    if body is None or delimiters[0]:
+        return None
+    return name, Macro(tuple(body), len(delimiters) - 1, None, tuple(map(tuple, delimiters[1:])))
+
+
+def _next(stack: list[str]) -> str:
+    """The next token that is no space, left where it is; empty at the end."""
+    while stack and stack[-1].isspace():
+        stack.pop()
+    return stack[-1] if stack else ""
+
+
+def group(stack: list[str]) -> list[str] | None:
+    """The tokens of the next argument: those of a braced group, or one token; ``None`` where there is no argument."""
+    token = _next(stack)
+    if not token or token == "}":
+        return None
+    stack.pop()
+    if token != "{":
+        if len(token) > 1 and (token[0].isdigit() or token[0] == "."):
+            stack.append(token[1:])
+            return [token[0]]
+        return [token]
+    depth = 1
+    found: list[str] = []
+    while stack:
+        token = stack.pop()
+        if token == "{":
+            depth += 1
+        elif token == "}":
+            depth -= 1
+            if not depth:
+                return found
+        found.append(token)
+    return found
+
+
+def bracketed(stack: list[str]) -> list[str] | None:
+    """The tokens of an optional argument ``[...]``; ``None`` where there is none."""
+    if _next(stack) != "[":
+        return None
+    rest: list[str] = []
+    depth = 0
+    for position in range(len(stack) - 2, -1, -1):
+        token = stack[position]
+        if token == "]" and not depth:
+            del stack[position:]
+            return rest
+        depth += (token == "{") - (token == "}")
+        if depth < 0:
+            break
+        rest.append(token)
+    return None
+
+
+def expand(macro: Macro, stack: list[str]) -> None:
+    """Put the tokens that a macro stands for on ``stack``, in the place of its arguments."""
+    arguments: list[list[str]] = []
+    for number in range(macro.parameters):
+        if number == 0 and macro.default is not None:
+            given = bracketed(stack)
+            arguments.append(list(macro.default) if given is None else given)
+        elif macro.delimiters and macro.delimiters[number]:
+            arguments.append(_until(stack, macro.delimiters[number]))
+        else:
+            arguments.append(group(stack) or [])
+    body = macro.body
+    if not arguments:
+        stack.extend(reversed(body))
+        return
+    result: list[str] = []
+    position = 0
+    while position < len(body):
+        token = body[position]
+        following = body[position + 1] if position + 1 < len(body) else ""
+        if token == "#" and following[:1].isdigit() and 0 < int(following[0]) <= len(arguments):
+            result += arguments[int(following[0]) - 1]
+            if len(following) > 1:
+                result.append(following[1:])
+            position += 2
+        else:
+            result.append(token)
+            position += 1
+    stack.extend(reversed(result))
+
+
+def _until(stack: list[str], delimiter: tuple[str, ...]) -> list[str]:
+    found: list[str] = []
+    while stack:
+        if tuple(reversed(stack[-len(delimiter) :])) == delimiter:
+            del stack[-len(delimiter) :]
+            break
+        found.append(stack.pop())
+    return found
