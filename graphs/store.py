@@ -31,9 +31,9 @@ import torch
 
 from graphs import database
 from graphs.batching import GraphBatch, collate_packed
-from graphs.errors import Failure, MathAMRError, StoreError
+from graphs.errors import Failure, StoreError
 from graphs.processes import ordered_map
-from graphs.tensors import GraphArrays, decode, encode, to_arrays
+from graphs.tensors import Convert, GraphArrays, decode, worker_died
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Decode, Row, Vocabulary, batched
 
@@ -90,7 +90,7 @@ def build(
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
         _begin(connection, path, spec, vocabulary, source)
         batches = _pending(connection, rows, report)
-        converted = ordered_map(_Convert, (decode, spec, vocabulary), batches, workers=workers, give_up=_worker_died)
+        converted = ordered_map(Convert, (decode, spec, vocabulary), batches, workers=workers, give_up=worker_died)
         (size,) = connection.execute("SELECT count(*) FROM graph").fetchone()
         for results in converted:
             for result in results:
@@ -158,34 +158,6 @@ def _pending(
             skipped(len(ids) - len(batch))
         if batch:
             yield batch
-
-
-_Converted = tuple[str, int, int, bytes]
-
-
-class _Convert:
-    """Lives in a worker process: rows -> what the tables hold of them."""
-
-    def __init__(self, decode: Decode, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> None:
-        self._decode = decode
-        self._spec = spec
-        self._vocabulary = vocabulary
-
-    def __call__(self, rows: list[Row]) -> list[_Converted | Failure]:
-        return [self._convert(*row) for row in rows]
-
-    def _convert(self, post_id: str, text: str, formula_map: str) -> _Converted | Failure:
-        try:
-            graph = self._decode(text, json.loads(formula_map))
-            arrays = to_arrays(graph, self._spec, self._vocabulary)
-        except (MathAMRError, json.JSONDecodeError) as error:
-            return Failure(post_id, "tensors", getattr(error, "kind", type(error).__name__), str(error))
-        return post_id, arrays.num_nodes, arrays.num_edges, encode(arrays)
-
-
-def _worker_died(rows: list[Row]) -> list[_Converted | Failure]:
-    message = "the process that converted this graph died, out of memory perhaps"
-    return [Failure(post_id, "tensors", "worker_died", message) for post_id, _, _ in rows]
 
 
 class GraphStore:

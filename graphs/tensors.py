@@ -26,16 +26,17 @@ body, 2 or 4 bytes      labels; source and target of each edge; relation and len
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from graphs.errors import GraphError
+from graphs.errors import Failure, GraphError, MathAMRError
 from graphs.mathamr_plus import DocumentGraph
 from graphs.virtual_nodes import VirtualNodeSpec, add_virtual_nodes
-from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Vocabulary
+from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Decode, Row, Vocabulary
 
 Int32 = npt.NDArray[np.int32]
 
@@ -203,3 +204,33 @@ def check_header(blob: bytes, post_id: str) -> tuple[int, ...]:
             " preprocess the collection again"
         )
     return header
+
+
+class Convert:
+    """Lives in the worker processes of ``store.build``: rows -> what preprocessed.db holds of them.
+
+    For each row ``(post id, nodes, edges, packed graph)``, or the failure. It stands here because this module, unlike
+    the store, needs no torch, which takes each process seconds to import.
+    """
+
+    def __init__(self, decode: Decode, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> None:
+        self._decode = decode
+        self._spec = spec
+        self._vocabulary = vocabulary
+
+    def __call__(self, rows: list[Row]) -> list[tuple[str, int, int, bytes] | Failure]:
+        return [self._convert(*row) for row in rows]
+
+    def _convert(self, post_id: str, text: str, formula_map: str) -> tuple[str, int, int, bytes] | Failure:
+        try:
+            graph = self._decode(text, json.loads(formula_map))
+            arrays = to_arrays(graph, self._spec, self._vocabulary)
+        except (MathAMRError, json.JSONDecodeError) as error:
+            return Failure(post_id, "tensors", getattr(error, "kind", type(error).__name__), str(error))
+        return post_id, arrays.num_nodes, arrays.num_edges, encode(arrays)
+
+
+def worker_died(rows: list[Row]) -> list[tuple[str, int, int, bytes] | Failure]:
+    """The records of rows that took their process down with them."""
+    message = "the process that converted this graph died, out of memory perhaps"
+    return [Failure(post_id, "tensors", "worker_died", message) for post_id, _, _ in rows]

@@ -32,7 +32,8 @@ def two_sentences() -> DocumentGraph:
     """
     return DocumentGraph(
         labels=[
-            "multi-sentence", "let-01", "FORMULA_0", "V!x", "V!x", "N!2", "solve-01", "FORMULA_2", "+", "FORMULA_1", "V!y",
+            "multi-sentence", "let-01", "FORMULA_0", "V!x", "V!x", "N!2",
+            "solve-01", "FORMULA_2", "+", "FORMULA_1", "V!y",
         ],
         kinds=[AMR, AMR, FORMULA, OPT, SLT, SLT, AMR, FORMULA, SLT, FORMULA, OPT],
         edges=[

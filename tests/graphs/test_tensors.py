@@ -1,0 +1,119 @@
+"""Graph arrays and their stored bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs import mathamr_plus
+from graphs.errors import GraphError
+from graphs.tensors import GraphArrays, decode, encode, to_arrays
+from graphs.virtual_nodes import VirtualNodeSpec
+from graphs.vocabulary import Counts, Vocabulary
+
+
+@st.composite
+def arrays(draw: st.DrawFn, *, largest_label: int = 20_000) -> GraphArrays:
+    size = draw(st.integers(1, 8))
+    node = st.integers(0, size - 1)
+    edges = draw(st.lists(st.tuples(node, st.integers(0, 6).map(lambda k: 2 * k), node), max_size=12))
+    representatives = draw(st.lists(node, min_size=1, max_size=4))
+    return GraphArrays.from_edges(
+        labels=draw(st.lists(st.integers(0, largest_label), min_size=size, max_size=size)),
+        edges=edges,
+        representatives=representatives,
+        representative_kinds=[draw(st.integers(0, 2)) for _ in representatives],
+        num_virtual=draw(st.integers(0, size)),
+    )
+
+
+def small() -> GraphArrays:
+    return GraphArrays.from_edges(
+        labels=[9, 8, 4], edges=[(0, 10, 1), (2, 4, 0)], representatives=[2], representative_kinds=[2], num_virtual=1
+    )
+
+
+@settings(deadline=None)
+@given(arrays())
+def test_every_edge_has_its_inverse_and_relations_ascend(graph: GraphArrays) -> None:
+    assert (np.diff(graph.relations) >= 0).all()
+    edges = sorted(zip(*graph.edge_index.tolist(), graph.relations.tolist(), strict=True))
+    inverses = sorted((t, s, r ^ 1) for s, t, r in edges)
+    assert edges == inverses
+
+
+@settings(deadline=None)
+@given(arrays())
+def test_stored_graph_reads_back(graph: GraphArrays) -> None:
+    assert decode(encode(graph), "1") == graph
+
+
+@settings(deadline=None)
+@given(arrays(largest_label=1 << 30))
+def test_large_ids_read_back(graph: GraphArrays) -> None:
+    assert decode(encode(graph), "1") == graph
+
+
+def test_graph_of_70000_nodes_reads_back() -> None:
+    size = 70_000
+    edges = [(node, 10, node + 1) for node in range(size - 1)]
+    graph = GraphArrays.from_edges([8] * size, edges, [size - 1], [2], 1)
+    assert decode(encode(graph), "1") == graph
+
+
+def test_stored_form_is_fixed() -> None:
+    """Files of one machine are read on every other: the bytes are little-endian and do not change unnoticed."""
+    header = "0100414d" + "02000000" + "03000000" + "02000000" + "02000000" + "01000000" + "01000000"
+    labels, edges, runs, representatives = "090008000400", "0200000000000100", "040001000a000100", "02000200"
+    assert encode(small()).hex() == header + labels + edges + runs + representatives
+
+
+@pytest.mark.parametrize("size", [0, 5, 27, 28, 53])
+def test_truncated_graph_names_the_post(size: int) -> None:
+    with pytest.raises(GraphError, match=f"post 255: stored graph has {size} bytes"):
+        decode(encode(small())[:size], "255")
+
+
+def test_foreign_bytes_name_the_post() -> None:
+    with pytest.raises(GraphError, match="post 255: not a stored graph of this version"):
+        decode(b"x" * 60, "255")
+
+
+def test_runs_that_do_not_add_up_name_the_post() -> None:
+    blob = bytearray(encode(small()))
+    blob[-6] = 7  # length of the last run
+    with pytest.raises(GraphError, match="post 255: runs of 8 edges, header says 2"):
+        decode(bytes(blob), "255")
+
+
+def test_unsorted_edges_are_not_stored() -> None:
+    graph = small()
+    with pytest.raises(GraphError, match="not sorted by relation"):
+        encode(replace(graph, edge_index=graph.edge_index[:, ::-1], relations=graph.relations[::-1]))
+
+
+def test_document_becomes_arrays_with_the_document_last() -> None:
+    text = "(s / solve-01 :ARG1 (F0 / FORMULA_0 :slt (F0s0 / V!x :slt-a (F0s1 / N!2))))"
+    graph = mathamr_plus.decode(text, {"FORMULA_0": "17"})
+    counts = Counts(amr={"solve-01": 1}, formula={"V!x": 1}, relations={":ARG1": 1, ":slt": 1}, placeholders=1)
+    vocabulary = Vocabulary.build(counts, size=50)
+    tensors = to_arrays(graph, VirtualNodeSpec(), vocabulary)
+    assert [vocabulary.label_name(i) for i in tensors.labels] == [
+        "solve-01", "FORMULA", "V!x", "[UNKNUM_INT]", "VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT",
+    ]  # fmt: skip
+    assert tensors.representatives.tolist() == [4, 5, 6]
+    assert tensors.representative_kinds.tolist() == tensors.virtual_kinds.tolist() == [0, 1, 2]
+    named = [
+        (s, vocabulary.relation_name(r), t)
+        for s, t, r in zip(*tensors.edge_index.tolist(), tensors.relations.tolist(), strict=True)
+    ]
+    assert (6, ":virtual_document", 4) in named
+    assert (4, ":virtual_document*", 6) in named
+    assert (2, ":unknown", 3) in named  # :slt-a, which the counts lack
+    assert (1, ":slt", 2) in named
+    assert (2, ":slt*", 1) in named
+    assert len(named) == 2 * (3 + 2 + 2 + 3)
