@@ -20,21 +20,20 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graphs.corpus.corpus import Corpus
-
 from experiments.plan import Job, finished
 from experiments.progress import Console
 from experiments.tracks.track import Question, Track
+from graphs.corpus.corpus import Corpus
 from graphs.errors import MathAMRError
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory
 from mathamr.evaluation.metrics import Evaluation, evaluate
 from mathamr.evaluation.runs import Run, qrels_of, write_run
+from mathamr.training.checkpoint import code_version
 
 MEASURES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref", "recall_1000")
 
@@ -68,9 +67,9 @@ def run_job(job: Job, folder: Path, track: Track, corpus: Corpus, question: Ques
 def _run(job: Job, place: Path, track: Track, corpus: Corpus, question: Question, console: Console) -> dict[str, Any]:
     track.prepare(job.config, corpus, question, console)
     trained = track.train(job.config, corpus, place / "model", console)
-    indexed = track.index(job.config, trained, question, console)
+    indexed = track.index(job.config, corpus, trained, question, console)
     with Stopwatch() as watch:
-        results = track.retrieve(job.config, trained, indexed, question, console)
+        results = track.retrieve(job.config, corpus, trained, indexed, question)
     run = Run.from_results(job.name, results, task=1)
     write_run(run, place / "run.tsv")
     scores = judge(run, question)
@@ -89,8 +88,7 @@ def _run(job: Job, place: Path, track: Track, corpus: Corpus, question: Question
 
 def judge(run: Run, question: Question) -> Evaluation:
     """Score a run on the question's topics."""
-    collection = question.collection if question.regime == "mini" else None
-    return evaluate(run, qrels_of(question.judgments), task=1, regime=question.regime, collection=collection)
+    return evaluate(run, qrels_of(question.judgments), task=1, regime=question.regime, collection=question.collection)
 
 
 def _identity(job: Job) -> dict[str, Any]:
@@ -102,16 +100,6 @@ def _identity(job: Job) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-
-
-def code_version() -> str:
-    """The commit that runs, marked ``+`` when files differ from it; ``unknown`` outside a checkout."""
-    root = Path(__file__).resolve().parent.parent
-    try:
-        command = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=10"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def plan(config: DictConfig, fingerprint: str) -> list[Job]:
 
 
 def _job(config: DictConfig, condition: str, seed: int, fingerprint: str) -> Job:
-    merged = cast(DictConfig, OmegaConf.create(config))
+    merged = OmegaConf.create(config)
     OmegaConf.set_struct(merged, True)
     changes = config.experiment.conditions[condition]
     try:

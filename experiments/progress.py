@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console as RichConsole
@@ -27,6 +27,29 @@ class _Rate(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.1f} {task.fields['unit']}/s")
 
 
+class Stage:
+    """Told how many items more are done; :meth:`expect` sets how many there will be, where that is known later."""
+
+    def __init__(self, name: str, total: int | None, unit: str, report: Callable[[Stage], None]) -> None:
+        self.name, self.total, self.unit, self.done = name, total, unit, 0
+        self.start = time.monotonic()
+        self._report = report
+
+    def __call__(self, count: int) -> None:
+        self.done += count
+        self._report(self)
+
+    def expect(self, total: int) -> None:
+        """There will be ``total`` items."""
+        self.total = total
+        self._report(self)
+
+    @property
+    def rate(self) -> float:
+        """Items a second so far."""
+        return self.done / max(time.monotonic() - self.start, 1e-9)
+
+
 class Console:
     """Where an experiment says what it is doing."""
 
@@ -37,51 +60,52 @@ class Console:
         """One line."""
         self._rich.print(message, markup=False)
 
+    def failures(self, what: str, counts: Mapping[tuple[str, str], int]) -> None:
+        """A table of failures by stage and kind; nothing where there are none."""
+        if counts:
+            self.say(f"  {sum(counts.values()):,} {what}:")
+        for (stage, kind), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+            self.say(f"    {count:8,}  {stage}: {kind}")
+
     @contextmanager
-    def stage(self, name: str, total: int | None = None, unit: str = "items") -> Iterator[Callable[[int], None]]:
-        """A stage of the work; yields a function that is told how many items more are done."""
-        start = time.monotonic()
-        done = 0
+    def stage(self, name: str, total: int | None = None, unit: str = "items") -> Iterator[Stage]:
+        """A stage of the work, to be told of its progress; leaves a summary line."""
         if self._rich.is_terminal:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                _Rate(),
-                TimeRemainingColumn(),
-            )
-            with Progress(*columns, console=self._rich, transient=True) as progress:
+            bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+            with Progress(*bar, console=self._rich, transient=True) as progress:
                 task = progress.add_task(name, total=total, unit=unit)
-
-                def advance(count: int) -> None:
-                    nonlocal done
-                    done += count
-                    progress.advance(task, count)
-
-                yield advance
+                stage = Stage(name, total, unit, lambda s: progress.update(task, total=s.total, completed=s.done))
+                yield stage
         else:
-            last = start
-
-            def advance(count: int) -> None:
-                nonlocal done, last
-                done += count
-                now = time.monotonic()
-                if now - last >= _LOG_EVERY and done:
-                    last = now
-                    rate = done / (now - start)
-                    left = "" if total is None else f" of {total:,}, {_duration((total - done) / rate)} left"
-                    self.say(f"  {name}: {done:,} {unit}{left}, {rate:,.1f} {unit}/s")
-
-            yield advance
-        seconds = time.monotonic() - start
-        if done and seconds >= 1:
-            self.say(f"{name}: {done:,} {unit} in {_duration(seconds)}, {done / seconds:,.1f} {unit}/s")
+            stage = Stage(name, total, unit, self._log_line())
+            yield stage
+        seconds = time.monotonic() - stage.start
+        if stage.done and seconds >= 1:
+            self.say(f"  {name}: {stage.done:,} {unit} in {duration(seconds)}, {stage.rate:,.1f} {unit}/s")
         sys.stderr.flush()
 
+    def _log_line(self) -> Callable[[Stage], None]:
+        """Says how a stage stands, every half minute."""
+        last = time.monotonic()
 
-def _duration(seconds: float) -> str:
-    """
-    >>> _duration(7.2), _duration(75), _duration(7300)
+        def report(stage: Stage) -> None:
+            nonlocal last
+            if time.monotonic() - last < _LOG_EVERY or not stage.done:
+                return
+            last = time.monotonic()
+            rate = stage.rate
+            left = ""
+            if stage.total is not None:
+                left = f" of {stage.total:,}, {duration((stage.total - stage.done) / rate)} left"
+            self.say(f"  {stage.name}: {stage.done:,} {stage.unit}{left}, {rate:,.1f} {stage.unit}/s")
+
+        return report
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> duration(7.2), duration(75), duration(7300)
     ('7 s', '1 min 15 s', '2 h 1 min')
     """
     whole = round(max(seconds, 0))

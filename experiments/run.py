@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 import hydra
 from omegaconf import DictConfig
@@ -70,8 +70,11 @@ def pose(config: DictConfig, corpus: Corpus) -> Question:
     judgments = corpus.judgments(TASK, years)
     if not topics or not judgments:
         raise ConfigError(f"collection {corpus.name} has no judged topics for data.years={years}")
-    judged = frozenset(judgment.doc_id for judgment in judgments)
-    return Question(TASK, topics, judgments, cast(Regime, config.data.regime), judged)
+    regime = config.data.regime
+    if regime not in get_args(Regime):
+        raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
+    posts = frozenset(post.post_id for post in corpus.posts()) if regime == "mini" else None
+    return Question(TASK, topics, judgments, cast(Regime, regime), posts)
 
 
 @hydra.main(config_path="../conf", config_name="config", version_base="1.3")

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -205,6 +206,10 @@ class _GraphMaker:
                 kind = getattr(error, "kind", "round_trip")
                 made.failures.append(Failure(post.post_id, "graph", kind, str(error)))
                 continue
+            except Exception as error:  # noqa: BLE001 - our own mistake on one post of millions is a record, too
+                message = "".join(traceback.format_exception(error))
+                made.failures.append(Failure(post.post_id, "graph", f"bug: {type(error).__name__}", message))
+                continue
             made.graphs.append(StoredGraph(post.post_id, post.kind, full.penman, full.formula_map, full.attachments))
         return made
 
@@ -300,9 +305,11 @@ class Collection:
         for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph ORDER BY post_id"):
             yield _stored(row)
 
-    def rows(self) -> Iterator[tuple[str, str, str]]:
-        """``(post id, Penman text, formula map as JSON)`` of every graph, undecoded to be cheap to send."""
-        yield from self._connection.execute("SELECT post_id, penman, formula_map FROM graph ORDER BY post_id")
+    def rows(self, *kinds: str) -> Iterator[tuple[str, str, str]]:
+        """``(post id, Penman text, formula map as JSON)`` of every graph (of some kinds), undecoded."""
+        where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+        query = f"SELECT post_id, penman, formula_map FROM graph{where} ORDER BY post_id"
+        yield from self._connection.execute(query, kinds)
 
     def failures(self) -> Iterator[Failure]:
         """Every record of a failure."""

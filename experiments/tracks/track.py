@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from graphs.corpus.corpus import Corpus
 from omegaconf import DictConfig
 
 from experiments.progress import Console
+from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Judgment, Topic
 from mathamr.evaluation.metrics import Regime
 
@@ -27,7 +27,7 @@ class Question:
     topics: Sequence[Topic]
     judgments: Sequence[Judgment]
     regime: Regime
-    collection: frozenset[str]  # ids of the posts that are indexed
+    collection: frozenset[str] | None = None  # ids of all posts, in the regime mini
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,12 @@ class Track(Protocol):
     def train(self, config: DictConfig, corpus: Corpus, folder: Path, console: Console) -> Trained:
         """Train a model into ``folder``, going on where an interrupted run stopped."""
 
-    def index(self, config: DictConfig, trained: Trained, question: Question, console: Console) -> Indexed:
+    def index(
+        self, config: DictConfig, corpus: Corpus, trained: Trained, question: Question, console: Console
+    ) -> Indexed:
         """Encode and index the posts that may be retrieved."""
 
     def retrieve(
-        self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question, console: Console
+        self, config: DictConfig, corpus: Corpus, trained: Trained, indexed: Indexed, question: Question
     ) -> dict[str, list[tuple[str, float]]]:
         """For each topic id at most 1,000 ``(post id, score)``, best first."""

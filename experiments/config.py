@@ -1,0 +1,125 @@
+"""The types of the configuration; the values stand in ``conf/``, each once, with its source.
+
+>>> config = OmegaConf.structured(DataConfig)
+>>> config.nmae = "arqmath"
+Traceback (most recent call last):
+    ...
+omegaconf.errors.ConfigAttributeError: Key 'nmae' not in 'DataConfig'
+    full_key: nmae
+    object_type=DataConfig
+
+Dataclasses of the library are used as they are (``EncoderConfig``, ``TrainConfig``), so a setting is described where it
+acts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, make_dataclass
+from typing import Any, get_type_hints
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from graphs.errors import ConfigError
+from mathamr.model.encoder import EncoderConfig
+from mathamr.training.config import TrainConfig
+
+
+@dataclass
+class DataConfig:
+    """The collection: ``name`` and ``root`` as in :func:`graphs.corpus.corpus.open_corpus`.
+
+    ``years`` are the topics' years, ``regime`` what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
+    """
+
+    name: str = MISSING
+    root: str | None = MISSING
+    years: list[int] = MISSING
+    regime: str = MISSING
+
+
+@dataclass
+class GraphConfig:
+    """How posts become graphs; ``structure``, ``connectivity`` and ``formulas`` as in ``VirtualNodeSpec``."""
+
+    parser: str = MISSING
+    structure: str = MISSING
+    connectivity: str = MISSING
+    formulas: str = MISSING
+    vocabulary_size: int = MISSING
+    number_threshold: int = MISSING
+
+
+@dataclass
+class IndexConfig:
+    """Where vectors are kept: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL."""
+
+    backend: str = MISSING
+    location: str | None = MISSING
+
+
+@dataclass
+class RetrievalConfig:
+    """How the index is searched (thesis 3.5.2) and how many results a topic gets."""
+
+    strategy: str = MISSING
+    k: int = MISSING
+
+
+@dataclass
+class ExperimentConfig:
+    """A question: each condition by what it changes, the one that others are compared with, and the seeds."""
+
+    name: str = MISSING
+    title: str = MISSING
+    conditions: dict[str, Any] = field(default_factory=dict)
+    baseline: str = MISSING
+    seeds: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Config:
+    """Everything: one group of ``conf/`` a field."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    graph: GraphConfig = field(default_factory=GraphConfig)
+    model: Any = field(default_factory=lambda: schema_of(EncoderConfig))
+    train: Any = field(default_factory=lambda: schema_of(TrainConfig))
+    index: IndexConfig = field(default_factory=IndexConfig)
+    retrieval: RetrievalConfig = field(default_factory=RetrievalConfig)
+    experiment: ExperimentConfig | None = None
+    track: str = MISSING
+    outputs: str = MISSING
+    workers: int = MISSING
+    job: str | None = MISSING
+
+
+def schema_of(settings: type) -> DictConfig:
+    """The keys and types of a frozen dataclass, to be filled: OmegaConf would hold a frozen one to be read-only."""
+    types = get_type_hints(settings)
+    keys = [(key.name, types[key.name], field(default=MISSING)) for key in fields(settings)]
+    schema: DictConfig = OmegaConf.structured(make_dataclass(settings.__name__, keys))
+    return schema
+
+
+def register() -> None:
+    """Make the types known to Hydra as the config ``schema``, which ``conf/config.yaml`` begins with."""
+    ConfigStore.instance().store(name="schema", node=OmegaConf.structured(Config))
+
+
+def validated(config: DictConfig) -> DictConfig:
+    """The configuration with nothing missing.
+
+    Raises:
+        ConfigError: names the first key that has no value.
+    """
+    try:
+        missing = sorted(OmegaConf.missing_keys(config))
+    except OmegaConfBaseException as error:
+        raise ConfigError(str(error).splitlines()[0]) from error
+    if missing:
+        raise ConfigError(f"{missing[0]} has no value; give {missing[0]}=... on the command line")
+    if config.workers < 1:
+        raise ConfigError(f"workers={config.workers} must be at least 1")
+    return config

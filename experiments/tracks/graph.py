@@ -1,0 +1,271 @@
+"""The graph track: posts -> MathAMR+ graphs -> tensors -> RGCN -> MaxSim.
+
+What jobs share lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
+
+    formulas.db               trees of the formulas that the collection publishes as MathML (arqmath)
+    collection.db             the graphs of all posts and topics
+    counts-both.json          how often each label and relation occurs, by formula mode
+    preprocessed-HASH.db      tensors, for each way of making them
+
+A stage that is finished leaves a ``.done`` file, so the next job passes it by; one that was interrupted goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from experiments.progress import Console
+from experiments.tracks.track import Indexed, Question, Trained
+from graphs import collection, mathamr_plus, store, vocabulary
+from graphs.amr.embedded import EmbeddedParser
+from graphs.collection import Collection
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.post import Post
+from graphs.errors import ConfigError, Failure
+from graphs.formulas import store as formula_store
+from graphs.store import GraphStore
+from graphs.virtual_nodes import VirtualNodeSpec
+from graphs.vocabulary import Counts, Vocabulary
+from mathamr.evaluation.efficiency import Stopwatch
+from mathamr.model.encoder import EncoderConfig
+from mathamr.retrieval import Strategy, search
+from mathamr.retrieval import build as build_index
+from mathamr.retrieval.encoding import encode
+from mathamr.training import checkpoint
+from mathamr.training.config import TrainConfig
+from mathamr.training.trainer import train
+
+PARSERS = {"embedded": EmbeddedParser}
+
+
+class GraphTrack:
+    """See :class:`experiments.tracks.track.Track`."""
+
+    def prepare(self, config: DictConfig, corpus: Corpus, question: Question, console: Console) -> None:
+        """Formula trees, graphs and tensors."""
+        shared_folder(config, corpus).mkdir(parents=True, exist_ok=True)
+        formulas = _build_formulas(config, corpus, console)
+        _build_collection(config, corpus, question, formulas, console)
+        _build_tensors(config, corpus, console)
+
+    def train(self, config: DictConfig, corpus: Corpus, folder: Path, console: Console) -> Trained:
+        """Train an encoder on the collection's pairs."""
+        graphs = _store(config, corpus)
+        encoder_config = EncoderConfig(**_plain(config.model))
+        with console.stage("training", unit="steps") as advance:
+
+            def log(record: dict[str, Any]) -> None:
+                if record["kind"] == "start":
+                    advance.expect(record["total_steps"])
+                elif record["kind"] == "epoch":
+                    console.say(
+                        f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.3f}, validation loss "
+                        f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
+                    )
+
+            result = train(
+                TrainConfig(**_plain(config.train)),
+                graphs,
+                list(corpus.pairs()),
+                encoder_config,
+                out=folder,
+                log=log,
+                progress=advance,
+            )
+        costs = {
+            "time_per_epoch_s": result.time_per_epoch_s,
+            "pairs_per_second": result.pairs_per_s,
+            "epochs": len(result.epochs),
+            "train_pairs": result.train_pairs,
+            "best_val_loss": result.best_val_loss,
+            "best_val_mrr": result.best_val_mrr,
+            "parameters": result.parameters["total"],
+        }
+        return Trained(result.best, costs)
+
+    def index(
+        self, config: DictConfig, corpus: Corpus, trained: Trained, question: Question, console: Console
+    ) -> Indexed:
+        """Encode the answers and put them into an index beside the model."""
+        graphs = _store(config, corpus)
+        encoder = checkpoint.load_encoder(trained.folder, config_hash=graphs.config_hash, device=_device(config))
+        with Collection(collection_path(config, corpus)) as source:
+            answers = source.post_ids("answer")
+        if question.regime == "judged":
+            judged = {judgment.doc_id for judgment in question.judgments}
+            answers = [post_id for post_id in answers if post_id in judged]
+        with Stopwatch() as watch:
+            with console.stage("encoding", total=len(answers), unit="posts") as advance:
+                documents = encode(encoder, graphs, answers, progress=advance).to("cpu")
+            index = build_index(
+                config.index.backend,
+                answers,
+                documents,
+                path=trained.folder.parent / "index",
+                location=config.index.location,
+            )
+        costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "vectors": index.num_vectors}
+        return Indexed(index, costs)
+
+    def retrieve(
+        self, config: DictConfig, corpus: Corpus, trained: Trained, indexed: Indexed, question: Question
+    ) -> dict[str, list[tuple[str, float]]]:
+        """Encode the topics and search the index with them."""
+        graphs = _store(config, corpus)
+        encoder = checkpoint.load_encoder(trained.folder, config_hash=graphs.config_hash, device=_device(config))
+        topics = [topic.topic_id for topic in question.topics]
+        queries = encode(encoder, graphs, [topic.post.post_id for topic in question.topics]).to("cpu")
+        rankings = search(indexed.index, queries, Strategy(config.retrieval.strategy), config.retrieval.k)
+        indexed.index.close()
+        return dict(zip(topics, rankings, strict=True))
+
+
+def _plain(group: DictConfig) -> dict[str, Any]:
+    return cast(dict[str, Any], OmegaConf.to_container(group, resolve=True))
+
+
+def _device(config: DictConfig) -> str:
+    if config.train.device != "auto":
+        return str(config.train.device)
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _store(config: DictConfig, corpus: Corpus) -> GraphStore:
+    return GraphStore(tensors_path(config, corpus))
+
+
+def shared_folder(config: DictConfig, corpus: Corpus) -> Path:
+    """Where the stages before training leave their files."""
+    return Path(config.outputs) / "shared" / f"{corpus.name}-{corpus.fingerprint()[:12]}"
+
+
+def collection_path(config: DictConfig, corpus: Corpus) -> Path:
+    """The graphs of a collection, made by one parser."""
+    return shared_folder(config, corpus) / f"collection-{config.graph.parser}.db"
+
+
+def spec_of(config: DictConfig) -> VirtualNodeSpec:
+    """The virtual nodes and formula mode of a configuration."""
+    graph = config.graph
+    return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
+
+
+def _build_formulas(config: DictConfig, corpus: Corpus, console: Console) -> Path | None:
+    """formulas.db, where the collection publishes trees."""
+    files = corpus.formulas()
+    if files is None:
+        return None
+    path = shared_folder(config, corpus) / "formulas.db"
+    done = path.with_suffix(".done")
+    if not (done.exists() and path.exists()):
+        with console.stage("formula trees", unit="rows") as advance:
+            rows = 0
+
+            def progress(state: formula_store.Progress) -> None:
+                nonlocal rows
+                advance(state.rows - rows)
+                rows = state.rows
+
+            summary = formula_store.build(path, files, workers=config.workers, progress=progress)
+        console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
+        console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
+        done.touch()
+    return path
+
+
+def _build_collection(
+    config: DictConfig, corpus: Corpus, question: Question, formulas: Path | None, console: Console
+) -> None:
+    """collection.db of the posts and of the question's topics."""
+    if config.graph.parser not in PARSERS:
+        known = ", ".join(PARSERS)
+        raise ConfigError(f"graph.parser={config.graph.parser} is not known here; the parsers are {known}")
+    path = collection_path(config, corpus)
+    years = "".join(f"-{year}" for year in config.data.years)
+    done = path.with_name(f"{path.stem}{years}.done")
+    if not (done.exists() and path.exists()):
+        parser = collection.ParserFactory(PARSERS[config.graph.parser])
+        posts = chain(corpus.posts(), (topic.post for topic in question.topics))
+        with console.stage("posts to graphs", unit="posts") as advance:
+            summary = collection.build(
+                path,
+                cast(Iterator[Post | Failure], posts),
+                parser,
+                source=corpus.fingerprint(),
+                formulas_db=formulas,
+                workers=config.workers,
+                progress=advance,
+            )
+        attached = ", ".join(f"{how} {count:,}" for how, count in sorted(summary.attachments.items()))
+        console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
+        console.failures("posts that failed", summary.failures)
+        done.touch()
+
+
+def _build_tensors(config: DictConfig, corpus: Corpus, console: Console) -> None:
+    """The vocabulary and preprocessed-HASH.db."""
+    path = tensors_path(config, corpus)
+    done = path.with_suffix(".done")
+    if done.exists() and path.exists():
+        return
+    spec = spec_of(config)
+    with Collection(collection_path(config, corpus)) as source:
+        counts = _counts(config, source, console)
+        vocabulary_ = Vocabulary.build(
+            counts, size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
+        )
+        facts = vocabulary_.statistics
+        console.say(
+            f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
+            f"{vocabulary_.num_labels:,} kept, {facts['coverage']:.2%} of nodes; {vocabulary_.num_relations} relations"
+        )
+        with console.stage("graphs to tensors", total=len(source), unit="graphs") as advance:
+            store.build(
+                path,
+                source.rows(),
+                mathamr_plus.decode,
+                spec,
+                vocabulary_,
+                source=str(source.meta["source"]),
+                workers=config.workers,
+                progress=advance,
+            )
+    lost = Counter((failure.stage, failure.kind) for failure in GraphStore(path).failures())
+    console.failures("graphs without tensors", lost)
+    done.touch()
+
+
+def _counts(config: DictConfig, source: Collection, console: Console) -> Counts:
+    """Label and relation counts over questions and answers; topics stay unseen."""
+    path = source.path.with_name(f"counts-{config.graph.parser}-{config.graph.formulas}.json")
+    if path.exists():
+        return Counts.from_json(path.read_text(encoding="utf-8"))
+    with console.stage("vocabulary", total=len(source), unit="graphs") as advance:
+        counts = vocabulary.count(
+            source.rows("question", "answer"),
+            mathamr_plus.decode,
+            config.graph.formulas,
+            workers=config.workers,
+            progress=advance,
+        )
+    partial = path.with_suffix(".part")
+    partial.write_text(counts.to_json(), encoding="utf-8")
+    partial.replace(path)
+    return counts
+
+
+def tensors_path(config: DictConfig, corpus: Corpus) -> Path:
+    """Where the tensors of a configuration lie, beside their collection."""
+    years = list(config.data.years)  # topics of other years make another file: each holds what its questions need
+    content = json.dumps([_plain(config.graph), years], sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:10]
+    return shared_folder(config, corpus) / f"preprocessed-{digest}.db"

@@ -1,0 +1,70 @@
+"""Posts -> vectors, with a trained encoder: what is indexed, and what is searched with.
+
+    store = GraphStore("preprocessed.db")
+    encoder = checkpoint.load_encoder("model/best", config_hash=store.config_hash)
+    documents = encode(encoder, store, post_ids)        # VectorSets, one set a post, in the order of post_ids
+
+Graphs go through the encoder in batches of a budget of nodes and edges, so a few long posts do not exhaust memory. They
+are sorted by size first, which fills the batches evenly; the result does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from graphs.batching import BudgetSampler
+from graphs.store import GraphStore
+from mathamr.maxsim import VectorSets
+from mathamr.model.encoder import Encoder
+
+MAX_NODES, MAX_EDGES = 40_000, 160_000  # of a batch; some 250 graphs of the thesis's size, 1 GB while they are encoded
+
+
+@torch.no_grad()
+def encode(
+    encoder: Encoder,
+    store: GraphStore,
+    post_ids: Sequence[str],
+    *,
+    max_nodes: int = MAX_NODES,
+    max_edges: int = MAX_EDGES,
+    progress: Callable[[int], None] | None = None,
+) -> VectorSets:
+    """The vectors of each post (thesis 3.5.1), on the encoder's device; the encoder is put into evaluation mode.
+
+    Args:
+        post_ids: posts of the store, each once or more often.
+        max_nodes: nodes of a batch; a graph with more makes a batch alone. Likewise ``max_edges``.
+        progress: called with the number of posts done since the last call.
+
+    Shapes:
+        VectorSets of ``len(post_ids)`` sets, vectors (V, projection_dim).
+    """
+    encoder.eval()
+    device = next(encoder.parameters()).device
+    nodes, edges = store.sizes(post_ids)
+    by_size = np.argsort(nodes, kind="stable")
+    sampler = BudgetSampler(
+        nodes[by_size],
+        edges[by_size],
+        max_nodes=max_nodes,
+        max_edges=max_edges,
+        max_items=max(len(post_ids), 1),
+        shuffle=False,
+    )
+    vectors: list[torch.Tensor] = []
+    sizes: list[torch.Tensor] = []
+    for batch in sampler:
+        places = by_size[batch]
+        sets = encoder(store.load([post_ids[i] for i in places]).to(device))
+        vectors.append(sets.vectors)
+        sizes.append(sets.sizes)
+        if progress is not None:
+            progress(len(batch))
+    ptr = functional.pad(torch.cat(sizes).cumsum(0), (1, 0))
+    sorted_sets = VectorSets(torch.cat(vectors), ptr)
+    return sorted_sets.select(torch.from_numpy(np.argsort(by_size, kind="stable")).to(device))
