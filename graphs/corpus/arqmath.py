@@ -185,7 +185,7 @@ class ArqMath:
         ]
 
     def judgments(self, task: int, years: Sequence[int]) -> list[Judgment]:
-        """The qrels of ``years``, whether the posts are in this collection or not; Task 2's documents are visual ids."""
+        """The qrels of ``years``, whether the posts are in this collection or not; Task 2's documents: visual ids."""
         _check(task, years)
         judgments: list[Judgment] = []
         for year in years:
@@ -200,7 +200,9 @@ class ArqMath:
             if len(found) == 1:
                 return found[0]
             if found:
-                raise CorpusError(f"several files match {form}: {', '.join(path.name for path in found)}; keep one", path=self.root)
+                raise CorpusError(
+                    f"several files match {form}: {', '.join(path.name for path in found)}; keep one", path=self.root
+                )
         return self._yearly(f"{stem}*.tsv" if task == 1 else f"{stem}_visual_id.tsv", f"qrels of Task {task}", year)
 
     # -- files -----------------------------------------------------------------------------------------------------

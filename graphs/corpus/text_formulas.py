@@ -28,9 +28,9 @@ _TEXT_COMMAND = re.compile(
 _WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}(?![A-Za-z])")
 _OPERATOR = re.compile(r"[=^_<>+*/|{}≤≥∈⊂→±×·∀∃∑∫√∞≠≡≈]|[A-Za-z)]\(|\d!|[\u0370-\u03ff]")
 _FUNCTIONS = frozenset(
-    """sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf det dim
-    ker gcd lcm mod deg arg dx dy dz dt du dv ds dr im re tr rank span sgn sign var cov pr id ax bx by cx ab bc ac abc xy
-    yz xz xyz nx ny kx mx iff""".split()  # noqa: SIM905
+    """sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf det dim ker gcd
+    lcm mod deg arg dx dy dz dt du dv ds dr im re tr rank span sgn sign var cov pr id ax bx by cx ab bc ac abc
+    xy yz xz xyz nx ny kx mx iff""".split()  # noqa: SIM905
 )
 _ATOM = re.compile(r"[-−]?\s*(?:[A-Za-z]'*|\d+(?:[.,]\d+)?)\s*")
 #: Characters between two dollars, at most: what is longer is text that happens to stand between them.
