@@ -86,7 +86,7 @@ def _applied(op: Node, operands: list[Term]) -> Term:
 
 
 def _prefix(node: Prefix) -> Term:
-    return operators.apply(interpret(node.op), [*map(interpret, node.args)])
+    return operators.apply(interpret(node.op), [interpret(arg) for arg in node.args if arg is not ABSENT])
 
 
 def _postfix(node: Postfix) -> Term:
@@ -131,9 +131,9 @@ def _dual(node: Dual) -> Term:
 
 def _relations(node: Relations) -> Term:
     parts = node.parts
-    relations = [_applied(parts[1], [interpret(parts[0]), interpret(parts[2])])]
+    relations = [operators.apply(interpret(parts[1]), [interpret(parts[0]), interpret(parts[2])])]
     # The left-hand side of each further relation is shared with the one before, and left out.
-    relations += [_applied(parts[i], [interpret(parts[i + 1])]) for i in range(3, len(parts), 2)]
+    relations += [operators.apply(interpret(parts[i]), [interpret(parts[i + 1])]) for i in range(3, len(parts), 2)]
     return operators.apply(Term("U!and"), relations)
 
 

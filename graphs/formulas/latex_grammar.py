@@ -20,7 +20,6 @@ from typing import Final
 
 from graphs.formulas.latex_nodes import (
     Dual,
-    Fraction,
     Infix,
     MathList,
     Named,
@@ -38,7 +37,6 @@ from graphs.formulas.latex_symbols import (
     ABSENT,
     CONDITIONAL,
     INVISIBLE_COMMA,
-    INVISIBLE_PLUS,
     INVISIBLE_TIMES,
     SYMBOLS,
     opt_label,
@@ -65,7 +63,7 @@ _MATCHING = {
     "(": ")", "[": "]", "{": "}", "|": "|", "∥": "∥", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩",
 }  # fmt: skip
 _ONE_WITHIN = {
-    "{}": "set", "||": "absolute-value", "∥∥": "norm", "⌊⌋": "floor", "⌈⌉": "ceiling", "<>": "expectation",
+    "{}": "set", "||": "absolute-value", "∥∥": "norm", "||||": "norm", "⌊⌋": "floor", "⌈⌉": "ceiling", "<>": "expectation",
     "<|": "bra", "|>": "ket",
 }  # fmt: skip
 _TWO_WITHIN = {
@@ -73,8 +71,8 @@ _TWO_WITHIN = {
     "{,}": "set",
 }  # fmt: skip
 _MANY_WITHIN = {"(,)": "vector", "{,}": "set"}
-_NORM_OPEN = symbol("OPEN", "∥")
-_NORM_CLOSE = symbol("CLOSE", "∥")
+_NORM_OPEN = symbol("OPEN", "||")
+_NORM_CLOSE = symbol("CLOSE", "||")
 
 
 class _Failed(Exception):
@@ -535,10 +533,7 @@ class _Parse:
                 return result
             following = self.factor()
             if following is not None:
-                if role == "ATOM" and type(following) is Fraction and _is_mixed(result, following):
-                    result = Infix(INVISIBLE_PLUS, [result, following])
-                else:
-                    result = self._product(INVISIBLE_TIMES, result, following, fresh)
+                result = self._product(INVISIBLE_TIMES, result, following, fresh)
                 fresh = False
                 continue
             self.at = start
@@ -740,8 +735,9 @@ class _Parse:
     def _large(self, at: int) -> Node:
         """A large operator with all factors that follow it; after an integral, ``d x`` is a differential."""
         self.at = at + 1
-        operator = self._scripted(self.items[at])
-        integral = self.roles[at] == "INTOP"
+        return self._large_applied(self._scripted(self.items[at]), self.roles[at] == "INTOP")
+
+    def _large_applied(self, operator: Node, integral: bool) -> Node:
         first = self._integrand_factor(integral)
         if first is None:
             return operator
@@ -758,10 +754,7 @@ class _Parse:
             if following is None:
                 self.at = start
                 break
-            if sign is INVISIBLE_TIMES and type(following) is Fraction and _is_mixed(result, following):
-                result = Infix(INVISIBLE_PLUS, [result, following])
-            else:
-                result = self._product(sign, result, following, fresh)
+            result = self._product(sign, result, following, fresh)
             fresh = False
         return Prefix(operator, [result])
 
@@ -846,8 +839,7 @@ class _Parse:
         if role in _FUNCTIONS:
             return self._function_arguments(base, role)
         if role in _BIGOPS:
-            following = self.factor()
-            return base if following is None else Prefix(base, [following])
+            return self._large_applied(base, role == "INTOP")
         return base
 
     # ---- fences --------------------------------------------------------------------------------------------------
@@ -1162,7 +1154,7 @@ class _Parse:
         args = shown[1:-1:2]
         if len(args) == 1:
             name = _ONE_WITHIN.get(opening + closing)
-            if name is None:
+            if name is None or shown[0].name == "lVert":
                 if opening == "(" and closing == ")":
                     return Dual(args[0], Row(shown))
                 name = f"delimited-{opening}{closing}"
@@ -1212,37 +1204,35 @@ def _extended(product: Infix, factor: Node) -> Infix:
     return product
 
 
-def _is_mixed(before: Node, fraction: Fraction) -> bool:
-    """Whether a number and a fraction of numbers are one mixed number, ``4 2/3``."""
-    if before.role != "NUMBER" or type(before) is not Token:
-        return False
-    parts = (fraction.numerator, fraction.denominator)
-    return fraction.name == "divide" and all(type(part) is Token and part.role == "NUMBER" for part in parts)
-
-
 def kludge(items: Sequence[Node]) -> list[Node]:
-    """What the grammar could not read: scripts put on what stands before them, fenced stretches as parts of their own."""
-    rows: list[list[Node]] = [[]]
+    """What the grammar could not read: scripts put on what stands before them, fenced stretches as parts of their own.
+
+    An end of a fence without a beginning ends the row that began at the left; what follows it stays as it is.
+    """
+    rows: list[list[Node]] = [[], []]  # the last is the row in work
     for item in items:
-        if item.role == "OPEN":
+        if item.role == "OPEN" and len(rows) < MAX_NESTING:
             rows.append([item])
-        elif item.role == "CLOSE" and len(rows) > 1:
-            row = rows.pop()
-            row.append(item)
-            attached = _attach(row)
-            rows[-1].append(Unparsed(attached) if len(attached) > 1 else attached[0])
-        else:
+        elif item.role == "CLOSE" and rows:
+            _close_row(rows, [item])
+        elif rows:
             rows[-1].append(item)
-        if len(rows) > MAX_NESTING:
-            row = rows.pop()
-            rows[-1] += row
+        else:
+            rows.append([item])
     while len(rows) > 1:
-        row = _attach(rows.pop())
-        rows[-1].append(Unparsed(row) if len(row) > 1 else row[0])
-    attached = _attach(rows[0])
-    if len(attached) == 1 and type(attached[0]) is Unparsed:
-        return list(attached[0].parts)
-    return attached
+        _close_row(rows, [])
+    parts: list[Node] = []
+    for part in rows[0] if rows else []:
+        parts += part.parts if type(part) is Unparsed else [part]
+    return parts
+
+
+def _close_row(rows: list[list[Node]], end: list[Node]) -> None:
+    attached = _attach(rows.pop() + end)
+    if not rows:
+        rows.append([])
+    if attached:
+        rows[-1].append(Unparsed(attached) if len(attached) > 1 else attached[0])
 
 
 def _attach(items: Sequence[Node]) -> list[Node]:

@@ -21,6 +21,7 @@ from graphs.formulas.latex_nodes import (
     Dual,
     Enclosure,
     Fraction,
+    Infix,
     MathList,
     Named,
     Node,
@@ -37,8 +38,10 @@ from graphs.formulas.latex_nodes import (
 from graphs.formulas.latex_symbols import (
     ABSENT,
     ACCENTS,
+    INVISIBLE_PLUS,
     LETTERS,
     LIMIT_ACCENTS,
+    LIMITS_IN_DISPLAY,
     NEGATIONS,
     SPACE,
     SPACES,
@@ -121,6 +124,7 @@ class Reader:
         stack = self.stack
         out: list[Node] = []
         space = 0.0
+        broken = False  # by the end of a line, which numbers do not run over
         symbols = SYMBOLS
         self.stopped = ""
         while stack:
@@ -129,26 +133,32 @@ class Reader:
                 self.stopped = token
                 break
             node: Node | None = symbols.get(token)
-            if node is None or self.font:
+            if node is None:
                 if token.isspace():
                     continue
                 width = SPACES.get(token)
                 if width is not None:
                     space += width
                     continue
-                if self.macros and token in self.macros:
+                if token in self.macros:
                     self._expand(token)
                     continue
                 if token in _SPACE_COMMANDS:
                     space += self._given_space(token)
                     continue
-            if space:
+            elif self.macros and token in self.macros:
+                self._expand(token)
+                continue
+            spaced = space != 0.0
+            if spaced:
                 if space >= WIDE - 0.1 and out and out[-1].role != "PUNCT":
                     out.append(SPACE)
                 space = 0.0
             if node is not None:
                 if self.font in _UPRIGHT and token in LETTERS:
                     node = self._word(token)
+                elif self.display and token in LIMITS_IN_DISPLAY:
+                    node = _with_limits(node, True)
             elif token[0].isdigit() or (token[0] == "." and len(token) > 1 and token != "..."):
                 node = self._number(token, out)
             else:
@@ -163,11 +173,18 @@ class Reader:
                 else:
                     node = self._other(token)
                     if node is None:
+                        broken = token in _ENDS_LINE
                         continue
             if out:
                 before = out[-1]
-                if node.role == "NUMBER" and before.role == "NUMBER" and type(node) is type(before) is Token:
-                    out[-1] = _joined_numbers(before, node)
+                if node.role == "NUMBER" and before.role == "NUMBER" and not broken:
+                    out[-1] = _joined_numbers(before, node, spaced)
+                    continue
+                if type(node) is Fraction and before.role == "NUMBER" and _is_of_numbers(node):
+                    out[-1] = Infix(INVISIBLE_PLUS, [before, node])
+                    continue
+                if node is before and node in _DOT_TRIPLES and len(out) > 1 and out[-2] is node:
+                    out[-2:] = [_DOT_TRIPLES[node]]
                     continue
                 if node is _COLON_EQUALS_PART and before is _COLON:
                     out[-1] = _ASSIGN
@@ -176,6 +193,7 @@ class Reader:
                     out[-1] = _DOUBLE_FACTORIAL
                     continue
             out.append(node)
+            broken = False
         if space >= WIDE - 0.1 and out and out[-1].role != "PUNCT":
             out.append(SPACE)
         return out
@@ -331,7 +349,7 @@ class Reader:
             if token in ("}", "&", "$"):
                 return None
             return symbol("UNKNOWN", token)
-        if token in _IGNORED:
+        if token in _IGNORED or token == "\\":
             return None
         return Token("ATOM", token, "E!", f"T!{clean_plain(token)}")
 
@@ -426,7 +444,7 @@ class Reader:
 
     def cells(self, rows: list[list[list[Node]]]) -> list[list[Node]]:
         """Each cell as one part; an empty cell is nothing."""
-        return [[self.math_list(cell) if cell else ABSENT for cell in row] for row in rows]
+        return [[self.math_list(cell, "Anything,") if cell else ABSENT for cell in row] for row in rows]
 
 
 def _points(text: str) -> float:
@@ -465,10 +483,20 @@ _ASSIGN = SYMBOLS[":="]
 _FACTORIAL = SYMBOLS["!"]
 _DOUBLE_FACTORIAL = SYMBOLS["!!"]
 _PRIME = SYMBOLS[r"\prime"]
+_DOT_TRIPLES = {SYMBOLS["."]: SYMBOLS[r"\ldots"], SYMBOLS[r"\cdot"]: SYMBOLS[r"\cdots"]}
 
 
-def _joined_numbers(first: Node, second: Node) -> Token:
-    return symbol("NUMBER", first.value + second.value)
+def _joined_numbers(first: Node, second: Node, spaced: bool) -> Token:
+    """Two numbers side by side are one; a space between them is seen, but means nothing."""
+    assert isinstance(first, Token)
+    assert isinstance(second, Token)
+    digits = first.value + second.value
+    return Token("NUMBER", digits, f"{first.slt}{' ' if spaced else ''}{second.value}", f"N!{digits}")
+
+
+def _is_of_numbers(fraction: Fraction) -> bool:
+    parts = (fraction.numerator, fraction.denominator)
+    return fraction.name == "divide" and all(part.role == "NUMBER" for part in parts)
 
 
 def _binomial(top: Node, bottom: Node) -> Node:
@@ -498,11 +526,11 @@ def _script(reader: Reader, token: str, out: list[Node]) -> None:
         reader.script(out, sup, reader.math_list(items, "Superscript" if sup else "Subscript"))
 
 
-@_handles("'", "’")
+@_handles("'")
 def _primes(reader: Reader, token: str, out: list[Node]) -> None:
     stack = reader.stack
     items: list[Node] = [_PRIME]
-    while stack and stack[-1] in ("'", "’"):
+    while stack and stack[-1] == "'":
         stack.pop()
         items.append(_PRIME)
     if reader.next_token() == "^":
@@ -610,6 +638,7 @@ def _text(reader: Reader, token: str, out: list[Node]) -> Node | None:
 @_handles(r"\operatorname", r"\operatornamewithlimits", r"\mathoperator", r"\operatorname*")
 def _operator_name(reader: Reader, token: str, out: list[Node]) -> Node:
     limits = reader.star() or token == r"\operatornamewithlimits"
+    limits = limits and reader.display
     words = []
     for piece in latex_tokens.group(reader.stack) or []:
         if piece in (r"\,", r"\ ", r"\;", r"\:", "~"):
@@ -672,6 +701,21 @@ def _root_of(reader: Reader, token: str, out: list[Node]) -> Node:
 def _accent(reader: Reader, token: str, out: list[Node]) -> Node:
     mark, over = ACCENTS[token]
     return Accent(mark, reader.argument(), over, token in LIMIT_ACCENTS)
+
+
+@_handles(r"\varinjlim", r"\varprojlim", r"\varliminf", r"\varlimsup")
+def _marked_limit(reader: Reader, token: str, out: list[Node]) -> Node:
+    mark, over, meaning = _LIMIT_MARKS[token]
+    return Dual(symbol("LIMITOP", "lim", meaning), Accent(mark, _LIM, over), role="LIMITOP")
+
+
+_LIM = symbol("OPFUNCTION", "lim")
+_LIMIT_MARKS = {
+    r"\varinjlim": (SYMBOLS[r"\to"], False, "injective-limit"),
+    r"\varprojlim": (SYMBOLS[r"\gets"], False, "projective-limit"),
+    r"\varliminf": (ACCENTS[r"\underline"][0], False, "limit-infimum"),
+    r"\varlimsup": (ACCENTS[r"\overline"][0], True, "limit-supremum"),
+}
 
 
 @_handles(r"\overset", r"\stackrel", r"\underset", r"\buildrel")
@@ -831,6 +875,14 @@ def _mod(reader: Reader, token: str, out: list[Node]) -> Node:
     return SYMBOLS[r"\bmod"]
 
 
+@_handles(r"\dots")
+def _dots(reader: Reader, token: str, out: list[Node]) -> Node:
+    """Dots are raised before an operator and low elsewhere."""
+    following = SYMBOLS.get(reader.next_token())
+    raised = following is not None and following.role in ("ADDOP", "MULOP", "RELOP")
+    return SYMBOLS[r"\cdots" if raised else r"\ldots"]
+
+
 @_handles(r"\substack")
 def _substack(reader: Reader, token: str, out: list[Node]) -> Node:
     if reader.next_token() != "{":
@@ -914,7 +966,7 @@ def _delimiter(reader: Reader, command: str, out: list[Node]) -> Node | None:
             found.value,
             found.slt if found.slt[1:2] != "!" else found.slt[2:],
             f"V!{clean_plain(found.value)}",
-            name=found.name,
+            name=found.value if found.name.endswith("Vert") else found.name,
         )
         _MADE_DELIMITERS[key] = delimiter
     return delimiter
@@ -982,6 +1034,7 @@ def _table_of(reader: Reader, name: str, rows: list[list[list[Node]]]) -> Node |
         return reader.math_list([item for row in rows for cell in row for item in cell], "Anything,")
     cells = reader.cells(rows)
     if name in _CASES:
+        cells = [[*row, ABSENT] if len(row) == 1 else row for row in cells]
         table = Table(cells)
         flat = [
             Text(()) if cell is ABSENT else cell

@@ -109,51 +109,50 @@ _TABLES = {
         " " | @ @ | ? ? | ` ‘ | # #
     """,
     "ID": r"""
-        \infty ∞ infinity | \emptyset ∅ empty-set | \varnothing ∅ | \hbar ℏ planck-constant-over-2-pi | \hslash ℏ
-        \ldots … | \dots … | \dotsc … | \dotso … | \cdots ⋯ | \dotsb ⋯ | \dotsm ⋯ | \dotsi ⋯ | \vdots ⋮ | \ddots ⋱
-        \hdots … | \textellipsis … | … … | ⋯ ⋯ | ∞ ∞ infinity
+        \infty ∞ infinity | \emptyset ∅ empty-set | \varnothing ∅ empty-set | \hbar ℏ planck-constant-over-2-pi | \hslash ℏ
+        \ldots … | \dotsc … | \dotso … | \cdots ⋯ | \dotsb ⋯ | \dotsm ⋯ | \dotsi ⋯ | \vdots ⋮ | \ddots ⋱
+        \hdots … | \textellipsis …
     """,
     "OPFUNCTION": r"""
         \arccos = inverse-cosine | \arcsin = inverse-sine | \arctan = inverse-tangent | \arg = argument
         \deg = degree | \exp = exponential | \hom = | \ker = kernel | \lg = | \ln = natural-logarithm
         \log = logarithm | \Re ℜ real-part | \Im ℑ imaginary-part
     """,
-    "OPFUNCTION limits": r"\gcd = gcd | \max = maximum | \min = minimum | \Pr =",
+    "OPFUNCTION ": r"\gcd = gcd | \max = maximum | \min = minimum | \Pr =",
     "TRIGFUNCTION": r"""
         \cos = cosine | \cosh = hyperbolic-cosine | \cot = cotangent | \coth = hyperbolic-cotangent | \csc = cosecant
         \sec = secant | \sin = sine | \sinh = hyperbolic-sine | \tan = tangent | \tanh = hyperbolic-tangent
     """,
     "LIMITOP": r"""
         \det = determinant | \dim = dimension | \inf = infimum | \lim = limit | \sup = supremum
-        \liminf lim&inf limit-infimum | \limsup lim&sup limit-supremum | \varliminf lim limit-infimum
-        \varlimsup lim limit-supremum | \injlim inj&lim injective-limit | \projlim proj&lim projective-limit
-        \varinjlim lim injective-limit | \varprojlim lim projective-limit
+        \liminf lim&inf limit-infimum | \limsup lim&sup limit-supremum
+        \injlim inj&lim injective-limit | \projlim proj&lim projective-limit
     """,
     "SUMOP": r"""
         \sum ∑ sum | \prod ∏ product | \coprod ∐ coproduct | \bigcap ⋂ intersection | \bigcup ⋃ union
         \bigsqcup ⨆ square-union | \bigvee ⋁ or | \bigwedge ⋀ and | \bigodot ⨀ | \bigotimes ⨂ tensor-product
-        \bigoplus ⨁ direct-sum | \biguplus ⨄ symmetric-difference | ∑ ∑ sum | ∏ ∏ product
+        \bigoplus ⨁ direct-sum | \biguplus ⨄ symmetric-difference
     """,
     "INTOP": r"""
         \int ∫ integral | \oint ∮ contour-integral | \iint ∬ double-integral | \iiint ∭ triple-integral
         \iiiint ⨌ quadruple-integral | \idotsint ∫⋯∫ multiple-integral | \smallint ∫ integral | \intop ∫ integral
-        \oiint ∯ surface-integral | ∫ ∫ integral
+        \oiint ∯ surface-integral
     """,
-    "BIGOP": r"\forall ∀ for-all | \exists ∃ exists | \neg ¬ not | \lnot ¬ not | ∀ ∀ for-all | ∃ ∃ exists | ¬ ¬ not",
-    "DIFFOP": r"\partial ∂ partial-differential | ∂ ∂ partial-differential",
-    "OPERATOR": r"\nabla ∇ | \surd √ square-root | ∇ ∇",
-    "FUNCTION": r"\nexists ∄ not-exists | ∄ ∄ not-exists",
+    "BIGOP": r"\forall ∀ for-all | \exists ∃ exists",
+    "DIFFOP": r"\partial ∂ partial-differential",
+    "OPERATOR": r"\nabla ∇ | \surd √ square-root",
+    "FUNCTION": r"\nexists ∄ not-exists | \neg ¬ not | \lnot ¬ not",
     "ADDOP": r"""
-        + + plus | - - minus | − - minus | \pm ± plus-or-minus | \mp ∓ minus-or-plus | ± ± plus-or-minus
+        + + plus | - - minus | \pm ± plus-or-minus | \mp ∓ minus-or-plus
         \cap ∩ intersection | \cup ∪ union | \uplus ⊎ | \sqcap ⊓ square-intersection | \sqcup ⊔ square-union
         \vee ∨ or | \lor ∨ or | \wedge ∧ and | \land ∧ and | \setminus ∖ set-minus | \smallsetminus ∖ set-minus
         \diamond ⋄ | \bigtriangleup △ | \bigtriangledown ▽ | \triangleleft ⊲ | \triangleright ⊳ | \lhd ⊲ subgroup-of
         \rhd ⊳ contains-as-subgroup | \unlhd ⊴ subgroup-of-or-equals | \unrhd ⊵ contains-as-subgroup-or-equals
-        \oplus ⊕ direct-sum | \ominus ⊖ symmetric-difference | \top ⊤ top | \bot ⟂ bottom | \dotplus ∔
+        \oplus ⊕ direct-sum | \ominus ⊖ symmetric-difference | \top ⊤ top | \bot ⊥ bottom | \dotplus ∔
         \Cap ⋒ double-intersection | \doublecap ⋒ double-intersection | \Cup ⋓ double-union | \doublecup ⋓ double-union
         \barwedge ⊼ not-and | \veebar ⊻ exclusive-or | \doublebarwedge ⩞ | \boxminus ⊟ | \boxplus ⊞ | \curlywedge ⋏
-        \curlyvee ⋎ | \circleddash ⊝ | \intercal ⊺ | \And & and | \& & and | ∩ ∩ intersection | ∪ ∪ union | ∨ ∨ or
-        ∧ ∧ and | ∖ ∖ set-minus
+        \curlyvee ⋎ | \circleddash ⊝ | \intercal ⊺ | \And & and | \& & and
+
     """,
     "MULOP": r"""
         * * times | / / divide | \times × times | \div ÷ divide | \ast ∗ | \star ⋆ | \circ ∘ compose | \bullet ∙
@@ -161,8 +160,8 @@ _TABLES = {
         \dag † | \ddagger ‡ | \ddag ‡ | \amalg ⨿ coproduct | \boxtimes ⊠ | \boxdot ⊡ | \divideontimes ⋇
         \ltimes ⋉ left-normal-factor-semidirect-product | \rtimes ⋊ right-normal-factor-semidirect-product
         \leftthreetimes ⋋ left-semidirect-product | \rightthreetimes ⋌ right-semidirect-product | \circledast ⊛
-        \circledcirc ⊚ | \centerdot ⋅ | \backslash \ | \slash / divide | × × times | · ⋅ | ÷ ÷ divide | ∘ ∘ compose
-        ⋅ ⋅ | ⊗ ⊗ tensor-product | • •
+        \circledcirc ⊚ | \centerdot ⋅ | \backslash \ | \slash / divide
+
     """,
     "RELOP": r"""
         = = equals | < < less-than | > > greater-than | \lt < less-than | \gt > greater-than | := := assign
@@ -220,11 +219,11 @@ _TABLES = {
         \nsupseteqq ⫆̸ not-superset-of-nor-equals | \vartriangleleft ⊲ subgroup-of | \vartriangleright ⊳ contains-as-subgroup
         \trianglelefteq ⊴ subgroup-of-or-equals | \trianglerighteq ⊵ contains-as-subgroup-or-equals
         \trianglelefteqslant ⊴ subgroup-of-or-equals | \coloneqq := assign | \coloneq := assign | \defeq := assign
-        \eqqcolon =: | \relbar - | \Relbar = | ≤ ≤ less-than-or-equals | ≥ ≥ greater-than-or-equals | ≠ ≠ not-equals
-        ∈ ∈ element-of | ∉ ∉ not-element-of | ≈ ≈ approximately-equals | ≡ ≡ equivalent-to | ⊂ ⊂ subset-of
-        ⊆ ⊆ subset-of-or-equals | ⊃ ⊃ superset-of | ⊇ ⊇ superset-of-or-equals | ∼ ∼ similar-to | ≅ ≅ approximately-equals
-        ∝ ∝ proportional-to | ≪ ≪ much-less-than | ≫ ≫ much-greater-than | ⩽ ⩽ less-than-or-equals
-        ⩾ ⩾ greater-than-or-equals | ⊥ ⊥ perpendicular-to
+        \eqqcolon =: | \relbar - | \Relbar =
+
+
+
+
     """,
     "ARROW": r"""
         \to → | \rightarrow → | \leftarrow ← | \gets ← | \Leftarrow ⇐ | \Rightarrow ⇒ | \mapsto ↦ maps-to
@@ -238,28 +237,31 @@ _TABLES = {
         \twoheadrightarrow ↠ | \rightarrowtail ↣ | \looparrowright ↬ | \curvearrowright ↷ | \circlearrowright ↻ | \Rsh ↱
         \downdownarrows ⇊ | \downharpoonright ⇂ | \nleftarrow ↚ | \nrightarrow ↛ | \nLeftarrow ⇍ | \nRightarrow ⇏
         \nleftrightarrow ↮ | \nLeftrightarrow ⇎ | \dashrightarrow ⇢ | \dashleftarrow ⇠ | \leftrightsquigarrow ↭
-        → → | ← ← | ⇒ ⇒ | ↦ ↦ maps-to | ↔ ↔ | ⟶ ⟶ | ↑ ↑ | ↓ ↓
+
     """,
     "METARELOP": r"""
         : : | \colon : | \leftrightarrow ↔ | \Leftrightarrow ⇔ | \iff ⇔ iff | \rightleftharpoons ⇌ | \leftrightharpoons ⇋
         \longleftrightarrow ⟷ | \Longleftrightarrow ⟺ | \vdash ⊢ proves | \dashv ⊣ does-not-prove | \therefore ∴ therefore
-        \because ∵ because | ⇔ ⇔ | ⟺ ⟺ | ∴ ∴ therefore
+        \because ∵ because
     """,
-    "PUNCT": ", , | ; ; | ， ,",
+    "PUNCT": ", , | ; ;",
     "PERIOD": ". . | \\ldotp .",
     "POSTFIX": r"! ! factorial | !! !! double-factorial | \% % percent | % % percent",
-    "SUPOP": r"\prime ′ | ′ ′ | ″ ″",
+    "SUPOP": r"\prime ′",
     "OPEN": r"""
         ( ( | [ [ | \{ { | \lbrace { | \lbrack [ | \lceil ⌈ | \lfloor ⌊ | \langle ⟨ | \lgroup ⟮ | \lvert BAR | \lVert ∥
-        \llbracket ⟦ | \ulcorner ⌜ | \llcorner ⌞ | \lmoustache ⎰ | ⟨ ⟨ | ⌊ ⌊ | ⌈ ⌈ | \lparen ( | \lBrace ⦃
+        \llbracket ⟦ | \ulcorner ⌜ | \llcorner ⌞ | \lmoustache ⎰ | \lparen ( | \lBrace ⦃
     """,
     "CLOSE": r"""
         ) ) | ] ] | \} } | \rbrace } | \rbrack ] | \rceil ⌉ | \rfloor ⌋ | \rangle ⟩ | \rgroup ⟯ | \rvert BAR | \rVert ∥
-        \rrbracket ⟧ | \urcorner ⌝ | \lrcorner ⌟ | \rmoustache ⎱ | ⟩ ⟩ | ⌋ ⌋ | ⌉ ⌉ | \rparen ) | \rBrace ⦄
+        \rrbracket ⟧ | \urcorner ⌝ | \lrcorner ⌟ | \rmoustache ⎱ | \rparen ) | \rBrace ⦄
     """,
-    "VERTBAR": r"\vert BAR | \| ∥ | \Vert ∥ | \mid ∣ | \parallel ∥ parallel-to | \bracevert BAR | ∣ ∣ | ∥ ∥ | ‖ ∥",
+    "VERTBAR": r"\vert BAR | \| ∥ | \Vert ∥ | \mid ∣ | \parallel ∥ parallel-to | \bracevert BAR",
     "MODIFIEROP": r"\bmod mod modulo",
 }
+
+LIMITS_IN_DISPLAY = frozenset((r"\gcd", r"\max", r"\min", r"\Pr"))
+"""Functions whose scripts go under and over them in a display."""
 
 _NAMES = {"⟨": "langle", "⟩": "rangle"}
 
@@ -267,7 +269,7 @@ _NAMES = {"⟨": "langle", "⟩": "rangle"}
 def _read_tables() -> dict[str, Token]:
     tokens: dict[str, Token] = {}
     for heading, table in _TABLES.items():
-        role, _, limits = heading.partition(" ")
+        role = heading.strip()
         for line in table.splitlines():
             for entry in line.split(" | "):
                 command, *rest = entry.split() if entry.strip() != "" else ("",)
@@ -280,10 +282,10 @@ def _read_tables() -> dict[str, Token]:
                     text = "|"
                 meaning = rest[1] if len(rest) > 1 else ""
                 name = _NAMES.get(text, "")
-                tokens[command] = symbol(
-                    role, text.replace("&", " ") if len(text) > 1 else text, meaning, name=name, limits=bool(limits)
-                )
+                tokens[command] = symbol(role, text.replace("&", " ") if len(text) > 1 else text, meaning, name=name)
     tokens["|"] = tokens[r"\vert"]
+    for command in (r"\lVert", r"\rVert"):
+        tokens[command].name = command[1:]
     return tokens
 
 
@@ -332,7 +334,7 @@ r"""What becomes of a character after ``\not``; others get a stroke."""
 
 SPACES = {
     r"\,": 1.667, r"\thinspace": 1.667, r"\!": -1.667, r"\negthinspace": -1.667, r"\:": 2.222, r"\>": 2.222,
-    r"\medspace": 2.222, r"\;": 2.778, r"\thickspace": 2.778, "\\ ": 3.333, r"\space": 3.333, "~": 3.333,
+    r"\medspace": 2.222, r"\;": 2.778, r"\thickspace": 2.778, "\\ ": 5.0, r"\space": 5.0, "~": 3.333,
     r"\nobreakspace": 3.333, r"\enspace": 5.0, r"\enskip": 5.0, r"\quad": 10.0, r"\qquad": 20.0,
     r"\negmedspace": -2.222, r"\negthickspace": -2.778,
 }  # fmt: skip
