@@ -20,8 +20,8 @@ How it is fast. A layer is three steps over the message rows of a :class:`Relati
     out = scatter(y)        weighted sums of message rows, one for each node
 
 Both sums are bags of rows with weights, forward as well as backward, so no atomic additions occur and results repeat
-bit for bit. The matrix products run over *buckets*: relations with about the same number of rows are padded to the
-same number and multiplied at once; a row more or less costs little, a copied matrix would cost much.
+bit for bit. The matrix products run over tiles of a few sizes, those of one size at once; a relation of few rows has
+one small tile, so that padding stays cheap and no matrix is copied, a relation of many rows has several large ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphs.errors import ConfigError, GraphError
-from mathamr.model.relational_plan import Bucket, RelationalPlan
+from mathamr.model.relational_plan import RelationalPlan, TileGroup, sum_runs
 
 
 def has_grouped_mm(z: Tensor, weight: Tensor) -> bool:
@@ -47,61 +47,51 @@ def has_grouped_mm(z: Tensor, weight: Tensor) -> bool:
     )
 
 
-def multiply_buckets(z: Tensor, weight: Tensor, edge_vectors: Tensor | None, plan: RelationalPlan) -> Tensor:
+def multiply_tiles(z: Tensor, weight: Tensor, edge_vectors: Tensor | None, plan: RelationalPlan) -> Tensor:
     """``y = z W_r + e_r`` for the message rows ``z`` (M, in), ``weight`` (P, in, out), ``edge_vectors`` (P, out)."""
     y = z.new_empty(plan.num_rows, weight.shape[2])
-    for bucket in plan.buckets:
-        relations, rows = _ranges(bucket)
-        z_bucket = z[rows].view(bucket.count, bucket.size, -1)  # (count, size, in)
-        y_bucket = y[rows].view(bucket.count, bucket.size, -1)  # (count, size, out)
+    for group in plan.groups:
+        z_tiles = z[group.rows].view(-1, group.size, z.shape[1])  # (tiles, size, in)
+        y_tiles = y[group.rows].view(-1, group.size, y.shape[1])  # (tiles, size, out)
         if edge_vectors is None:
-            torch.bmm(z_bucket, weight[relations], out=y_bucket)
+            torch.bmm(z_tiles, _of_tiles(weight, group), out=y_tiles)
         else:
-            torch.baddbmm(edge_vectors[relations].unsqueeze(1), z_bucket, weight[relations], out=y_bucket)
+            vector = _of_tiles(edge_vectors, group).unsqueeze(1)  # (tiles, 1, out)
+            torch.baddbmm(vector, z_tiles, _of_tiles(weight, group), out=y_tiles)
     return y
 
 
-def multiply_buckets_backward(dy: Tensor, z: Tensor, weight: Tensor, plan: RelationalPlan) -> tuple[Tensor, Tensor]:
+def multiply_tiles_backward(dy: Tensor, z: Tensor, weight: Tensor, plan: RelationalPlan) -> tuple[Tensor, Tensor]:
     """The gradients of ``z`` (M, in) and ``weight`` (P, in, out), given that of ``y`` (M, out)."""
     dz, dweight = torch.empty_like(z), torch.empty_like(weight)
-    for bucket in plan.buckets:
-        relations, rows = _ranges(bucket)
-        dy_bucket = dy[rows].view(bucket.count, bucket.size, -1)  # (count, size, out)
-        z_bucket = z[rows].view(bucket.count, bucket.size, -1)  # (count, size, in)
-        torch.bmm(dy_bucket, weight[relations].mT, out=dz[rows].view_as(z_bucket))
-        torch.bmm(z_bucket.mT, dy_bucket, out=dweight[relations])
+    for group in plan.groups:
+        dy_tiles = dy[group.rows].view(-1, group.size, dy.shape[1])  # (tiles, size, out)
+        z_tiles = z[group.rows].view(-1, group.size, z.shape[1])  # (tiles, size, in)
+        torch.bmm(dy_tiles, _of_tiles(weight, group).mT, out=dz[group.rows].view_as(z_tiles))
+        if group.tile_offsets is None:
+            torch.bmm(z_tiles.mT, dy_tiles, out=dweight[group.relations])
+        else:
+            of_tiles = torch.bmm(z_tiles.mT, dy_tiles)  # (tiles, in, out)
+            dweight[group.relations] = sum_runs(of_tiles.flatten(1), group.tile_offsets).view(-1, *weight.shape[1:])
     return dz, dweight
 
 
+def _of_tiles(of_relations: Tensor, group: TileGroup) -> Tensor:
+    """What belongs to each tile of the group, from what belongs to each relation (P, ...) of the plan."""
+    of_group = of_relations[group.relations]
+    return of_group if group.tile_relation is None else of_group.index_select(0, group.tile_relation)
+
+
 def multiply_grouped(z: Tensor, weight: Tensor, edge_vectors: Tensor | None, plan: RelationalPlan) -> Tensor:
-    """What :func:`multiply_buckets` does, in one ``grouped_mm``."""
-    y = functional.grouped_mm(z, weight, offs=plan.row_ends)
-    return y if edge_vectors is None else y + edge_vectors.repeat_interleave(_row_counts(plan), 0)
+    """What :func:`multiply_tiles` does, in one ``grouped_mm``."""
+    y = functional.grouped_mm(z, weight, offs=plan.row_offsets[1:])
+    return y if edge_vectors is None else y + edge_vectors.repeat_interleave(plan.row_offsets.diff(), 0)
 
 
 def multiply_grouped_backward(dy: Tensor, z: Tensor, weight: Tensor, plan: RelationalPlan) -> tuple[Tensor, Tensor]:
-    """What :func:`multiply_buckets_backward` does, in two ``grouped_mm``."""
-    dz = functional.grouped_mm(dy, weight.mT, offs=plan.row_ends)
-    return dz, functional.grouped_mm(z.mT, dy, offs=plan.row_ends)
-
-
-def _ranges(bucket: Bucket) -> tuple[slice, slice]:
-    """The bucket's relations, as positions in ``plan.relations``, and its message rows."""
-    rows = slice(bucket.row, bucket.row + bucket.count * bucket.size)
-    return slice(bucket.first, bucket.first + bucket.count), rows
-
-
-def _row_counts(plan: RelationalPlan) -> Tensor:
-    return torch.diff(plan.row_ends, prepend=plan.row_ends.new_zeros(1))
-
-
-def _sum_buckets(dy: Tensor, plan: RelationalPlan) -> Tensor:
-    """Sums of the message rows of each relation: (M, out) -> (P, out)."""
-    total = dy.new_empty(plan.relations.numel(), dy.shape[1])
-    for bucket in plan.buckets:
-        relations, rows = _ranges(bucket)
-        torch.sum(dy[rows].view(bucket.count, bucket.size, -1), 1, out=total[relations])
-    return total
+    """What :func:`multiply_tiles_backward` does, in two ``grouped_mm``."""
+    dz = functional.grouped_mm(dy, weight.mT, offs=plan.row_offsets[1:])
+    return dz, functional.grouped_mm(z.mT, dy, offs=plan.row_offsets[1:])
 
 
 class _RelationalMeans(torch.autograd.Function):
@@ -110,7 +100,7 @@ class _RelationalMeans(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, edge_vectors: Tensor | None, plan: RelationalPlan) -> Tensor:
         z = plan.gather.sum(x)  # (M, in)
-        multiply = multiply_grouped if has_grouped_mm(z, weight) else multiply_buckets
+        multiply = multiply_grouped if has_grouped_mm(z, weight) else multiply_tiles
         ctx.save_for_backward(z, weight)
         ctx.plan = plan
         return plan.scatter.sum(multiply(z, weight, edge_vectors, plan))  # (T, out)
@@ -120,9 +110,9 @@ class _RelationalMeans(torch.autograd.Function):
         z, weight = ctx.saved_tensors
         plan = ctx.plan
         dy = plan.scatter_transposed.sum(grads[0].contiguous())  # (M, out)
-        backward = multiply_grouped_backward if has_grouped_mm(z, weight) else multiply_buckets_backward
+        backward = multiply_grouped_backward if has_grouped_mm(z, weight) else multiply_tiles_backward
         dz, dweight = backward(dy, z, weight, plan)
-        dedge = _sum_buckets(dy, plan) if ctx.needs_input_grad[2] else None
+        dedge = sum_runs(dy, plan.row_offsets) if ctx.needs_input_grad[2] else None
         return plan.gather_transposed.sum(dz), dweight, dedge, None
 
 

@@ -9,7 +9,10 @@ along relation 1: six edges, but two message rows, the mean of three nodes and n
 >>> import torch
 >>> edge_index = torch.tensor([[0, 1, 2, 3, 3, 3], [3, 3, 3, 0, 1, 2]])
 >>> plan = RelationalPlan.build(edge_index, torch.tensor([0, 0, 0, 1, 1, 1]), num_nodes=4, num_relations=2)
->>> plan.gather.sum(torch.tensor([[1.0], [2.0], [6.0], [7.0]])).tolist()
+>>> plan.num_messages
+2
+>>> rows = plan.gather.sum(torch.tensor([[1.0], [2.0], [6.0], [7.0]]))
+>>> rows[plan.row_offsets[:-1]].tolist()
 [[3.0], [7.0]]
 """
 
@@ -23,6 +26,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphs.errors import GraphError
+
+# A relation's rows are padded to a tile of the first size that holds them all, or to several tiles of the last. Few
+# sizes make few products, so that starting them (on a GPU) or waiting for all threads (on a busy CPU) costs little.
+TILE_SIZES = (8, 24, 64, 192)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,10 @@ class WeightedBags:
     @classmethod
     def build(cls, bag: Tensor, index: Tensor, weight: Tensor, num_bags: int) -> WeightedBags:
         """Sort the triples (bag, index, weight), each of shape (K,), into bags."""
-        order = torch.argsort(bag, stable=True)
+        order = torch.argsort(bag.int(), stable=True)
         offsets = torch.zeros(num_bags + 1, dtype=torch.int64, device=bag.device)
         torch.cumsum(torch.bincount(bag, minlength=num_bags), 0, out=offsets[1:])
-        return cls(index[order].int(), offsets.int(), weight[order])
+        return cls(index.index_select(0, order).int(), offsets.int(), weight.index_select(0, order))
 
     def sum(self, matrix: Tensor) -> Tensor:
         """Sums of the rows of ``matrix`` (num_rows, d) -> (num_bags, d); an empty bag gives zeros."""
@@ -52,14 +59,29 @@ class WeightedBags:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """``count`` relations from ``first`` on (positions in ``plan.relations``) with ``size`` message rows each."""
+def sum_runs(matrix: Tensor, offsets: Tensor) -> Tensor:
+    """Sums of consecutive rows of ``matrix`` (num_rows, d), from each of the ``offsets`` (K + 1,) int32 to the next."""
+    index = torch.arange(len(matrix), dtype=offsets.dtype, device=offsets.device)
+    return functional.embedding_bag(index, matrix, offsets, mode="sum", include_last_offset=True)
 
-    first: int
-    count: int
+
+@dataclass(frozen=True, slots=True)
+class TileGroup:
+    """Relations whose message rows are padded to tiles of one size, so that one product serves them all.
+
+    Attributes:
+        size: rows of a tile.
+        relations: the group's part of ``plan.relations``.
+        rows: the group's message rows, a whole number of tiles.
+        tile_relation: where relations have several tiles, the relation of each tile, counted within the group.
+        tile_offsets: then also where the tiles of each relation begin, and the number of all tiles.
+    """
+
     size: int
-    row: int  # the first message row of the bucket
+    relations: slice
+    rows: slice
+    tile_relation: Tensor | None
+    tile_offsets: Tensor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +92,26 @@ class RelationalPlan:
         num_nodes: N, the nodes that messages come from.
         targets: the nodes (T,) that the convolution computes, or None for all N in their order.
         relations: the relations (P,) that occur, by the number of their message rows.
-        buckets: ranges of ``relations`` whose matrix products run together.
+        groups: parts of ``relations`` whose matrix products run together.
         num_rows: M, message rows with padding.
         num_messages: message rows without padding.
         gather, gather_transposed: bags N -> M and M -> N.
         scatter, scatter_transposed: bags M -> T and T -> M.
-        row_ends: the end of each relation's rows (P,) int32, in the order of ``relations``.
+        row_offsets: where the rows of each relation begin (P + 1,) int32, in the order of ``relations``, and M.
     """
 
     num_nodes: int
     num_relations: int
     targets: Tensor | None
     relations: Tensor
-    buckets: tuple[Bucket, ...]
+    groups: tuple[TileGroup, ...]
     num_rows: int
     num_messages: int
     gather: WeightedBags
     gather_transposed: WeightedBags
     scatter: WeightedBags
     scatter_transposed: WeightedBags
-    row_ends: Tensor
+    row_offsets: Tensor
 
     @classmethod
     def build(
@@ -116,8 +138,10 @@ class RelationalPlan:
             num_targets = targets.numel()
             position = torch.full((num_nodes,), -1, dtype=torch.int64, device=target.device)
             position[targets] = torch.arange(num_targets, device=target.device)
-            kept = torch.nonzero(position[target] >= 0).squeeze(1)
-            source, target, relation = source[kept], position[target[kept]], relation[kept]
+            position_of_target = position.index_select(0, target)
+            kept = torch.nonzero(position_of_target >= 0).squeeze(1)
+            source, relation = source.index_select(0, kept), relation.index_select(0, kept)
+            target = position_of_target.index_select(0, kept)
 
         # The distinct (relation, target) and (relation, source), in the order of their relations.
         by_target, target_row, neighbours = torch.unique(
@@ -129,39 +153,47 @@ class RelationalPlan:
         source_rows = torch.bincount(source_relation, minlength=num_relations)  # (R,)
         reduce_first = target_rows < source_rows  # (R,)
         rows = torch.where(reduce_first, target_rows, source_rows)
-        relations, starts, row_ends, buckets, num_rows = _lay_out(rows.cpu().numpy())
+        relations, starts, groups = _lay_out(rows.cpu().numpy(), relation.device)
+        num_rows = groups[-1].rows.stop if groups else 0
 
-        start = torch.from_numpy(starts).to(relation.device)
-        target_row_id = torch.arange(by_target.numel(), device=relation.device)
-        target_row_id += (start - target_rows.cumsum(0) + target_rows)[target_relation]
-        source_row_id = torch.arange(by_source.numel(), device=relation.device)
-        source_row_id += (start - source_rows.cumsum(0) + source_rows)[source_relation]
+        # The message row of each of them, were all relations of its kind: a relation's rows follow one another.
+        start = torch.zeros(num_relations, dtype=torch.int64, device=relation.device)
+        start[relations] = starts
+        shift = start - target_rows.cumsum(0) + target_rows
+        target_row_id = shift.index_select(0, target_relation)
+        target_row_id += torch.arange(by_target.numel(), device=relation.device)
+        shift = start - source_rows.cumsum(0) + source_rows
+        source_row_id = shift.index_select(0, source_relation)
+        source_row_id += torch.arange(by_source.numel(), device=relation.device)
 
-        share = neighbours.to(dtype).reciprocal()[target_row]  # (E,), 1 / |N_i^r|
-        reduced = reduce_first[relation]  # (E,)
-        edges_reduced, edges_spread = torch.nonzero(reduced).squeeze(1), torch.nonzero(~reduced).squeeze(1)
-        means = torch.nonzero(reduce_first[target_relation]).squeeze(1)
-        singles = torch.nonzero(~reduce_first[source_relation]).squeeze(1)
-        one = share.new_ones(max(means.numel(), singles.numel()))
-        gathered_row = torch.cat([target_row_id[target_row[edges_reduced]], source_row_id[singles]])
-        gathered_node = torch.cat([source[edges_reduced], by_source[singles] % max(num_nodes, 1)])
-        gathered_weight = torch.cat([share[edges_reduced], one[: singles.numel()]])
-        scattered_row = torch.cat([target_row_id[means], source_row_id[source_row[edges_spread]]])
-        scattered_node = torch.cat([by_target[means] % max(num_targets, 1), target[edges_spread]])
-        scattered_weight = torch.cat([one[: means.numel()], share[edges_spread]])
+        share = neighbours.to(dtype).reciprocal().index_select(0, target_row)  # (E,), 1 / |N_i^r|
+        reduced = reduce_first.index_select(0, relation)  # (E,)
+        averaged, spread = torch.nonzero(reduced).squeeze(1), torch.nonzero(~reduced).squeeze(1)  # edges
+        means = torch.nonzero(reduce_first.index_select(0, target_relation)).squeeze(1)
+        singles = torch.nonzero(~reduce_first.index_select(0, source_relation)).squeeze(1)
+        row_of_mean = target_row_id.index_select(0, target_row.index_select(0, averaged))
+        row_of_spread = source_row_id.index_select(0, source_row.index_select(0, spread))
+        gathered_row = torch.cat([row_of_mean, source_row_id.index_select(0, singles)])
+        gathered_node = torch.cat([source.index_select(0, averaged), by_source.index_select(0, singles)])
+        gathered_node[averaged.numel() :].remainder_(max(num_nodes, 1))
+        gathered_weight = torch.cat([share.index_select(0, averaged), share.new_ones(singles.numel())])
+        scattered_row = torch.cat([target_row_id.index_select(0, means), row_of_spread])
+        scattered_node = torch.cat([by_target.index_select(0, means), target.index_select(0, spread)])
+        scattered_node[: means.numel()].remainder_(max(num_targets, 1))
+        scattered_weight = torch.cat([share.new_ones(means.numel()), share.index_select(0, spread)])
         return cls(
             num_nodes=num_nodes,
             num_relations=num_relations,
             targets=targets,
-            relations=torch.from_numpy(relations).to(relation.device),
-            buckets=buckets,
+            relations=relations,
+            groups=groups,
             num_rows=num_rows,
             num_messages=means.numel() + singles.numel(),
             gather=WeightedBags.build(gathered_row, gathered_node, gathered_weight, num_rows),
             gather_transposed=WeightedBags.build(gathered_node, gathered_row, gathered_weight, num_nodes),
             scatter=WeightedBags.build(scattered_node, scattered_row, scattered_weight, num_targets),
             scatter_transposed=WeightedBags.build(scattered_row, scattered_node, scattered_weight, num_rows),
-            row_ends=torch.from_numpy(row_ends).to(relation.device),
+            row_offsets=functional.pad(starts, (0, 1), value=num_rows).int(),
         )
 
 
@@ -176,24 +208,33 @@ def _check_range(name: str, values: Tensor, bound: int) -> None:
         )
 
 
-def _lay_out(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[Bucket, ...], int]:
-    """Places for the message rows of each relation, ``rows`` (R,), with buckets of equal padded size.
+def _lay_out(rows: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor, tuple[TileGroup, ...]]:
+    """The relations with any of the message ``rows`` (R,), where the rows of each begin, and groups of tiles."""
+    relations = np.argsort(rows, kind="stable")
+    relations = relations[np.searchsorted(rows[relations], 1) :]  # those with rows, the fewest first
+    level = np.minimum(np.searchsorted(TILE_SIZES, rows[relations]), len(TILE_SIZES) - 1)
+    tiles = -(-rows[relations] // np.array(TILE_SIZES)[level])
+    ends = np.cumsum(tiles * np.array(TILE_SIZES)[level])
+    starts = ends - tiles * np.array(TILE_SIZES)[level]
+    bounds = np.searchsorted(level, np.arange(len(TILE_SIZES) + 1))
+    groups = []
+    for size, first, last in zip(TILE_SIZES, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        if first == last:
+            continue
+        count = tiles[first:last]
+        several = count.max() > 1
+        offsets = np.append(0, np.cumsum(count)).astype(np.int32)
+        groups.append(
+            TileGroup(
+                size=size,
+                relations=slice(first, last),
+                rows=slice(int(starts[first]), int(ends[last - 1])),
+                tile_relation=_on(device, np.repeat(np.arange(last - first), count)) if several else None,
+                tile_offsets=_on(device, offsets) if several else None,
+            )
+        )
+    return _on(device, relations), _on(device, starts), tuple(groups)
 
-    Padded sizes have at most three binary digits, so padding adds less than a quarter.
-    """
-    relations = np.flatnonzero(rows)
-    digits = np.frexp(rows[relations])[1]  # rows = fraction * 2 ** digits
-    step = 2 ** np.maximum(digits - 3, 0)
-    sizes = -(-rows[relations] // step) * step
-    order = np.argsort(sizes, kind="stable")
-    relations, sizes = relations[order], sizes[order]
-    ends = np.cumsum(sizes)
-    starts = np.zeros(rows.size, dtype=np.int64)
-    starts[relations] = ends - sizes
-    bucket_sizes, first, count = np.unique(sizes, return_index=True, return_counts=True)
-    buckets = tuple(
-        Bucket(int(f), int(c), int(s), int(starts[relations[f]]))
-        for s, f, c in zip(bucket_sizes, first, count, strict=True)
-    )
-    num_rows = int(ends[-1]) if ends.size else 0
-    return relations.astype(np.int64), starts, ends.astype(np.int32), buckets, num_rows
+
+def _on(device: torch.device, array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array).to(device)

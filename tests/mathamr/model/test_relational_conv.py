@@ -12,13 +12,13 @@ from torch_geometric.nn import RGCNConv
 from graphs.errors import ConfigError, GraphError
 from mathamr.model.relational_conv import (
     RelationalConv,
-    multiply_buckets,
-    multiply_buckets_backward,
     multiply_grouped,
     multiply_grouped_backward,
+    multiply_tiles,
+    multiply_tiles_backward,
     relational_conv_reference,
 )
-from mathamr.model.relational_plan import RelationalPlan
+from mathamr.model.relational_plan import TILE_SIZES, RelationalPlan
 
 NUM_RELATIONS = 40
 
@@ -45,6 +45,9 @@ def edges(name: str) -> tuple[Tensor, Tensor, int]:
         return edge_index, torch.arange(NUM_RELATIONS), num_nodes
     if name == "one relation":
         return random(300, 30, 1)
+    if name == "tiles of every size":  # relations of 1 to 1,600 edges
+        relation = torch.arange(12).repeat_interleave(2 ** torch.arange(12) * 4 // 5 + 1)
+        return torch.randint(1_500, (2, relation.numel()), generator=generator), relation, 1_500
     if name == "parallel edges":
         return torch.tensor([[0, 0, 1, 2], [2, 2, 2, 2]]), torch.tensor([4, 4, 4, 5]), 3
     if name == "hub":  # one node hears all others and is heard by all: the first is reduced, the second spread
@@ -64,6 +67,7 @@ GRAPHS = (
     "isolated last node",
     "one edge a relation",
     "one relation",
+    "tiles of every size",
     "parallel edges",
     "hub",
     "unsorted",
@@ -176,19 +180,19 @@ def test_a_plan_with_targets_computes_just_these_nodes(graph: str, weights: str)
 
 
 @pytest.mark.parametrize("edge_vectors", [True, False])
-@pytest.mark.parametrize("graph", ["hub", "one edge a relation", "many edges"])
-def test_one_grouped_product_equals_the_buckets(graph: str, edge_vectors: bool) -> None:
+@pytest.mark.parametrize("graph", ["hub", "tiles of every size", "many edges"])
+def test_one_grouped_product_equals_the_tiles(graph: str, edge_vectors: bool) -> None:
     edge_index, relation, num_nodes = edges(graph)
     plan = RelationalPlan.build(edge_index, relation, num_nodes=num_nodes, num_relations=NUM_RELATIONS)
     num_matrices = plan.relations.numel()
     z, dy = plan.gather.sum(torch.randn(num_nodes, 16)), plan.scatter_transposed.sum(torch.randn(num_nodes, 8))
     weight = torch.randn(num_matrices, 16, 8)
     vectors = torch.randn(num_matrices, 8) if edge_vectors else None
-    torch.testing.assert_close(multiply_grouped(z, weight, vectors, plan), multiply_buckets(z, weight, vectors, plan))
+    assert_close(multiply_grouped(z, weight, vectors, plan), multiply_tiles(z, weight, vectors, plan))
     for ours, theirs in zip(
-        multiply_grouped_backward(dy, z, weight, plan), multiply_buckets_backward(dy, z, weight, plan), strict=True
+        multiply_grouped_backward(dy, z, weight, plan), multiply_tiles_backward(dy, z, weight, plan), strict=True
     ):
-        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+        assert_close(ours, theirs)
 
 
 def test_the_plan_takes_the_side_with_fewer_rows() -> None:
@@ -197,10 +201,13 @@ def test_the_plan_takes_the_side_with_fewer_rows() -> None:
     assert plan.num_messages == 2  # one mean into the hub, one transformed hub: 98 edges
 
 
-def test_padding_adds_less_than_a_quarter() -> None:
-    edge_index, relation, num_nodes = edges("many edges")
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_products_are_few_and_hold_every_row(graph: str) -> None:
+    edge_index, relation, num_nodes = edges(graph)
     plan = RelationalPlan.build(edge_index, relation, num_nodes=num_nodes, num_relations=NUM_RELATIONS)
-    assert plan.num_messages <= plan.num_rows < 1.25 * plan.num_messages
+    assert len(plan.groups) <= len(TILE_SIZES)
+    assert plan.num_messages <= plan.num_rows == sum(g.rows.stop - g.rows.start for g in plan.groups)
+    assert plan.relations.sort().values.tolist() == relation.unique().tolist()
 
 
 def test_values_and_gradients_repeat_bit_for_bit() -> None:
