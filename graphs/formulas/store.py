@@ -248,6 +248,12 @@ class FormulaStore:
             self._connection.close()
         self._connection = None
 
+    def __enter__(self) -> FormulaStore:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def __reduce__(self) -> tuple[type[FormulaStore], tuple[Path]]:
         return FormulaStore, (self.path,)
 

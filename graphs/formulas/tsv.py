@@ -74,8 +74,8 @@ class Row:
 def open_source(path: Path, representation: TreeKind, *, prefix: str = "") -> Source:
     """Look at a file's header. Raises CorpusError where it is missing or has no formula ids."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            header = file.readline().rstrip("\r\n").split("\t")
+        with path.open("rb") as file:
+            header = file.readline().decode("utf-8-sig").rstrip("\r\n").split("\t")
         size = path.stat().st_size
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"cannot read this formula file: {error}", path=path) from error
@@ -120,7 +120,7 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
     if csv.field_size_limit() < len(data):
         csv.field_size_limit(len(data))
     # Bytes that are no UTF-8 become surrogates, which the reading of MathML refuses, row by row.
-    reader = csv.reader(io.StringIO(data.decode(errors="surrogateescape"), newline=""), delimiter="\t")
+    reader = csv.reader(io.StringIO(data.decode(errors="surrogateescape"), newline="\n"), delimiter="\t")
     while True:
         line = piece.start.line + reader.line_num + 1
         try:

@@ -1,0 +1,178 @@
+"""Drawings of formula trees: indented text for a terminal, and SVG for a paper.
+
+>>> from graphs.formulas.presentation import parse_slt
+>>> tree = parse_slt("<math><mrow><msup><mi>x</mi><mn>2</mn></msup><mo>+</mo><mi>y</mi></mrow></math>")
+>>> print(indented(tree))
+V!x
+  a  N!2
+n  +
+n  V!y
+
+In text a child stands below its parent, one step to the right, behind the label of its edge; only the next symbol of a
+baseline (``n``) keeps its predecessor's column, so that a baseline reads downwards.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from graphs.formulas.tree import FormulaTree
+
+_STEP = "  "
+_ABOVE, _BELOW = "aoc", "budw"
+_ROW, _CHARACTER, _PADDING, _GAP, _MARGIN = 56.0, 8.0, 20.0, 18.0, 24.0  # pixels
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FILL = {"N": "#dce9f7", "V": "#e3f2dd", "F": "#f7ecd4", "O": "#f6dede", "U": "#f6dede", "M": "#ece2f4", "E": "#f2b8b8"}
+
+
+def indented(tree: FormulaTree) -> str:
+    """The tree as lines of text."""
+    children = _children(tree)
+    lines = []
+    stack = [(0, "")]
+    while stack:
+        node, indent = stack.pop()
+        edge = tree.edge_labels[node]
+        lines.append(f"{indent}{edge}{_STEP if edge else ''}{tree.labels[node]}")
+        following = [child for child in children[node] if _continues(tree, child)]
+        others = [child for child in children[node] if not _continues(tree, child)]
+        stack.extend((child, indent) for child in reversed(following))
+        stack.extend((child, indent + _STEP) for child in reversed(others))
+    return "\n".join(lines)
+
+
+def svg(*trees: FormulaTree, title: str = "") -> str:
+    """The trees side by side in one SVG document, as in the papers: a symbol layout tree along its baseline, with
+    scripts above and below it; an operator tree with its root on top."""
+    drawings = [(tree, *(_along_baseline(tree) if tree.kind == "slt" else _layered(tree))) for tree in trees]
+    body = []
+    left, height = _MARGIN, 0.0
+    for tree, x, y in drawings:
+        top = min(y)
+        body += _nodes_and_edges(tree, [left + value for value in x], [_MARGIN * 2.5 + value - top for value in y])
+        body.append(_text(left, _MARGIN, tree.kind.upper(), anchor="start", weight="bold"))
+        left += max(value + _width(label) / 2 for value, label in zip(x, tree.labels, strict=True)) + 3 * _MARGIN
+        height = max(height, max(y) - top + _MARGIN * 4)
+    size = f'width="{left:.0f}" height="{height:.0f}" viewBox="0 0 {left:.0f} {height:.0f}"'
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="serif" font-size="14">',
+            f"<title>{_escaped(title)}</title>",
+            '<rect width="100%" height="100%" fill="white"/>',
+            *body,
+            "</svg>\n",
+        ]
+    )
+
+
+def _children(tree: FormulaTree) -> list[list[int]]:
+    children: list[list[int]] = [[] for _ in tree.labels]
+    for node in range(1, len(tree)):
+        children[tree.parents[node]].append(node)
+    return children
+
+
+def _continues(tree: FormulaTree, node: int) -> bool:
+    return tree.kind == "slt" and tree.edge_labels[node] == "n"
+
+
+def _width(label: str) -> float:
+    return _CHARACTER * len(label) + _PADDING
+
+
+def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
+    """Places (pixels) for the nodes of an SLT. A baseline runs to the right; every baseline gets rows of its own."""
+    children = _children(tree)
+    number = len(tree)
+    own, width = [0.0] * number, [0.0] * number  # of a symbol with its scripts; of the baseline from there on
+    up, down = [0] * number, [0] * number  # rows that the baseline from there on needs above and below it
+    for node in range(number - 1, -1, -1):
+        own[node] = _width(tree.labels[node]) + _GAP
+        for child in children[node]:
+            edge = tree.edge_labels[child]
+            if edge in _ABOVE:
+                up[node] += up[child] + down[child] + 1
+            elif edge in _BELOW:
+                down[node] += up[child] + down[child] + 1
+            if edge not in "ne":
+                own[node] = max(own[node], width[child] + _GAP)
+        width[node] = own[node]
+        for child in children[node]:
+            if tree.edge_labels[child] in "ne":
+                width[node] += width[child]
+                up[node], down[node] = max(up[node], up[child]), max(down[node], down[child])
+    x, y = [0.0] * number, [0.0] * number
+    start = [0.0] * number  # the left end of a symbol with its scripts
+    for node in range(number):
+        x[node] = start[node] + _width(tree.labels[node]) / 2
+        above = below = 0
+        right = start[node] + own[node]
+        for child in children[node]:
+            edge = tree.edge_labels[child]
+            if edge in "ne":
+                start[child], y[child] = right, y[node]
+                right += width[child]
+                continue
+            start[child] = start[node] + _GAP
+            rows = up[child] + down[child] + 1
+            if edge in _ABOVE:
+                y[child] = y[node] - _ROW * (above + down[child] + 1)
+                above += rows
+            else:
+                y[child] = y[node] + _ROW * (below + up[child] + 1)
+                below += rows
+    return x, y
+
+
+def _layered(tree: FormulaTree) -> tuple[list[float], list[float]]:
+    """Places (pixels) for the nodes of an OPT: leaves from left to right, a parent over the middle of its operands."""
+    children = _children(tree)
+    number = len(tree)
+    width = [0.0] * number
+    for node in range(number - 1, -1, -1):
+        width[node] = max(_width(tree.labels[node]) + _GAP, sum(width[child] for child in children[node]))
+    x, y, start = [0.0] * number, [0.0] * number, [0.0] * number
+    for node in range(number):
+        x[node] = start[node] + width[node] / 2
+        left = start[node] + (width[node] - sum(width[child] for child in children[node])) / 2
+        for child in children[node]:
+            start[child], y[child] = left, y[node] + _ROW
+            left += width[child]
+    return x, y
+
+
+def _nodes_and_edges(tree: FormulaTree, x: list[float], y: list[float]) -> list[str]:
+    edges, nodes = [], []
+    for node, label in enumerate(tree.labels):
+        parent = tree.parents[node]
+        if parent >= 0:
+            ends = f'x1="{x[parent]:.1f}" y1="{y[parent]:.1f}" x2="{x[node]:.1f}" y2="{y[node]:.1f}"'
+            edges.append(f'<line {ends} stroke="#888"/>')
+            middle = (x[parent] + x[node]) / 2, (y[parent] + y[node]) / 2
+            edges.append(_text(middle[0] + 7, middle[1] - 3, tree.edge_labels[node], size=11, fill="#555"))
+        fill = _FILL.get(label[0], "white") if label[1:2] == "!" else "#f6dede"
+        half = _width(label) / 2
+        corner = f'x="{x[node] - half:.1f}" y="{y[node] - 13:.1f}" width="{2 * half:.1f}" height="26" rx="13"'
+        nodes.append(f'<rect {corner} fill="{fill}" stroke="#444"/>')
+        nodes.append(_text(x[node], y[node] + 5, label))
+    return edges + nodes
+
+
+def _text(
+    x: float,
+    y: float,
+    text: str,
+    *,
+    anchor: str = "middle",
+    size: int = 14,
+    fill: str = "black",
+    weight: str = "normal",
+) -> str:
+    style = f'text-anchor="{anchor}" font-size="{size}" fill="{fill}" font-weight="{weight}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{_escaped(text)}</text>'
+
+
+def _escaped(text: str) -> str:
+    """Text for XML; characters that XML cannot have become U+FFFD."""
+    return escape(_NOT_XML.sub("\ufffd", text))

@@ -1,0 +1,97 @@
+"""Show the two trees of a formula: the symbol layout tree (SLT) and the operator tree (OPT).
+
+    python scripts/formula_trees.py --latex 'x^2+y'
+    SLT [V!x[+[V!y]],a[N!2]]
+    ...
+    python scripts/formula_trees.py --mathml formula.xml --figure trees.svg
+    python scripts/formula_trees.py --stdin < formulas.tex > trees.jsonl
+
+For one formula both trees are printed in the string form of Tangent-S and as indented text; ``--figure`` draws them.
+``--stdin`` takes one LaTeX formula a line and prints one JSON object a line with the keys ``latex``, ``slt`` and
+``opt``, ``null`` standing for a tree that could not be made. A MathML file may hold Presentation MathML, Content MathML
+or both. Where a formula has neither tree, or the file cannot be read, the exit code is 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from graphs.errors import FormulaError
+from graphs.formulas.content import parse_opt
+from graphs.formulas.drawing import indented, svg
+from graphs.formulas.latex import parse_latex
+from graphs.formulas.presentation import parse_slt
+from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--latex", help="a formula, without dollar signs")
+    source.add_argument("--mathml", type=Path, metavar="FILE", help="a file with one <math> element")
+    source.add_argument("--stdin", action="store_true", help="LaTeX formulas, one a line; prints JSON lines")
+    parser.add_argument("--figure", type=Path, metavar="SVG", help="draw the trees of --latex or --mathml")
+    given = parser.parse_args(arguments)
+    if given.stdin:
+        if given.figure is not None:
+            parser.error("--figure draws one formula: use it with --latex or --mathml")
+        print_json_lines()
+        return 0
+    try:
+        formula = parse_latex(given.latex) if given.mathml is None else parse_file(given.mathml)
+    except OSError as error:
+        print(f"cannot read {given.mathml}: {error.strerror}", file=sys.stderr)
+        return 2
+    print_trees(formula)
+    trees = [tree for tree in (formula.slt, formula.opt) if tree is not None]
+    if given.figure is not None and trees:
+        given.figure.write_text(svg(*trees, title=given.latex or given.mathml.name), encoding="utf-8")
+    return 0 if trees else 2
+
+
+def parse_file(path: Path) -> ParsedFormula:
+    """Both trees of a MathML file, as far as it has the markup for them."""
+    mathml = path.read_text(encoding="utf-8", errors="replace")
+    readers: dict[TreeKind, Callable[[str], FormulaTree]] = {"slt": parse_slt, "opt": parse_opt}
+    trees: dict[TreeKind, FormulaTree] = {}
+    errors: list[tuple[TreeKind, str]] = []
+    for kind, read in readers.items():
+        try:
+            trees[kind] = read(mathml)
+        except FormulaError as error:
+            errors.append((kind, str(error)))
+    return ParsedFormula(trees.get("slt"), trees.get("opt"), tuple(errors))
+
+
+def print_trees(formula: ParsedFormula) -> None:
+    """Each tree as a string and as indented text, or the reason why there is none."""
+    reasons = dict(formula.errors)
+    trees: dict[TreeKind, FormulaTree | None] = {"slt": formula.slt, "opt": formula.opt}
+    for kind, tree in trees.items():
+        if tree is None:
+            print(f"{kind.upper()} none: {reasons.get(kind, 'no reason given')}\n")
+        else:
+            print(f"{kind.upper()} {tree.tangent_string()}\n{indented(tree)}\n")
+
+
+def print_json_lines() -> None:
+    """The trees of the formulas on standard input, as they come."""
+    for stream in (sys.stdin, sys.stdout):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    for line in sys.stdin:
+        latex = line.rstrip("\r\n")
+        formula = parse_latex(latex)
+        strings = (None if tree is None else tree.tangent_string() for tree in (formula.slt, formula.opt))
+        print(json.dumps(dict(zip(("latex", "slt", "opt"), (latex, *strings), strict=True)), ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

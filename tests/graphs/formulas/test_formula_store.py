@@ -1,0 +1,308 @@
+"""graphs.formulas.store and tsv: building formulas.db from TSV files, being killed, going on, and reading it."""
+
+import csv
+import fcntl
+import io
+import multiprocessing
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs.corpus.corpus import FormulaFiles, TopicFormulaFiles, open_corpus
+from graphs.errors import CorpusError, StoreError
+from graphs.formulas import store, tsv
+from graphs.formulas.content import parse_opt
+from graphs.formulas.presentation import parse_slt
+from graphs.formulas.store import FormulaStore, Progress, build
+from graphs.formulas.tsv import Place, Row, open_source, pieces, rows
+
+ROOT = Path(__file__).resolve().parents[3]
+MINI = ROOT / ".." / "shared" / "data" / "arqmath-mini"
+HEADER = ["id", "post_id", "thread_id", "type", "comment_id", "old_visual_id", "visual_id", "issue", "formula"]
+TOPIC_HEADER = ["id", "topic_id", "thread_id", "type", "formula"]
+
+
+def slt_of(number: int) -> str:
+    return f'<math alttext="x_{{{number}}}"><msub><mi>x</mi><mn>{number}</mn></msub></math>'
+
+
+def opt_of(number: int) -> str:
+    return f'<math>\n<apply><csymbol cd="ambiguous">subscript</csymbol><ci>𝑥</ci><cn>{number}</cn></apply></math>'
+
+
+def write_tsv(path: Path, header: list[str], lines: list[list[str]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows([header, *lines])
+    return path
+
+
+def post_row(formula_id: int, formula: str, visual: int | str = "") -> list[str]:
+    return [str(formula_id), str(formula_id // 2), "7", "answer", "", "", str(visual), "", formula]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FormulaFiles:
+    """40 formulas in two files, 10 different; the topics of one year; three rows that give no tree."""
+    slt, opt = [], []
+    for number in (1, 2):
+        ids = range(100 * number, 100 * number + 20)
+        slt_rows = [post_row(i, slt_of(i % 10), visual=i % 10) for i in ids]
+        opt_rows = [post_row(i, opt_of(i % 10), visual=i % 10) for i in ids]
+        if number == 2:
+            slt_rows[3][-1] = ""
+            opt_rows[4][-1] = "<math><piecewise/></math>"
+            slt_rows.insert(5, ["205", "too", "short"])
+        slt.append(write_tsv(tmp_path / f"slt_representation_v3/{number}.tsv", HEADER, slt_rows))
+        opt.append(write_tsv(tmp_path / f"opt_representation_v3/{number}.tsv", HEADER, opt_rows))
+    topics = tmp_path / "topics"
+    topic_slt = write_tsv(topics / "slt.tsv", TOPIC_HEADER, [["q_1", "A.1", "5", "title", slt_of(1)]])
+    topic_opt = write_tsv(topics / "opt.tsv", TOPIC_HEADER, [["q_1", "A.1", "5", "title", opt_of(1)]])
+    return FormulaFiles((), tuple(slt), tuple(opt), (TopicFormulaFiles("2020:", None, topic_slt, topic_opt),))
+
+
+def content(path: Path) -> list[list[tuple[object, ...]]]:
+    """All that a database says, tree ids resolved."""
+    connection = sqlite3.connect(path)
+    queries = (
+        "SELECT formula_id, post_id, visual_id, s.data, o.data FROM formula "
+        "LEFT JOIN tree s ON s.id = slt LEFT JOIN tree o ON o.id = opt ORDER BY 1",
+        "SELECT data FROM tree ORDER BY 1",
+        "SELECT formula_id, post_id, representation, kind FROM failure ORDER BY 3, 4",
+        "SELECT * FROM source ORDER BY 1",
+    )
+    try:
+        return [connection.execute(query).fetchall() for query in queries]
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def opened(tmp_path: Path, files: FormulaFiles) -> Iterator[FormulaStore]:
+    build(tmp_path / "formulas.db", files)
+    opened = FormulaStore.open(tmp_path / "formulas.db")
+    yield opened
+    opened.close()
+
+
+def test_every_formula_has_the_trees_of_its_mathml(opened: FormulaStore) -> None:
+    found = opened.get("207")
+    assert found is not None
+    assert found.slt == parse_slt(slt_of(7))
+    assert found.opt == parse_opt(opt_of(7))
+    assert found.errors == ()
+    assert len(opened) == 41
+    assert opened.visual_id("207") == "7"
+
+
+def test_topics_have_their_prefix_and_no_visual_id(opened: FormulaStore) -> None:
+    topic = opened.get("2020:q_1")
+    assert topic is not None
+    assert topic.slt == parse_slt(slt_of(1))
+    assert opened.get("q_1") is None
+    assert opened.visual_id("2020:q_1") is None
+
+
+def test_many_at_once(opened: FormulaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "IDS_A_QUERY", 3)
+    wanted = [*(str(i) for i in range(100, 120)), "2020:q_1", "no such formula", "0100", "100"]
+    found = opened.get_many(wanted)
+    assert set(found) == set(wanted) - {"no such formula", "0100"}
+    assert opened.visual_ids(wanted) == {str(i): str(i % 10) for i in range(100, 120)}
+    assert opened.get_many([]) == {}
+
+
+def test_equal_trees_are_kept_once(tmp_path: Path, files: FormulaFiles) -> None:
+    summary = build(tmp_path / "formulas.db", files)
+    assert (summary.formulas, summary.trees) == (41, 20)
+
+
+def test_failures_are_counted_and_say_where(opened: FormulaStore, files: FormulaFiles) -> None:
+    assert opened.failures() == {("opt", "unknown_tag"): 1, ("slt", "missing"): 1, ("slt", "row"): 1}
+    without = opened.get("203")
+    assert without is not None
+    assert without.slt is None
+    assert without.opt == parse_opt(opt_of(3))
+    assert without.errors == (("slt", f"{files.slt[1]}:5: no MathML"),)
+    messages = {record.kind: (record.post_id, record.message) for record in opened.failure_records()}
+    assert messages["row"] == ("", f"slt {files.slt[1]}:7: row has 3 columns, 9 are needed")
+    # The MathML of an OPT has a line end here, so every row takes two lines of the file.
+    assert messages["unknown_tag"] == ("102", f"opt {files.opt[1]}:10: no rule for the element <piecewise>")
+    assert {record.stage for record in opened.failure_records()} == {"formula"}
+
+
+def test_two_processes_make_the_same_database(
+    tmp_path: Path, files: FormulaFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", 1000)
+    summaries = [build(tmp_path / f"{workers}.db", files, workers=workers) for workers in (1, 2)]
+    assert summaries[0] == summaries[1]
+    assert content(tmp_path / "1.db") == content(tmp_path / "2.db")
+
+
+def test_progress_reaches_the_end(tmp_path: Path, files: FormulaFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", 1000)
+    seen: list[Progress] = []
+    build(tmp_path / "formulas.db", files, progress=seen.append)
+    assert len(seen) > 5
+    assert [report.bytes_done for report in seen] == sorted(report.bytes_done for report in seen)
+    total = sum(path.stat().st_size for path in tmp_path.rglob("*.tsv"))
+    assert (seen[-1].rows, seen[-1].failures, seen[-1].bytes_done) == (82, 3, total)
+    assert seen[-1].bytes_total == total
+
+
+def test_a_finished_build_is_not_done_again(tmp_path: Path, files: FormulaFiles) -> None:
+    first = build(tmp_path / "formulas.db", files)
+    seen: list[Progress] = []
+    assert build(tmp_path / "formulas.db", files, progress=seen.append) == first
+    assert seen == []
+
+
+SLOW_BUILD = """
+import sys, time
+from pathlib import Path
+from graphs.corpus.corpus import FormulaFiles
+from graphs.formulas import store, tsv
+tsv.PIECE_BYTES = 1000
+def progress(report):
+    print(report.rows, flush=True)
+    time.sleep(0.05)
+root = Path(sys.argv[1])
+slt, opt = (tuple(sorted((root / f"{name}_representation_v3").glob("*.tsv"))) for name in ("slt", "opt"))
+store.build(sys.argv[2], FormulaFiles((), slt, opt, ()), progress=progress)
+"""
+
+
+def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, files: FormulaFiles) -> None:
+    files = FormulaFiles((), files.slt, files.opt, ())
+    killed = tmp_path / "killed.db"
+    command = [sys.executable, "-c", SLOW_BUILD, str(tmp_path), str(killed)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert process.stdout is not None
+    with process:
+        for _ in range(3):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    done = content(killed)
+    assert 0 < len(done[0]) < 40
+    seen: list[Progress] = []
+    build(killed, files, progress=seen.append)
+    assert seen[-1].rows < 80
+    build(tmp_path / "whole.db", files)
+    assert content(killed) == content(tmp_path / "whole.db")
+
+
+def test_a_second_writer_is_told_so(tmp_path: Path, files: FormulaFiles) -> None:
+    with (tmp_path / "formulas.db.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(StoreError, match="another process is writing"):
+            build(tmp_path / "formulas.db", files)
+
+
+def test_other_letters_or_other_files_are_refused(tmp_path: Path, files: FormulaFiles) -> None:
+    path = tmp_path / "formulas.db"
+    build(path, files, letters="italic")
+    with FormulaStore.open(path) as opened:
+        found = opened.get("101")
+    assert found is not None
+    assert found.opt is not None
+    assert "V!𝑥" in found.opt.labels
+    with pytest.raises(StoreError, match="letters='italic', not 'plain'"):
+        build(path, files)
+    with files.opt[0].open("a") as grown:
+        grown.write("\n")
+    with pytest.raises(StoreError, match=r"1\.tsv has .* bytes and had"):
+        build(path, files, letters="italic")
+
+
+def test_what_is_no_formula_file_or_database_is_refused(tmp_path: Path) -> None:
+    posts = tmp_path / "posts.tsv"
+    posts.write_text("topic\tpost\n")
+    with pytest.raises(CorpusError, match=r"posts\.tsv:1: the header is"):
+        build(tmp_path / "formulas.db", FormulaFiles((), (posts,), (), ()))
+    with pytest.raises(CorpusError, match="cannot read"):
+        build(tmp_path / "formulas.db", FormulaFiles((), (tmp_path / "none.tsv",), (), ()))
+    with pytest.raises(StoreError, match="build formula trees first"):
+        FormulaStore.open(tmp_path / "none.db")
+
+
+def lookup(opened: FormulaStore) -> str | None:
+    return opened.visual_id("207")
+
+
+def test_a_store_travels_to_other_processes(opened: FormulaStore) -> None:
+    assert lookup(pickle.loads(pickle.dumps(opened))) == "7"  # noqa: S301 - our own object
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(lookup, (opened,)) == "7"
+    assert lookup(opened) == "7"
+
+
+FIELD = st.text(st.sampled_from('a"\t\n\r,é '), max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(lines=st.lists(st.lists(FIELD, min_size=2, max_size=2), max_size=8), size=st.integers(1, 60))
+def test_pieces_have_every_row_once_wherever_they_end(
+    lines: list[list[str]], size: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("pieces") / "1.tsv"
+    write_tsv(path, ["id", "post_id", "formula"], [[str(i), *line] for i, line in enumerate(lines)])
+    text = path.read_bytes().decode()
+    _, *expected = csv.reader(io.StringIO(text, newline=""), delimiter="\t")
+    source = open_source(path, "slt", prefix="p:")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tsv, "PIECE_BYTES", size)
+        found = [(line, row) for piece in pieces(source, Place(0, 0)) for line, row in rows(piece)]
+    assert [row for _, row in found] == [Row(f"p:{first}", post, None, last) for first, post, last in expected]
+    for line, row in found:  # the line is where the row begins
+        assert isinstance(row, Row)
+        assert text.split("\n")[line - 1].startswith(row.formula_id.removeprefix("p:") + "\t")
+
+
+def test_a_quotation_mark_that_is_never_closed_costs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", 100)
+    monkeypatch.setattr(tsv, "MAX_PIECE_BYTES", 300)
+    path = tmp_path / "1.tsv"
+    path.write_text('id\tpost_id\tformula\n1\t2\t"<math>\n' + "3\t4\t<math/>\n" * 100)
+    source = open_source(path, "slt")
+    sizes = [piece.end.offset - piece.start.offset for piece in pieces(source, Place(0, 0))]
+    assert max(sizes) < 400
+    assert sum(sizes) == source.size - len("id\tpost_id\tformula\n")
+
+
+def test_bytes_that_are_no_text_cost_one_row(tmp_path: Path) -> None:
+    path = tmp_path / "1.tsv"
+    rows_ = [b"1\t2\t<math><mi>\xff</mi></math>", b"3\t4\t<math><mi>y</mi></math>"]
+    path.write_bytes(b"\r\n".join([b"id\tpost_id\tformula", *rows_, b""]))
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (path,), (), ()))
+    assert (summary.formulas, summary.trees, summary.failures) == (2, 1, {("slt", "malformed"): 1})
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+@pytest.mark.skipif(not MINI.is_dir(), reason="the development data is not beside the repository")
+def test_the_official_layout(tmp_path: Path) -> None:
+    """50,662 formulas of posts and 2,900 of topics, of which 747 have no Content MathML and 96 none at all."""
+    files = open_corpus("arqmath", str(MINI)).formulas()
+    assert files is not None
+    summary = build(tmp_path / "formulas.db", files)
+    assert summary.formulas == 53_562
+    assert summary.failures == {("opt", "missing"): 747, ("slt", "missing"): 96}
+    with (
+        FormulaStore.open(tmp_path / "formulas.db") as opened,
+        files.slt[0].open(encoding="utf-8", newline="") as file,
+    ):
+        for fields in list(csv.reader(file, delimiter="\t"))[1::500]:
+            found = opened.get(fields[0])
+            assert found is not None
+            assert found.slt == parse_slt(fields[-1])
+            assert opened.visual_id(fields[0]) == fields[6]

@@ -1,0 +1,69 @@
+"""scripts/formula_trees.py: what a user sees for a formula, a file, and a stream of formulas."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from graphs.formulas.latex import parse_latex
+
+ROOT = Path(__file__).resolve().parents[3]
+PRESENTATION = "<mrow><mi>x</mi><mo>+</mo><mi>y</mi></mrow>"
+CONTENT = "<apply><plus/><ci>x</ci><ci>y</ci></apply>"
+PARALLEL = f'<semantics>{PRESENTATION}<annotation-xml encoding="MathML-Content">{CONTENT}</annotation-xml></semantics>'
+
+
+def run(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "formula_trees.py"), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(
+        command, input=stdin, capture_output=True, encoding="utf-8", check=False, env=environment, timeout=120
+    )
+
+
+def test_latex_prints_both_trees_and_draws_them(tmp_path: Path) -> None:
+    done = run("--latex", "x^2+y", "--figure", tmp_path / "out.svg")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "SLT [V!x[+[V!y]],a[N!2]]\nV!x\n  a  N!2\nn  +\nn  V!y\n" in done.stdout
+    assert "OPT [U!plus,0[O!SUP,0[V!x],1[N!2]],1[V!y]]\nU!plus\n  0  O!SUP\n" in done.stdout
+    drawing = (tmp_path / "out.svg").read_text(encoding="utf-8")
+    assert drawing.startswith("<svg ")
+    assert "<title>x^2+y</title>" in drawing
+
+
+def test_a_mathml_file_may_hold_one_markup_or_both(tmp_path: Path) -> None:
+    file = tmp_path / "formula.xml"
+    file.write_text(f"<math>{PARALLEL}</math>", encoding="utf-8")
+    both = run("--mathml", file)
+    assert (both.returncode, both.stderr) == (0, "")
+    assert "SLT [V!x[+[V!y]]]" in both.stdout
+    assert "OPT [U!plus,0[V!x],1[V!y]]" in both.stdout
+    file.write_text(f"<math>{PRESENTATION}</math>", encoding="utf-8")
+    one = run("--mathml", file)
+    assert one.returncode == 0
+    assert "OPT none: no rule for the element <mi>" in one.stdout
+
+
+def test_what_cannot_be_read_ends_with_code_2(tmp_path: Path) -> None:
+    missing = run("--mathml", tmp_path / "none.xml")
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert missing.stderr == f"cannot read {tmp_path / 'none.xml'}: No such file or directory\n"
+    (tmp_path / "text.xml").write_text("no formula")
+    assert run("--mathml", tmp_path / "text.xml", "--figure", tmp_path / "out.svg").returncode == 2
+    assert not (tmp_path / "out.svg").exists()
+    assert "--figure draws one formula" in run("--stdin", "--figure", tmp_path / "out.svg").stderr
+
+
+def test_a_stream_gives_one_object_a_line() -> None:
+    formulas = ["x^2", "", r"\frac{1}{2", r"\sum_{i} \mathbb{R}"]
+    done = run("--stdin", stdin="\n".join(formulas) + "\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["latex"] for each in objects] == formulas
+    for each in objects:
+        assert list(each) == ["latex", "slt", "opt"]
+        parsed = parse_latex(each["latex"])
+        assert each["slt"] == (None if parsed.slt is None else parsed.slt.tangent_string())
+        assert each["opt"] == (None if parsed.opt is None else parsed.opt.tangent_string())
+    assert objects[0]["opt"] == "[O!SUP,0[V!x],1[N!2]]"
