@@ -1,9 +1,9 @@
 """Checkpoints: what a trained model is, on disk, so that a kill at any instant leaves a valid one.
 
 >>> import tempfile
->>> info = CheckpointInfo(encoder={"hidden_dim": 64}, train={"epochs": 7}, vocabulary_hash="3f2a", num_labels=20_000,
-...     num_relations=532, code_version="0.1.0", seed=42, step=1406, epoch=1, best_step=1406, best_val_loss=2.31,
-...     temperature=0.049)
+>>> info = CheckpointInfo(encoder={"hidden_dim": 64}, train={"epochs": 7}, vocabulary_hash="3f2a", config_hash="c0",
+...     num_labels=20_000, num_relations=532, code_version="0.1.0", seed=42, step=1406, epoch=1, best_step=1406,
+...     best_val_loss=2.31, temperature=0.049)
 >>> path = Path(tempfile.mkdtemp()) / "best"
 >>> save(path, info, {"label.weight": torch.zeros(3, 2)})
 >>> sorted(file.name for file in path.iterdir())
@@ -16,10 +16,10 @@ Traceback (most recent call last):
 graphs.errors.TrainingError: ...best: the checkpoint was trained with the vocabulary 3f2a, not with 77b0; ...
 
 A folder holds ``model.safetensors`` (weights) and ``checkpoint.json`` (:class:`CheckpointInfo`); the ``last``
-checkpoint of a run also ``state.safetensors`` and ``state.json``: optimizer, position in the data, history, random
-generator. There is no pickle anywhere. :func:`save` writes and syncs a folder beside the old one, then renames: between
-the two renames ``NAME`` is missing and ``.NAME.next`` stands in for it, which :func:`load` and the next :func:`save`
-know.
+checkpoint of a run also ``state.safetensors`` and ``state.json``: optimizer, position in the data, history. There is no
+generator to save (see :mod:`mathamr.training.loading`), and no pickle anywhere. :func:`save` writes and syncs a folder
+beside the old one, then renames: between the two renames ``NAME`` is missing and ``.NAME.next`` stands in for it, which
+:func:`load` and the next :func:`save` know.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ _INFO, _WEIGHTS, _STATE, _STATE_TENSORS = "checkpoint.json", "model.safetensors"
 class CheckpointInfo:
     """Who a checkpoint is.
 
-    ``encoder`` and ``train`` are the configurations as plain values. ``step`` counts optimizer steps since the start,
-    ``epoch`` the epochs finished, ``best_step`` the step of the lowest validation loss, ``best_val_loss`` that loss;
-    both are ``None`` before the first validation.
+    ``encoder`` and ``train`` are the configurations as plain values, ``vocabulary_hash`` and ``config_hash`` those of
+    the graphs (:class:`graphs.store.GraphStore`). ``step`` counts optimizer steps since the start, ``epoch`` the epochs
+    finished, ``best_step`` the step of the lowest validation loss, ``best_val_loss`` that loss; both are ``None``
+    before the first validation.
     """
 
     encoder: Mapping[str, Any]
     train: Mapping[str, Any]
     vocabulary_hash: str
+    config_hash: str
     num_labels: int
     num_relations: int
     code_version: str
@@ -102,7 +104,7 @@ def save(
     files = {_WEIGHTS: _tensor_bytes(weights), _INFO: _json_bytes({"format": _FORMAT, **dataclasses.asdict(info)})}
     if state is not None:
         files |= {_STATE_TENSORS: _tensor_bytes(state.tensors), _STATE: _json_bytes(state.scalars)}
-    writing, following, previous = (path.with_name(f".{path.name}.{part}") for part in ("writing", "next", "previous"))
+    writing, following, previous = _siblings(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if following.exists() and not path.exists():
@@ -137,11 +139,20 @@ def exists(path: str | os.PathLike[str]) -> bool:
     return _find(Path(path)) is not None
 
 
-def load(path: str | os.PathLike[str], *, vocabulary_hash: str | None = None) -> Checkpoint:
-    """Read a checkpoint; with ``vocabulary_hash`` only if it was trained with that vocabulary.
+def remove(path: str | os.PathLike[str]) -> None:
+    """Delete the checkpoint at ``path`` where there is one."""
+    path = Path(path)
+    for folder in (path, *_siblings(path)):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def load(
+    path: str | os.PathLike[str], *, vocabulary_hash: str | None = None, config_hash: str | None = None
+) -> Checkpoint:
+    """Read a checkpoint, only if it was trained with this vocabulary and on graphs of this configuration.
 
     Raises:
-        TrainingError: when there is none, it is damaged, of another format, or of another vocabulary.
+        TrainingError: when there is none, it is damaged, of another format, or trained with something else.
     """
     path = Path(path)
     folder = _existing(path)
@@ -152,12 +163,17 @@ def load(path: str | os.PathLike[str], *, vocabulary_hash: str | None = None) ->
     if values.keys() != known:
         raise TrainingError(f"{_INFO} has wrong keys: {sorted(values.keys() ^ known)}", path=path)
     info = CheckpointInfo(**values)
-    if vocabulary_hash is not None and info.vocabulary_hash != vocabulary_hash:
-        message = (
-            f"the checkpoint was trained with the vocabulary {info.vocabulary_hash}, not with {vocabulary_hash}; "
-            "use the preprocessed.db it was trained on, or train again on this one"
-        )
-        raise TrainingError(message, path=path)
+    hashes = (
+        ("the vocabulary", info.vocabulary_hash, vocabulary_hash),
+        ("graphs of configuration", info.config_hash, config_hash),
+    )
+    for what, found, wanted in hashes:
+        if wanted is not None and found != wanted:
+            message = (
+                f"the checkpoint was trained with {what} {found}, not with {wanted}; "
+                "use the preprocessed.db it was trained on, or train again on this one"
+            )
+            raise TrainingError(message, path=path)
     return Checkpoint(path, info, _read_tensors(folder / _WEIGHTS))
 
 
@@ -177,15 +193,19 @@ def load_state(path: str | os.PathLike[str]) -> TrainingState:
 
 
 def load_encoder(
-    path: str | os.PathLike[str], *, vocabulary_hash: str | None = None, device: torch.device | str = "cpu"
+    path: str | os.PathLike[str],
+    *,
+    vocabulary_hash: str | None = None,
+    config_hash: str | None = None,
+    device: torch.device | str = "cpu",
 ) -> Encoder:
     """The encoder of a checkpoint, in evaluation mode, ready to encode posts.
 
     Args:
         path: a checkpoint folder, e.g. ``OUT/best``.
-        vocabulary_hash: of the graphs that will be encoded (``store.vocabulary.hash``).
+        vocabulary_hash: of the graphs that will be encoded, ``store.vocabulary.hash``; likewise ``config_hash``.
     """
-    checkpoint = load(path, vocabulary_hash=vocabulary_hash)
+    checkpoint = load(path, vocabulary_hash=vocabulary_hash, config_hash=config_hash)
     info = checkpoint.info
     encoder = Encoder(EncoderConfig(**info.encoder), info.num_labels, info.num_relations)
     try:
@@ -212,8 +232,15 @@ def code_version() -> str:
     return f"{number}+{commit}"
 
 
+def _siblings(path: Path) -> tuple[Path, Path, Path]:
+    """Where a checkpoint is written, stands complete, and where the one it replaces goes."""
+    writing, following, previous = (path.with_name(f".{path.name}.{part}") for part in ("writing", "next", "previous"))
+    return writing, following, previous
+
+
 def _find(path: Path) -> Path | None:
-    for folder in (path, path.with_name(f".{path.name}.next")):
+    _, following, _ = _siblings(path)
+    for folder in (path, following):
         if (folder / _INFO).is_file():
             return folder
     return None

@@ -15,4 +15,5 @@ def cosine(step: int, *, total: int, highest: float, lowest: float) -> float:
     Cosine annealing over single steps (thesis, 3.4.5), without restarts.
     """
     done = step / (total - 1) if total > 1 else 0.0
-    return lowest + (highest - lowest) * (1 + math.cos(math.pi * min(done, 1.0))) / 2
+    weight = (1 + math.cos(math.pi * min(done, 1.0))) / 2
+    return weight * highest + (1 - weight) * lowest

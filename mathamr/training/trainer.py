@@ -1,3 +1,402 @@
-"""Training."""
+"""Training: pairs and graphs in, a checkpoint of the lowest validation loss out.
 
-from mathamr.training.config import TrainConfig as TrainConfig
+    from graphs.store import GraphStore
+    from mathamr.training.trainer import TrainConfig, train
+
+    store = GraphStore("preprocessed.db")
+    result = train(TrainConfig(...), store, pairs, EncoderConfig(...), out="model", log=print)
+    result.best_val_loss, result.time_per_epoch_s     # (2.31, 94.2)
+    encoder = checkpoint.load_encoder(result.best, config_hash=store.config_hash)
+
+The same call goes on where an interrupted one stopped, and returns at once when it had finished. On the CPU the weights
+are bit for bit those of a run that was never interrupted, because all that a step depends on is in the checkpoint or a
+function of the step's number.
+
+``log`` receives dictionaries, on rank 0 alone. Their ``kind`` is ``start`` (what is trained on), ``step`` (``loss``,
+``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data ...) or ``epoch``
+(``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+import mathamr.training.checkpoint as checkpoint
+from graphs.corpus.post import Pair
+from graphs.errors import ConfigError, TrainingError
+from graphs.store import GraphStore
+from mathamr.model.encoder import EncoderConfig
+from mathamr.training.checkpoint import CheckpointInfo, TrainingState
+from mathamr.training.config import TrainConfig
+from mathamr.training.distributed import Ranks, ranks
+from mathamr.training.interruption import Interrupted, StopSignal, listen
+from mathamr.training.learner import Learner
+from mathamr.training.loading import TrainingBatches
+from mathamr.training.measuring import Stopwatch, peak_memory_bytes, reset_peak_memory
+from mathamr.training.pairs import PairSplit, split_pairs
+from mathamr.training.schedule import cosine
+from mathamr.training.state import EpochRecord, RunState, differences
+from mathamr.training.validation import Validation
+
+__all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
+
+Log = Callable[[dict[str, Any]], None]
+Progress = Callable[[int], None]
+
+# Settings that no result depends on: a run may go on with others.
+_FREE = frozenset({"device", "workers", "checkpoint_every"})
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What came out of training.
+
+    Attributes:
+        best: checkpoint of the lowest validation loss.
+        best_step: optimizer step it was taken at; ``best_val_loss`` and ``best_val_mrr`` are its scores.
+        epochs: one record an epoch.
+        stopped_early: whether the validation loss had stopped falling before the last epoch.
+        loss_curve: training loss of every optimizer step.
+        time_per_epoch_s: mean seconds of an epoch, without validation.
+        pairs_per_s: training pairs a second over all ranks, without validation.
+        peak_memory_bytes: of the device, or of the process on the CPU.
+        parameters: their number by part of the model, and ``total``.
+        train_pairs: pairs on each side of the split; ``validation_pairs`` likewise.
+        left_out: pairs without graphs; ``missing`` are the posts that have none.
+    """
+
+    best: Path
+    best_step: int
+    best_val_loss: float
+    best_val_mrr: float
+    epochs: tuple[EpochRecord, ...]
+    stopped_early: bool
+    loss_curve: tuple[float, ...]
+    time_per_epoch_s: float
+    pairs_per_s: float
+    peak_memory_bytes: int
+    parameters: dict[str, int]
+    train_pairs: int
+    validation_pairs: int
+    left_out: int
+    missing: tuple[str, ...]
+
+
+def train(
+    config: TrainConfig,
+    store: GraphStore,
+    pairs: Sequence[Pair],
+    encoder_config: EncoderConfig,
+    *,
+    out: str | os.PathLike[str],
+    resume: Literal["auto", "never"] = "auto",
+    negatives: Mapping[str, Sequence[str]] | None = None,
+    log: Log | None = None,
+    progress: Progress | None = None,
+) -> TrainResult:
+    """Train an encoder; ``OUT/best`` is the result, ``OUT/last`` what an interrupted run goes on from.
+
+    Under ``torchrun`` every rank makes the same call.
+
+    Args:
+        pairs: questions and their answers. Those without graphs are left out, counted and listed.
+        resume: ``auto`` goes on from ``OUT/last`` where it exists, ``never`` removes both
+            checkpoints and starts anew.
+        negatives: for each question posts that are no answers (:mod:`mathamr.training.negatives`), of which
+            ``config.negatives`` are drawn each time.
+        log: receives records, see above.
+        progress: called with the number of optimizer steps done since the last call.
+
+    Raises:
+        ConfigError: settings that contradict each other, the data or the machine.
+        TrainingError: no usable pairs, a loss that is not finite, a checkpoint of another run, a full disk, a rank that
+            died. ``OUT/last`` is valid, and the message says which step it is of.
+        Interrupted: SIGTERM or SIGUSR1 came; ``OUT/last`` is of the step at which training stopped.
+    """
+    _check(config, store, resume)
+    with ranks(config.device) as world, listen() as signal:
+        _check_precision(config, world.device)
+        split = split_pairs(pairs, frozenset(store.post_ids()), validation_fraction=config.validation_fraction)
+        run = _Run(config, store, split, encoder_config, Path(out), negatives, world, signal)
+        if resume == "auto" and checkpoint.exists(run.last):
+            run.restore()
+        elif world.is_main:
+            checkpoint.remove(run.last)
+            checkpoint.remove(run.best)
+        return run.finish(log if world.is_main else None, progress if world.is_main else None)
+
+
+def _check(config: TrainConfig, store: GraphStore, resume: str) -> None:
+    if resume not in ("auto", "never"):
+        raise ConfigError(f"resume={resume} is not one of auto, never")
+    if store.spec.structure == "none" and config.maxsim_weight < 1:
+        raise ConfigError(
+            "graphs of structure 'none' have no document vector, but train.single_vector or train.beta < 1 trains it; "
+            "use graph.structure=full or global, or train.beta=1 with train.single_vector=false"
+        )
+
+
+def _check_precision(config: TrainConfig, device: torch.device) -> None:
+    if config.precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        name = torch.cuda.get_device_name(device)
+        raise ConfigError(f"train.precision=bf16: {name} does not compute in bfloat16; use train.precision=fp32")
+
+
+class _Run:
+    """One training run: its model, its data, and where it stands."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        store: GraphStore,
+        split: PairSplit,
+        encoder_config: EncoderConfig,
+        out: Path,
+        negatives: Mapping[str, Sequence[str]] | None,
+        world: Ranks,
+        signal: StopSignal,
+    ) -> None:
+        self.config, self.store, self.split, self.world, self.signal = config, store, split, world, signal
+        self.best, self.last = out / "best", out / "last"
+        self.encoder_config = encoder_config
+        self.batches = TrainingBatches(store, split, config, world, negatives)
+        self.validation = Validation(store, split, config, world)
+        self.steps_per_epoch = self.batches.per_epoch // config.accumulate
+        if self.steps_per_epoch == 0:
+            raise ConfigError(
+                f"train.accumulate={config.accumulate} batches for a step, but an epoch has {self.batches.per_epoch}; "
+                "use a smaller train.accumulate or train.batch_size, or more pairs"
+            )
+        self.total_steps = self.steps_per_epoch * config.epochs
+        self.data_hash = _data_hash(split, negatives)
+        self.learner = Learner(
+            config,
+            encoder_config,
+            num_labels=store.vocabulary.num_labels,
+            num_relations=store.vocabulary.num_relations,
+            world=world,
+        )
+        self.state = RunState()
+
+    # Checkpoints
+
+    def restore(self) -> None:
+        """Go on from ``OUT/last``; refuses a checkpoint of another run."""
+        found = checkpoint.load(
+            self.last, vocabulary_hash=self.store.vocabulary.hash, config_hash=self.store.config_hash
+        )
+        state = checkpoint.load_state(self.last)
+        wanted = self._info()
+        differing = [
+            *differences("train", found.info.train, wanted.train, free=_FREE),
+            *differences("model", found.info.encoder, wanted.encoder),
+            *differences("pairs and negatives", {"hash": state.scalars["data_hash"]}, {"hash": self.data_hash}),
+        ]
+        if differing:
+            raise TrainingError(
+                f"this run was begun with other settings ({'; '.join(differing)}); "
+                "go on with those, start anew with resume='never', or train into another folder",
+                path=self.last,
+            )
+        self.learner.restore(found.weights, state.tensors)
+        self.state = RunState.of(state.scalars["progress"], state.tensors["losses"])
+
+    def _info(self) -> CheckpointInfo:
+        return CheckpointInfo(
+            encoder=dataclasses.asdict(self.encoder_config),
+            train=dataclasses.asdict(self.config),
+            vocabulary_hash=self.store.vocabulary.hash,
+            config_hash=self.store.config_hash,
+            num_labels=self.store.vocabulary.num_labels,
+            num_relations=self.store.vocabulary.num_relations,
+            code_version=checkpoint.code_version(),
+            seed=self.config.seed,
+            step=self.state.step,
+            epoch=len(self.state.epochs),
+            best_step=self.state.best_step,
+            best_val_loss=self.state.best_val_loss,
+            temperature=float(self.learner.temperature().detach()),
+        )
+
+    def _save_last(self) -> None:
+        if not self.world.is_main:
+            return
+        self.learner.check_finite()
+        tensors = {**self.learner.tensors(), "losses": torch.tensor(self.state.losses, dtype=torch.float64)}
+        scalars = {"progress": self.state.scalars(), "data_hash": self.data_hash}
+        checkpoint.save(self.last, self._info(), self.learner.encoder.state_dict(), TrainingState(tensors, scalars))
+
+    def _save_best(self) -> None:
+        if self.world.is_main:
+            checkpoint.save(self.best, self._info(), self.learner.encoder.state_dict())
+
+    # Training
+
+    def finish(self, log: Log | None, progress: Progress | None) -> TrainResult:
+        """Train from where the run stands to its end."""
+        log, progress = log or (lambda record: None), progress or (lambda steps: None)
+        reset_peak_memory(self.world.device)
+        log(self._start_record())
+        progress(self.state.step)
+        try:
+            while not self._finished():
+                self._train_epoch(log, progress)
+                self._end_epoch(log)
+        except Interrupted:
+            raise
+        except TrainingError as error:
+            raise self._placed(error) from error
+        except torch.OutOfMemoryError as error:
+            message = f"out of memory on {self.world.device}; lower train.node_budget and train.edge_budget"
+            raise self._placed(TrainingError(message)) from error
+        return self._result()
+
+    def _finished(self) -> bool:
+        return len(self.state.epochs) == self.config.epochs or self._out_of_patience()
+
+    def _out_of_patience(self) -> bool:
+        return self.state.epochs_without_improvement >= self.config.patience
+
+    def _train_epoch(self, log: Log, progress: Progress) -> None:
+        state, accumulate = self.state, self.config.accumulate
+        epoch = len(state.epochs)
+        done = state.step - epoch * self.steps_per_epoch
+        left = self.steps_per_epoch - done
+        with closing(self.batches.epoch(epoch, done * accumulate, left * accumulate)) as batches:
+            for _ in range(left):
+                watch = Stopwatch()
+                group = [watch.waiting(batches) for _ in range(accumulate)]
+                rate = self._learning_rate()
+                record = self.learner.step(group, rate)
+                seconds = watch.seconds()
+                state.step += 1
+                state.losses.append(record["loss"])
+                state.epoch_seconds += seconds
+                log(
+                    {
+                        "kind": "step",
+                        "step": state.step,
+                        "epoch": epoch,
+                        **record,
+                        "learning_rate": rate,
+                        "seconds": seconds,
+                        "waited_s": watch.waited,
+                        "graphs_per_s": sum(batch.num_graphs for batch in group) / seconds,
+                    }
+                )
+                progress(1)
+                self._between_steps()
+
+    def _learning_rate(self) -> float:
+        config = self.config
+        highest, lowest = config.learning_rate, config.min_learning_rate
+        return cosine(self.state.step, total=self.total_steps, highest=highest, lowest=lowest)
+
+    def _between_steps(self) -> None:
+        """Stop when told to; save when it is time, but at the end of an epoch only once it is validated."""
+        every = self.config.checkpoint_every
+        if self.world.any(self.signal.received is not None):
+            self._save_last()
+            raise Interrupted(self.signal.received, self.state.step, self.last)
+        if every and self.state.step % every == 0 and self.state.step % self.steps_per_epoch:
+            self._save_last()
+
+    def _end_epoch(self, log: Log) -> None:
+        state = self.state
+        start = time.perf_counter()
+        score = self.validation(self.learner.encoder, self.learner.temperature)
+        epoch = len(state.epochs)
+        losses = state.losses[epoch * self.steps_per_epoch :]
+        record = EpochRecord(epoch, state.step, sum(losses) / len(losses), score.loss, score.mrr, state.epoch_seconds)
+        state.epochs.append(record)
+        state.train_seconds += state.epoch_seconds
+        state.epoch_seconds = 0.0
+        improved = state.best_val_loss is None or score.loss < state.best_val_loss
+        if improved:
+            state.best_step, state.best_val_loss, state.best_val_mrr = state.step, score.loss, score.mrr
+        state.epochs_without_improvement = 0 if improved else state.epochs_without_improvement + 1
+        if improved:
+            self._save_best()  # first: a kill before the next line repeats this epoch's end and writes the same
+        self._save_last()
+        log(
+            {
+                "kind": "epoch",
+                **dataclasses.asdict(record),
+                "validation_seconds": time.perf_counter() - start,
+                "pairs_per_s": self.steps_per_epoch * self._pairs_per_step / max(record.seconds, 1e-9),
+                "temperature": float(self.learner.temperature().detach()),
+                "best": improved,
+                "peak_memory_bytes": peak_memory_bytes(self.world.device),
+            }
+        )
+
+    @property
+    def _pairs_per_step(self) -> int:
+        return self.config.batch_size * self.config.accumulate
+
+    def _placed(self, error: TrainingError) -> TrainingError:
+        """The same error, with where it happened and what is left."""
+        saved = (
+            f"{self.last} is of step {checkpoint.load(self.last).info.step}"
+            if checkpoint.exists(self.last)
+            else (f"there is no checkpoint in {self.last} yet")
+        )
+        where = f"epoch {len(self.state.epochs) + 1}, step {self.state.step + 1}"
+        return TrainingError(f"{where}: {error.message} ({saved})", path=error.path)
+
+    # What is reported
+
+    def _start_record(self) -> dict[str, Any]:
+        return {
+            "kind": "start",
+            "step": self.state.step,
+            "total_steps": self.total_steps,
+            "steps_per_epoch": self.steps_per_epoch,
+            "train_pairs": len(self.split.train),
+            "validation_pairs": len(self.split.validation),
+            "left_out": self.split.left_out,
+            "missing": self.split.missing,
+            "parameters": self.learner.parameter_counts(),
+            "ranks": self.world.size,
+            "device": str(self.world.device),
+        }
+
+    def _result(self) -> TrainResult:
+        state = self.state
+        assert state.best_step is not None
+        assert state.best_val_loss is not None
+        assert state.best_val_mrr is not None
+        seconds = max(state.train_seconds, 1e-9)
+        return TrainResult(
+            best=self.best,
+            best_step=state.best_step,
+            best_val_loss=state.best_val_loss,
+            best_val_mrr=state.best_val_mrr,
+            epochs=tuple(state.epochs),
+            stopped_early=len(state.epochs) < self.config.epochs,
+            loss_curve=tuple(state.losses),
+            time_per_epoch_s=seconds / len(state.epochs),
+            pairs_per_s=state.step * self._pairs_per_step / seconds,
+            peak_memory_bytes=peak_memory_bytes(self.world.device),
+            parameters=self.learner.parameter_counts(),
+            train_pairs=len(self.split.train),
+            validation_pairs=len(self.split.validation),
+            left_out=self.split.left_out,
+            missing=self.split.missing,
+        )
+
+
+def _data_hash(split: PairSplit, negatives: Mapping[str, Sequence[str]] | None) -> str:
+    content = json.dumps([split.fingerprint(), {key: list(value) for key, value in (negatives or {}).items()}])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

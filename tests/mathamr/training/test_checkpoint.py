@@ -22,6 +22,7 @@ INFO = CheckpointInfo(
     encoder={"hidden_dim": 4},
     train={"epochs": 2},
     vocabulary_hash="3f2a",
+    config_hash="c0de",
     num_labels=9,
     num_relations=12,
     code_version="0.1.0",
@@ -151,6 +152,8 @@ def test_another_vocabulary_is_refused_with_both_hashes(tmp_path: Path) -> None:
     write(tmp_path / "last", 1)
     with pytest.raises(TrainingError, match=r"last: .*vocabulary 3f2a, not with 77b0"):
         load(tmp_path / "last", vocabulary_hash="77b0")
+    with pytest.raises(TrainingError, match=r"last: .*graphs of configuration c0de, not with beef"):
+        load(tmp_path / "last", vocabulary_hash="3f2a", config_hash="beef")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "checkpoint.json", "state.json", "state.safetensors"])

@@ -1,0 +1,65 @@
+"""Being told to stop: SIGTERM and SIGUSR1, which Slurm sends before it takes a node away.
+
+>>> import os
+>>> with listen() as stop:
+...     os.kill(os.getpid(), signal.SIGUSR1)
+...     stop.received
+<Signals.SIGUSR1: 10>
+
+Training looks after each step, saves, and raises :class:`Interrupted`. A script then exits with
+:data:`EXIT_INTERRUPTED`, which tells a batch script that the job is to be queued again and will go on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from graphs.errors import TrainingError
+
+EXIT_INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again later
+
+_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+
+
+class Interrupted(TrainingError):
+    """Training was told to stop, and saved. ``step`` is the step it will go on after."""
+
+    def __init__(self, received: signal.Signals | None, step: int, path: str | os.PathLike[str]) -> None:
+        self.received, self.step = received, step
+        name = "a signal to another rank" if received is None else received.name
+        super().__init__(f"stopped by {name} after step {step}, saved; the same call goes on from there", path=path)
+
+
+@dataclass(slots=True)
+class StopSignal:
+    """``received``: the signal, once it has come."""
+
+    received: signal.Signals | None = None
+
+
+@contextmanager
+def listen() -> Iterator[StopSignal]:
+    """Notice SIGTERM and SIGUSR1 instead of dying of them; what handled them before does so again afterwards.
+
+    Signals reach the main thread alone: in another thread this notices nothing.
+    """
+    stop = StopSignal()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        stop.received = signal.Signals(number)
+
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,234 @@
+"""Training batches: which pairs, their graphs in chunks within a budget, prepared ahead by threads.
+
+>>> epoch_order(10, batch_size=4, seed=42, epoch=0).shape  # 10 pairs give 2 batches of 4; the rest differs by epoch
+(2, 4)
+>>> within_budget(np.array([50, 40, 30, 200, 10]), np.array([9, 9, 9, 9, 9]), node_budget=100, edge_budget=1000)
+[slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
+>>> list(ahead(str, range(5), workers=2))
+['0', '1', '2', '3', '4']
+
+Everything random is a function of the seed and of the place of a batch in training: the order of (seed, epoch), hard
+negatives and augmentation of (seed, epoch, batch), the latter also of the rank. So a batch is the same whichever thread
+prepares it, and whether or not training was interrupted before it: there is no state of a generator to save.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphs.batching import GraphBatch, drop_edges, mask_nodes
+from graphs.corpus.post import Pair
+from graphs.errors import ConfigError
+from graphs.store import GraphStore
+from mathamr.training.config import TrainConfig
+from mathamr.training.distributed import Ranks
+from mathamr.training.pairs import PairSplit, known_positives
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_ORDER, _NEGATIVES, _AUGMENTATION = range(3)  # what a random stream is for
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingBatch:
+    """B pairs with C >= B documents: the graphs of one rank, and how the joined vectors of all ranks are read.
+
+    Attributes:
+        pairs: the pairs of all ranks.
+        chunks: the graphs of this rank, in the order questions, answers, hard negatives.
+        queries: int64 (B,), the places of the questions among the graphs of all ranks, rank by rank.
+        documents: int64 (C,), likewise those of the answers, then of the hard negatives.
+        known_positives: bool (B, C), documents known to answer a question, its own answer among them.
+    """
+
+    pairs: tuple[Pair, ...]
+    chunks: tuple[GraphBatch, ...]
+    queries: Tensor
+    documents: Tensor
+    known_positives: Tensor
+
+    @property
+    def num_graphs(self) -> int:
+        """Graphs of all ranks."""
+        return len(self.queries) + len(self.documents)
+
+    def to(self, device: torch.device) -> TrainingBatch:
+        """The batch on ``device``."""
+        return replace(
+            self,
+            chunks=tuple(chunk.to(device, non_blocking=True) for chunk in self.chunks),
+            queries=self.queries.to(device),
+            documents=self.documents.to(device),
+            known_positives=self.known_positives.to(device),
+        )
+
+
+class TrainingBatches:
+    """The batches of every epoch.
+
+    Args:
+        negatives: posts that look like answers of a question and are none, by question; ``config.negatives`` of them
+            are drawn for each question of a batch, fewer where there are not so many.
+
+    Raises:
+        ConfigError: when the training pairs do not fill a batch or the ranks outnumber its pairs, and when hard
+            negatives are asked for and not given, or the other way round.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        split: PairSplit,
+        config: TrainConfig,
+        world: Ranks,
+        negatives: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        if config.batch_size > len(split.train):
+            raise ConfigError(
+                f"train.batch_size={config.batch_size} is larger than the training set of {len(split.train)} pairs; "
+                f"use train.batch_size={len(split.train)} or less, or more pairs"
+            )
+        if config.batch_size < world.size:
+            raise ConfigError(f"train.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks")
+        if bool(config.negatives) != bool(negatives):
+            raise ConfigError(
+                f"train.negatives={config.negatives}, but hard negatives are given for {len(negatives or {})} questions"
+            )
+        self._store, self._split, self._config, self._world = store, split, config, world
+        self._negatives = negatives or {}
+        self.per_epoch = len(split.train) // config.batch_size
+
+    def epoch(self, epoch: int, first: int, count: int) -> Generator[TrainingBatch]:
+        """``count`` batches of an epoch, from number ``first`` on, prepared ahead by ``config.workers`` threads."""
+        order = epoch_order(len(self._split.train), self._config.batch_size, self._config.seed, epoch)
+
+        def prepare(number: int) -> TrainingBatch:
+            pairs = tuple(self._split.train[i] for i in order[number])
+            return self.batch(pairs, epoch, number)
+
+        return ahead(prepare, range(first, first + count), self._config.workers, finish=self._store.close)
+
+    def batch(self, pairs: tuple[Pair, ...], epoch: int, number: int) -> TrainingBatch:
+        """The batch of ``pairs``, augmented as batch ``number`` of ``epoch``."""
+        world = self._world
+        questions = [pair.question_id for pair in pairs]
+        answers = [pair.answer_id for pair in pairs]
+        negatives = self._draw_negatives(questions, epoch, number)
+        owners = [part.tolist() for part in np.array_split(np.arange(len(pairs)), world.size)]
+        kept_by_rank = [[negative for i in owner for negative in negatives[i]] for owner in owners]
+        # Rank by rank stand its questions, answers and hard negatives.
+        sizes = np.array(
+            [[len(owner), len(owner), len(kept)] for owner, kept in zip(owners, kept_by_rank, strict=True)]
+        )
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).reshape(-1, 3)
+        places = [
+            np.concatenate([np.arange(start, start + size) for start, size in zip(column, count, strict=True)])
+            for column, count in zip(starts.T, sizes.T, strict=True)
+        ]
+        own = owners[world.rank]
+        posts = [questions[i] for i in own] + [answers[i] for i in own] + kept_by_rank[world.rank]
+        documents = answers + [post_id for kept in kept_by_rank for post_id in kept]
+        return TrainingBatch(
+            pairs=pairs,
+            chunks=tuple(self._chunks(posts, epoch, number)),
+            queries=torch.from_numpy(places[0]),
+            documents=torch.from_numpy(np.concatenate(places[1:])),
+            known_positives=known_positives(questions, documents, self._split.positives),
+        )
+
+    def _chunks(self, posts: list[str], epoch: int, number: int) -> Iterator[GraphBatch]:
+        config = self._config
+        generator = torch.Generator()
+        generator.manual_seed(_stream(config.seed, _AUGMENTATION, epoch, number, self._world.rank))
+        for part in budgeted(self._store, posts, config):
+            chunk = self._store.load(posts[part])
+            if config.node_mask:
+                chunk = mask_nodes(chunk, config.node_mask, generator)
+            if config.edge_dropout:
+                chunk = drop_edges(chunk, config.edge_dropout, generator)
+            yield chunk.pin_memory() if self._world.device.type == "cuda" else chunk
+
+    def _draw_negatives(self, questions: list[str], epoch: int, number: int) -> list[list[str]]:
+        wanted = self._config.negatives
+        if not wanted:
+            return [[] for _ in questions]
+        rng = np.random.default_rng(_stream(self._config.seed, _NEGATIVES, epoch, number))
+        drawn = []
+        for question in questions:
+            known = self._split.positives[question]
+            candidates = [post_id for post_id in self._negatives.get(question, ()) if post_id not in known]
+            chosen = rng.choice(len(candidates), size=min(wanted, len(candidates)), replace=False)
+            drawn.append([candidates[i] for i in chosen])
+        return drawn
+
+
+def epoch_order(num_pairs: int, batch_size: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+    """Pairs of each batch of an epoch (num_pairs // batch_size, batch_size); the pairs that are over sit it out."""
+    order = np.random.default_rng(_stream(seed, _ORDER, epoch)).permutation(num_pairs)
+    batches = num_pairs // batch_size
+    return order[: batches * batch_size].reshape(batches, batch_size)
+
+
+def budgeted(store: GraphStore, posts: Sequence[str], config: TrainConfig) -> list[slice]:
+    """:func:`within_budget` of the graphs of ``posts``."""
+    nodes, edges = store.sizes(posts)
+    return within_budget(nodes, edges, node_budget=config.node_budget, edge_budget=config.edge_budget)
+
+
+def within_budget(
+    nodes: npt.NDArray[np.int64], edges: npt.NDArray[np.int64], *, node_budget: int, edge_budget: int
+) -> list[slice]:
+    """Graphs, in their order, in chunks as large as the budget allows; a graph that exceeds it alone stands alone."""
+    parts, start = [], 0
+    num_nodes = num_edges = 0
+    for i, (n, e) in enumerate(zip(nodes.tolist(), edges.tolist(), strict=True)):
+        if i > start and (num_nodes + n > node_budget or num_edges + e > edge_budget):
+            parts.append(slice(start, i))
+            start, num_nodes, num_edges = i, 0, 0
+        num_nodes, num_edges = num_nodes + n, num_edges + e
+    return [*parts, slice(start, len(nodes))] if len(nodes) else parts
+
+
+def ahead(
+    prepare: Callable[[Item], Result], items: Iterable[Item], workers: int, finish: Callable[[], None] | None = None
+) -> Generator[Result]:
+    """``map(prepare, items)`` by threads, in order, two results a thread ahead of the one that is asked for.
+
+    Args:
+        workers: threads; 0 computes each result when it is asked for.
+        finish: called in each thread when it has no more to do, to let go of what it opened.
+    """
+    if workers == 0:
+        yield from map(prepare, items)
+        return
+    threads = [ThreadPoolExecutor(1, thread_name_prefix="loading") for _ in range(workers)]
+    pending: deque[Future[Result]] = deque()
+    try:
+        for number, item in enumerate(items):
+            pending.append(threads[number % workers].submit(prepare, item))
+            if len(pending) > 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+        for thread in threads:
+            if finish is not None:
+                thread.submit(finish)
+            thread.shutdown()
+
+
+def _stream(*key: int) -> int:
+    """A seed for the random stream of ``key``, unlike those of all other keys."""
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1)

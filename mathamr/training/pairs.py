@@ -1,0 +1,114 @@
+"""Pairs into training and validation: every pair of a question on the same side, pairs without graphs left out.
+
+>>> pairs = [Pair("q1", "a1"), Pair("q1", "a2"), Pair("q2", "a3"), Pair("q3", "a4"), Pair("q3", "lost")]
+>>> split = split_pairs(pairs, {"q1", "q2", "q3", "a1", "a2", "a3", "a4"}, validation_fraction=0.3)
+>>> [pair.question_id for pair in split.train], [pair.question_id for pair in split.validation]
+(['q2', 'q3'], ['q1', 'q1'])
+>>> sorted(split.positives["q1"]), split.missing, split.left_out
+(['a1', 'a2'], ('lost',), 1)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphs.corpus.post import Pair
+from graphs.errors import TrainingError
+
+# The same questions are held out whatever the seed of a run, so that validation losses of several seeds compare.
+_SPLIT_SEED = 20260
+
+
+@dataclass(frozen=True)
+class PairSplit:
+    """What is trained on, and what is held out.
+
+    Attributes:
+        train: pairs, in the order they came in.
+        validation: pairs of the held-out questions.
+        positives: all known answers of each question, also those without graphs.
+        missing: posts of pairs that have no graph.
+        left_out: how many pairs that left out.
+    """
+
+    train: tuple[Pair, ...]
+    validation: tuple[Pair, ...]
+    positives: Mapping[str, frozenset[str]]
+    missing: tuple[str, ...]
+    left_out: int
+
+    def fingerprint(self) -> str:
+        """Identifies both sides, order included."""
+        digest = hashlib.sha256()
+        for side in (self.train, self.validation):
+            digest.update(f"{len(side)}\n".encode())
+            for pair in side:
+                digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
+        return digest.hexdigest()[:16]
+
+
+def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_fraction: float) -> PairSplit:
+    """Hold out a part of the questions, by a shuffle that depends on nothing but the question ids.
+
+    Args:
+        pairs: repeated pairs count once.
+        available: the posts that have graphs.
+        validation_fraction: part of the questions, rounded to whole questions.
+
+    Raises:
+        TrainingError: when there are no pairs, none of them has graphs, or a side stays empty.
+    """
+    distinct = list(dict.fromkeys(pairs))
+    if not distinct:
+        raise TrainingError("there are no training pairs; the list is empty")
+    answers: dict[str, set[str]] = {}
+    for pair in distinct:
+        answers.setdefault(pair.question_id, set()).add(pair.answer_id)
+    posts = dict.fromkeys(post_id for pair in distinct for post_id in (pair.question_id, pair.answer_id))
+    missing = tuple(post_id for post_id in posts if post_id not in available)
+    absent = set(missing)
+    usable = [pair for pair in distinct if pair.question_id not in absent and pair.answer_id not in absent]
+    if not usable:
+        raise TrainingError(
+            f"none of the {len(distinct)} pairs has graphs of both posts, e.g. there is none of post {missing[0]}; "
+            "was preprocessed.db built from the same collection?"
+        )
+    questions = sorted({pair.question_id for pair in usable})
+    num_held_out = round(len(questions) * validation_fraction)
+    if not 0 < num_held_out < len(questions):
+        raise TrainingError(
+            f"{len(questions)} questions cannot be split with train.validation_fraction={validation_fraction}: one "
+            "side stays empty; use more pairs or another fraction"
+        )
+    shuffled = np.random.default_rng(_SPLIT_SEED).permutation(len(questions))
+    held_out = {questions[i] for i in shuffled[:num_held_out]}
+    return PairSplit(
+        train=tuple(pair for pair in usable if pair.question_id not in held_out),
+        validation=tuple(pair for pair in usable if pair.question_id in held_out),
+        positives={question: frozenset(known) for question, known in answers.items()},
+        missing=missing,
+        left_out=len(distinct) - len(usable),
+    )
+
+
+def known_positives(
+    questions: Sequence[str], documents: Sequence[str], positives: Mapping[str, frozenset[str]]
+) -> Tensor:
+    """Which documents (C,) are known answers of which questions (B,) -> bool (B, C).
+
+    ``losses.known_positives_mask``, in time of the questions instead of the cells.
+    """
+    columns: dict[str, list[int]] = {}
+    for column, post_id in enumerate(documents):
+        columns.setdefault(post_id, []).append(column)
+    mask = np.zeros((len(questions), len(documents)), dtype=np.bool_)
+    for row, question in enumerate(questions):
+        for answer in positives[question]:
+            mask[row, columns.get(answer, [])] = True
+    return torch.from_numpy(mask)

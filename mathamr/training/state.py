@@ -1,0 +1,75 @@
+"""How far a training run is, and what of it has changed when it is to go on.
+
+>>> import torch
+>>> state = RunState(step=2, losses=[3.5, 3.25])
+>>> RunState.of(state.scalars(), torch.tensor(state.losses, dtype=torch.float64)) == state
+True
+>>> differences("train", {"epochs": 7, "seed": 1}, {"epochs": 9, "seed": 1})
+['train.epochs=7 then, 9 now']
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """One epoch: mean training loss, scores on the held-out pairs, and seconds of training without validation."""
+
+    epoch: int
+    step: int
+    train_loss: float
+    val_loss: float
+    val_mrr: float
+    seconds: float
+
+
+@dataclass
+class RunState:
+    """How far a run is.
+
+    Attributes:
+        step: optimizer steps done.
+        best_step: step of the lowest validation loss; ``best_val_loss`` and ``best_val_mrr`` are its scores.
+        epochs_without_improvement: epochs since then.
+        epoch_seconds: seconds of training in the epoch under way, ``train_seconds`` in those before it.
+        epochs: records of the finished epochs.
+        losses: training loss of every step.
+    """
+
+    step: int = 0
+    best_step: int | None = None
+    best_val_loss: float | None = None
+    best_val_mrr: float | None = None
+    epochs_without_improvement: int = 0
+    epoch_seconds: float = 0.0
+    train_seconds: float = 0.0
+    epochs: list[EpochRecord] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+
+    def scalars(self) -> dict[str, Any]:
+        """All but the losses, as plain values."""
+        values = dataclasses.asdict(self)
+        del values["losses"]
+        return values
+
+    @classmethod
+    def of(cls, scalars: Mapping[str, Any], losses: Tensor) -> RunState:
+        """The inverse of :meth:`scalars`; ``losses`` is float64 (step,)."""
+        values = {**scalars, "epochs": [EpochRecord(**record) for record in scalars["epochs"]]}
+        return cls(**values, losses=losses.tolist())
+
+
+def differences(name: str, old: Mapping[str, Any], new: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
+    """Settings that have changed, but for those that are ``free`` to."""
+    return [
+        f"{name}.{key}={old.get(key)} then, {new.get(key)} now"
+        for key in sorted(old.keys() | new.keys())
+        if key not in free and old.get(key) != new.get(key)
+    ]
