@@ -1,6 +1,6 @@
 """Any collection as JSON lines: a folder with ``posts.jsonl``, and beside it ``topics.jsonl`` and ``qrels.tsv``.
 
-A line of ``posts.jsonl`` is one post; one of ``topics.jsonl`` is the same without ``kind``, with ``formula_id`` in Task 2::
+A line of ``posts.jsonl`` is one post; one of ``topics.jsonl`` the same without ``kind`` (Task 2: and ``formula_id``)::
 
     {"post_id": "7", "kind": "question", "title": "Is $x$ odd?", "body": "...", "markup": "text"}
     {"post_id": "8", "kind": "answer", "body": "<p>...</p>", "markup": "html", "parent_id": "7"}
@@ -8,10 +8,10 @@ A line of ``posts.jsonl`` is one post; one of ``topics.jsonl`` is the same witho
     >>> post_from({"post_id": "7", "kind": "question", "title": "Is $x$ odd?"}).title
     'Is $x$ odd?'
 
-Keys: ``post_id`` and ``kind`` (question, answer) are needed; ``title``, ``body``, ``markup`` (html, the default, or text),
+Keys: ``post_id`` and ``kind`` (question, answer) are needed; ``title``, ``body``, ``markup`` (html or text; html),
 ``tags``, ``parent_id``, ``accepted_answer_id``, ``score`` and ``formula_prefix`` may follow, as in
 :class:`graphs.corpus.post.Post`. An unknown key is an error, for it is a misspelt one. Qrels: ``topic 0 doc grade``.
-Posts and topics may be packed (``posts.jsonl.gz``). Task 2 has its topics and qrels in ``topics2.jsonl``, ``qrels2.tsv``.
+Posts and topics may be packed (``posts.jsonl.gz``). Task 2 has ``topics2.jsonl`` and ``qrels2.tsv``.
 
 Pairs are made as for ARQMath: question and accepted answer, or each answer where no question has one.
 """

@@ -68,7 +68,7 @@ _ITEM_LINE = re.compile(r"\n(?=[ \t]*+(?:[-*•]|\d{1,3}[.)]|\([a-z\d]{1,3}\)|[a
 _BULLET = re.compile(r"\A(?:[-*•] )")
 _DISPLAY = re.compile(
     r"""\$\$[^$]*+\$\$
-      | \\\[ [^\\]*+ (?:\\(?!\])[^\\]*+)*+ \\\]
+      | \\\[ [^\\]*+ (?:\\(?![\[\]])[^\\]*+)*+ \\\]
       | \\begin\{[a-z]+\*?\} [^\\]*+ (?:\\(?!begin\{|end\{)[^\\]*+)*+""",
     re.VERBOSE,
 )
@@ -146,10 +146,11 @@ class _Reader:
         markup = self.markup
         position = 0
         search_from = 0
+        last_comment_end = markup.rfind("-->")
         while (tag := _TAG.search(markup, search_from)) is not None:
             search_from = tag.end()
             if tag["comment"]:
-                end = markup.find("-->", tag.end())
+                end = markup.find("-->", tag.end()) if tag.end() <= last_comment_end else -1
                 self.text(markup[position : tag.start()])
                 position = tag.end() if end < 0 else end + 3
                 search_from = position

@@ -52,7 +52,7 @@ MAX_ANSWER_WORDS = 400
 MAX_SIMILARITY = 0.75
 
 _PROSE = re.compile(
-    r"notes?|explanation|description|details?|definitions?|algorithms?|theory|background|properties|method|methods? used"
+    r"notes?|explanation|description|details?|definitions?|algorithms?|theory|background|properties|methods?(?: used)?"
     r"|interpretation|formulas?|remarks?|.*(?:mathematic|definition|explanation|formula|theor|derivation).*",
     re.IGNORECASE,
 )

@@ -32,6 +32,7 @@ from graphs.corpus.text_formulas import find
 
 _URL = re.compile(r"(?:\b(?:https?|ftp)://|\bwww\.)[^\s<>\"'$\\" + FORMULA + r"]+(?<![.,;:!?)\]])")
 _OWN_PLACEHOLDER = re.compile(r"FORMULA_(?=\d)")
+_OVERLONG = re.compile(r"(\S{100})\S+")  # data or a drawing: no word, and no parser's vocabulary
 _ESCAPED_DOLLAR = re.compile(r"\\\$")
 # What may stand right before a placeholder, and right after it.
 _OPENS = re.compile(r"(?:\A|\s)[(\[{\"“‘«']+\Z")
@@ -94,7 +95,7 @@ def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> 
 def _literal(piece: str, after: str | None, before: bool) -> str:
     """``piece`` of text between formulas: ``after`` is the LaTeX that it follows, ``before`` whether one follows it."""
     piece = _OWN_PLACEHOLDER.sub("FORMULA ", piece)
-    piece = _ESCAPED_DOLLAR.sub("$", piece)
+    piece = _OVERLONG.sub(r"\1", _ESCAPED_DOLLAR.sub("$", piece))
     if after is not None:
         piece = _after_formula(piece, after, before)
     if before and piece:
@@ -129,6 +130,8 @@ def _after_formula(piece: str, latex: str, before: bool) -> str:
     if closed is None or (piece[0] in ".," and piece[1:2].isdigit()):
         return " " + piece
     rest = piece[closed.end() :]
+    if rest[:1] in _HYPHENS and rest[1:2].isalnum():  # (FORMULA_0)-adic
+        rest = rest[1:]
     return closed.group() + rest if not rest or rest[0].isspace() else f"{closed.group()} {rest}"
 
 
