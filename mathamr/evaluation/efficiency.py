@@ -89,10 +89,11 @@ def parameters_by_group(model: torch.nn.Module) -> dict[str, int]:
 
 
 def bytes_on_disk(path: Path) -> int:
-    """Size of a file, or of all files below a folder, in bytes."""
+    """Bytes that a file, or all files below a folder, take; of a file with holes only what is allocated."""
     if path.is_dir():
-        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    return path.stat().st_size
+        return sum(bytes_on_disk(file) for file in path.rglob("*") if file.is_file())
+    status = path.stat()
+    return min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,7 @@ Position 0 is the document's vector (the last of its set), so that a single-vect
 
 from __future__ import annotations
 
-import json
 import shutil
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,13 +37,13 @@ from torch import Tensor
 from graphs.errors import RetrievalError, StoreError
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
+from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
 DType = Literal["float32", "float16"]
 
 FORMAT = "mathamr-exact-index"
 VERSION = 1
-HEADER = "index.json"
 
 # Documents a block: 4,096 x 128 query vectors are 2 MiB of scores, about what the cache of a core holds.
 BLOCK_DOCUMENTS = 4096
@@ -81,6 +79,8 @@ class ExactIndex:
         self._vectors = vectors
         self._block = block
         self._blocks = list(_blocks(sizes, block))
+        self._starts = np.concatenate([part.starts for part in self._blocks])  # of all blocks, one after the other
+        self._first_start = np.cumsum([0] + [len(part.starts) for part in self._blocks])
         self._files: list[Path] = []
 
     @classmethod
@@ -110,12 +110,12 @@ class ExactIndex:
         ids = np.array(post_ids, dtype=np.str_)[order]
         last = torch.from_numpy(ptr[1:][order] - 1).to(documents.vectors.device)  # row of each document's own vector
         shape = (int(ptr[-1]), int(documents.vectors.shape[1]))
-        data = None if path is None else path / f"data-{uuid.uuid4().hex}"
+        data = None
         try:
-            if data is None:
+            if path is None:
                 packed = np.empty(shape, dtype)
             else:
-                data.mkdir(parents=True)
+                data = new_data(path)
                 packed = np.lib.format.open_memmap(data / "vectors.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
             for part in _blocks(sizes, block):
                 for position, (start, count) in enumerate(zip(part.starts, part.counts, strict=True)):
@@ -130,7 +130,6 @@ class ExactIndex:
             header = {
                 "format": FORMAT,
                 "version": VERSION,
-                "data": data.name,
                 "model_hash": model_hash,
                 "documents": len(ids),
                 "vectors": shape[0],
@@ -138,16 +137,11 @@ class ExactIndex:
                 "dtype": dtype,
                 "block": block,
             }
-            fresh = path / f".{HEADER}.{data.name}"
-            fresh.write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
-            fresh.replace(path / HEADER)  # from here on the new index is the index
+            switch(path, data, header)
         except OSError as error:
             if data is not None:
                 shutil.rmtree(data, ignore_errors=True)
             raise StoreError(f"the index cannot be written: {error}", path=path) from error
-        for old in path.glob("data-*"):
-            if old != data:
-                shutil.rmtree(old, ignore_errors=True)  # what a reader has mapped stays readable until it lets go
         return cls.open(path, device=device)
 
     @classmethod
@@ -157,20 +151,7 @@ class ExactIndex:
         With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
         missing, damaged or of another format.
         """
-        header_path = path / HEADER
-        try:
-            header = json.loads(header_path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise StoreError(f"there is no index: {HEADER} is missing; build it first", path=path) from None
-        except (OSError, ValueError) as error:
-            raise StoreError(f"cannot be read as the header of an index: {error}", path=header_path) from error
-        if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
-            raise StoreError(f"is not of format {FORMAT} {VERSION}; build the index again", path=header_path)
-        if model_hash is not None and header["model_hash"] != model_hash:
-            raise StoreError(
-                f"the index was built by model {header['model_hash']}, not by {model_hash}; build it again", path=path
-            )
-        data = path / header["data"]
+        header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
             # "c": pages are shared with the file and never written back; torch takes no read-only array.
             vectors = np.load(data / "vectors.npy", mmap_mode="c", allow_pickle=False)
@@ -188,7 +169,7 @@ class ExactIndex:
             block=header["block"],
             model_hash=header["model_hash"],
         )
-        index._files = [header_path, *data.iterdir()]
+        index._files = [path / HEADER, *data.iterdir()]
         return index
 
     def __len__(self) -> int:
@@ -294,18 +275,20 @@ class ExactIndex:
 
     def _sets(self, places: np.ndarray) -> VectorSets:
         """The sets of the documents at ``places``, each with its document's vector last."""
-        rows = []
-        for place in places:
-            block = self._blocks[place // self._block]
-            offset = place - block.first
-            rows.append([start + offset for start in block.starts[: self._sizes[place]]][::-1])
-        flat = torch.tensor([row for rows_ in rows for row in rows_], device=self._vectors.device)
-        ptr = np.concatenate([[0], np.cumsum(self._sizes[places], dtype=np.int64)])
-        return VectorSets(self._vectors[flat].float(), torch.from_numpy(ptr).to(self._vectors.device))
+        sizes = self._sizes[places].astype(np.int64)
+        ptr = np.concatenate([[0], np.cumsum(sizes)])
+        position = np.repeat(ptr[1:], sizes) - 1 - np.arange(ptr[-1])  # size - 1 ... 0 within each set
+        starts = self._starts[np.repeat(self._first_start[places // self._block], sizes) + position]
+        rows = starts + np.repeat(places % self._block, sizes)
+        device = self._vectors.device
+        return VectorSets(self._vectors[torch.from_numpy(rows).to(device)].float(), torch.from_numpy(ptr).to(device))
 
     def _order(self, places: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Positions that sort by score, descending, and equal scores by post id."""
-        return np.lexsort((self._post_ids[places], -scores))
+        order = np.argsort(-scores, kind="stable")
+        if (np.diff(scores[order]) == 0).any():  # rare, and ids are slow to compare
+            order = np.lexsort((self._post_ids[places], -scores))
+        return order
 
     def _sorted(self, places: np.ndarray, scores: np.ndarray, k: int) -> Ranking:
         order = self._order(places, scores)[:k]

@@ -27,7 +27,7 @@ import torch
 from graphs.errors import ConfigError, RetrievalError
 from mathamr.maxsim import VectorSets
 
-StrategyName = Literal["single_vector", "doc_vn_maxsim", "maxsim"]
+STRATEGIES = ("single_vector", "doc_vn_maxsim", "maxsim")
 BackendName = Literal["exact", "qdrant"]
 Ranking = list[tuple[str, float]]
 """``(post_id, score)``, best first; equal scores by post id, ascending."""
@@ -35,16 +35,16 @@ Ranking = list[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How to search. ``pool`` is the number of candidates that ``doc_vn_maxsim`` reranks, ``ef`` HNSW's breadth."""
+    """How to search, by name. ``pool`` candidates are reranked by ``doc_vn_maxsim``; ``ef`` is HNSW's breadth."""
 
-    name: StrategyName = "maxsim"
+    name: str = "maxsim"
     exact: bool = True
     pool: int = 1000
     ef: int = 128
 
     def __post_init__(self) -> None:
-        if self.name not in get_args(StrategyName):
-            raise RetrievalError(f"strategy {self.name!r} is not known; there are {', '.join(get_args(StrategyName))}")
+        if self.name not in STRATEGIES:
+            raise RetrievalError(f"strategy {self.name!r} is not known; there are {', '.join(STRATEGIES)}")
         for name, value in (("pool", self.pool), ("ef", self.ef)):
             if value < 1:
                 raise RetrievalError(f"{name}={value}; at least 1 is needed")
@@ -99,9 +99,37 @@ def build(
             raise ConfigError(f"location={location} belongs to the backend qdrant; exact takes only a path")
         return ExactIndex.build(post_ids, documents, path=path, model_hash=model_hash)
     if backend == "qdrant":
-        from mathamr.retrieval import qdrant
+        if location in (None, "embedded"):
+            from mathamr.retrieval.qdrant import EmbeddedIndex
 
-        return qdrant.build(post_ids, documents, path=path, location=location or "embedded", model_hash=model_hash)
+            return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash)
+        from mathamr.retrieval.qdrant_server import ServerIndex
+
+        return ServerIndex.build(post_ids, documents, location=str(location), model_hash=model_hash)
+    raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")
+
+
+def open_index(
+    backend: str, *, path: Path | None = None, location: str | None = None, model_hash: str | None = None
+) -> Index:
+    """Open an index that :func:`build` has made, with the same ``path`` or ``location``.
+
+    With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` where there is none.
+    """
+    if backend == "qdrant" and location not in (None, "embedded"):
+        from mathamr.retrieval.qdrant_server import ServerIndex
+
+        return ServerIndex.open(location=str(location), model_hash=model_hash)
+    if path is None:
+        raise ConfigError(f"no path was given; the backend {backend} keeps its index in a folder")
+    if backend == "exact":
+        from mathamr.retrieval.exact import ExactIndex
+
+        return ExactIndex.open(path, model_hash=model_hash)
+    if backend == "qdrant":
+        from mathamr.retrieval.qdrant import EmbeddedIndex
+
+        return EmbeddedIndex.open(path, model_hash=model_hash)
     raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")
 
 

@@ -39,7 +39,7 @@ def search(
     query without vectors, and vectors of another dimension.
     """
     if isinstance(strategy, str):
-        strategy = Strategy(strategy)  # type: ignore[arg-type]
+        strategy = Strategy(strategy)
     if model_hash is not None and model_hash != index.model_hash:
         raise RetrievalError(
             f"the index was built by model {index.model_hash or '(unknown)'}, the queries were encoded by "

@@ -1,0 +1,272 @@
+"""The Qdrant engine in this process: named vectors ``doc`` and ``all``, HNSW, a folder, no server.
+
+>>> import torch
+>>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
+>>> index = EmbeddedIndex.build(["154", "255"], documents)  # without a path: in a temporary folder
+>>> question = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
+>>> [(post_id, round(score, 4)) for post_id, score in index.search(question, Strategy("maxsim"), k=10)[0]]
+[('255', 1.8), ('154', 1.0)]
+>>> index.close()
+
+As in the thesis (3.5.1) a document is a point with a vector ``doc`` (its document virtual node) and a multivector
+``all`` (every virtual node), compared by cosine, the latter by MaxSim. ``doc`` has an HNSW graph. ``all`` has none
+unless asked (``Hnsw.m_all``): building it takes minutes at 30,000 posts, and finding 9 of 10 right answers through it
+takes as long as looking at every post. Approximate ``maxsim`` is refused without it.
+
+This is the one module that knows ``qdrant_edge``. :mod:`mathamr.retrieval.qdrant_server` is the client of a server.
+Which of several documents with the score of the k-th come back is Qdrant's choice; the other backends go by post id.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import qdrant_edge
+
+from graphs.errors import RetrievalError, StoreError
+from mathamr.evaluation.efficiency import bytes_on_disk
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.folder import new_data, read_header, switch
+from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
+
+FORMAT = "mathamr-qdrant-index"
+VERSION = 1
+QUERIES_A_BATCH = 16
+POINTS_A_BATCH = 1000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Hnsw:
+    """HNSW graphs: ``m`` edges a node on ``doc``, ``m_all`` on the multivector (0: none), ``ef_construct`` to build.
+
+    16 and 100 are Qdrant's defaults, with which the thesis worked. ``threshold`` (KB) is the size from which a graph is
+    built and used; Qdrant's own, 10,000, would quietly make every approximate search of a small collection exact.
+    """
+
+    m: int = 16
+    m_all: int = 0
+    ef_construct: int = 100
+    threshold: int = 10
+
+
+def refuse_missing_graph(strategy: Strategy, hnsw: Hnsw) -> None:
+    """Refuse an approximate search over vectors without an HNSW graph, and say what can be done instead."""
+    if not strategy.exact and (hnsw.m_all if strategy.name == "maxsim" else hnsw.m) == 0:
+        raise RetrievalError(
+            f"this qdrant index cannot do {strategy}: its vectors have no HNSW graph; build it with "
+            f"{'m_all' if strategy.name == 'maxsim' else 'm'}=16 (class Hnsw), or search with exact=True, which the "
+            "backends qdrant and exact can"
+        )
+
+
+def ranked(results: Sequence[tuple[str, float]]) -> Ranking:
+    """Results with equal scores by post id.
+
+    >>> ranked([("9", 0.5), ("7", 1.0), ("10", 1.0)])
+    [('10', 1.0), ('7', 1.0), ('9', 0.5)]
+    """
+    return sorted(results, key=lambda result: (-result[1], result[0]))
+
+
+def as_lists(sets: VectorSets, begin: int, end: int) -> Iterator[list[list[float]]]:
+    """Sets number ``begin`` to ``end`` as lists of vectors, as Qdrant takes them."""
+    ptr = sets.ptr[begin : end + 1].tolist()
+    for start, stop in pairwise(ptr):
+        yield sets.vectors[start:stop].detach().float().tolist()
+
+
+class EmbeddedIndex:
+    """A Qdrant shard that this process has opened; nobody else can open its folder meanwhile."""
+
+    backend: BackendName = "qdrant"
+
+    def __init__(
+        self,
+        shard: qdrant_edge.EdgeShard,
+        header: dict[str, Any],
+        data: Path,
+        post_ids: np.ndarray,
+        *,
+        temporary: Path | None,
+    ) -> None:
+        self.model_hash: str = header["model_hash"]
+        self.dim: int = header["dim"]
+        self.hnsw = Hnsw(**header["hnsw"])
+        self._num_vectors: int = header["vectors"]
+        self._shard: qdrant_edge.EdgeShard | None = shard
+        self._data = data
+        self._post_ids = post_ids
+        self._temporary = temporary
+
+    @classmethod
+    def build(
+        cls,
+        post_ids: Sequence[str],
+        documents: VectorSets,
+        *,
+        path: Path | None = None,
+        model_hash: str = "",
+        hnsw: Hnsw = Hnsw(),
+    ) -> EmbeddedIndex:
+        """Index ``documents`` in the folder ``path``, or in a temporary one that :meth:`close` removes.
+
+        A folder that holds an index already is switched to the new one in one step.
+        """
+        check_documents(post_ids, documents)
+        temporary = Path(tempfile.mkdtemp(prefix="mathamr-qdrant-")) if path is None else None
+        folder = path if path is not None else temporary
+        assert folder is not None
+        data = None
+        try:
+            data = new_data(folder)
+            shard_path = data / "shard"
+            shard_path.mkdir()
+            dim = int(documents.vectors.shape[1])
+            shard = _call(shard_path, lambda: qdrant_edge.EdgeShard.create(str(shard_path), _config(dim, hnsw)))
+            try:
+                for begin in range(0, len(documents), POINTS_A_BATCH):
+                    end = min(begin + POINTS_A_BATCH, len(documents))
+                    points = [
+                        qdrant_edge.Point(
+                            begin + i, {"doc": vectors[-1], "all": vectors}, {"post_id": post_ids[begin + i]}
+                        )
+                        for i, vectors in enumerate(as_lists(documents, begin, end))
+                    ]
+                    operation = qdrant_edge.UpdateOperation.upsert_points(points)
+                    _call(shard_path, lambda operation=operation: shard.update(operation))  # type: ignore[misc]
+                _call(shard_path, shard.optimize)  # nothing is indexed before
+                _call(shard_path, shard.flush)
+            finally:
+                shard.close()
+            # Reading an id from the payload costs more than the search; a list beside the shard costs nothing.
+            np.save(data / "post_ids.npy", np.array(post_ids, dtype=np.str_))
+            header = {
+                "format": FORMAT,
+                "version": VERSION,
+                "model_hash": model_hash,
+                "documents": len(documents),
+                "vectors": len(documents.vectors),
+                "dim": dim,
+                "hnsw": asdict(hnsw),
+            }
+            switch(folder, data, header)
+        except BaseException as error:
+            for left in (temporary, data):
+                if left is not None:
+                    shutil.rmtree(left, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise StoreError(f"the index cannot be written: {error}", path=folder) from error
+            raise
+        return cls._open(folder, model_hash=model_hash, temporary=temporary)
+
+    @classmethod
+    def open(cls, path: Path, *, model_hash: str | None = None) -> EmbeddedIndex:
+        """Open the index in ``path``; with ``model_hash``, an index of another model is refused.
+
+        Raises :class:`StoreError` for a folder that is missing, damaged, or held by another process.
+        """
+        return cls._open(path, model_hash=model_hash, temporary=None)
+
+    @classmethod
+    def _open(cls, path: Path, *, model_hash: str | None, temporary: Path | None) -> EmbeddedIndex:
+        header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
+        try:
+            post_ids = np.load(data / "post_ids.npy", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        shard = _call(data / "shard", lambda: qdrant_edge.EdgeShard.load(str(data / "shard")))
+        index = cls(shard, header, data, post_ids, temporary=temporary)
+        if not len(post_ids) == header["documents"] == shard.count(qdrant_edge.CountRequest()):
+            index.close()
+            raise StoreError("the index is damaged: its points do not fit its header; build it again", path=data)
+        return index
+
+    def __len__(self) -> int:
+        return len(self._post_ids)
+
+    @property
+    def num_vectors(self) -> int:
+        """Number of vectors in ``all``, those of all documents together."""
+        return self._num_vectors
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the folder takes on disk."""
+        return bytes_on_disk(self._data)
+
+    def close(self) -> None:
+        """Close the shard, so that another process can open it; a temporary index is removed."""
+        if self._shard is not None:
+            self._shard.close()
+            self._shard = None
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
+        """The ``k`` best documents of each query; see :class:`mathamr.retrieval.index.Index`."""
+        if self._shard is None:
+            raise RetrievalError("the index is closed; open it again to search it")
+        shard = self._shard
+        refuse_missing_graph(strategy, self.hnsw)
+        check_search(self, queries, k)
+        rankings = []
+        for begin in range(0, len(queries), QUERIES_A_BATCH):
+            end = min(begin + QUERIES_A_BATCH, len(queries))
+            requests = [_request(vectors, strategy, k) for vectors in as_lists(queries, begin, end)]
+            batch = qdrant_edge.QueryBatchRequest(requests)
+            for points in _call(self._data, lambda batch=batch: shard.query_batch(batch)):  # type: ignore[misc]
+                rankings.append(ranked([(str(self._post_ids[int(str(point.id))]), point.score) for point in points]))
+        return rankings
+
+
+def _config(dim: int, hnsw: Hnsw) -> qdrant_edge.EdgeConfig:
+    def graph(m: int) -> qdrant_edge.HnswIndexConfig:
+        return qdrant_edge.HnswIndexConfig(m=m, ef_construct=hnsw.ef_construct, full_scan_threshold=hnsw.threshold)
+
+    cosine = qdrant_edge.Distance.Cosine
+    maxsim = qdrant_edge.MultiVectorConfig(qdrant_edge.MultiVectorComparator.MaxSim)
+    return qdrant_edge.EdgeConfig(
+        vectors={
+            "doc": qdrant_edge.EdgeVectorParams(size=dim, distance=cosine, hnsw_config=graph(hnsw.m)),
+            "all": qdrant_edge.EdgeVectorParams(
+                size=dim, distance=cosine, multivector_config=maxsim, hnsw_config=graph(hnsw.m_all)
+            ),
+        },
+        optimizers=qdrant_edge.EdgeOptimizersConfig(indexing_threshold=hnsw.threshold),
+    )
+
+
+def _request(vectors: list[list[float]], strategy: Strategy, k: int) -> qdrant_edge.QueryRequest:
+    exact = qdrant_edge.SearchParams(exact=True)
+    params = exact if strategy.exact else qdrant_edge.SearchParams(hnsw_ef=strategy.ef)
+    by_document = qdrant_edge.Query.Nearest(vectors[-1], using="doc")
+    by_set = qdrant_edge.Query.Nearest(vectors, using="all")
+    if strategy.name == "single_vector":
+        return qdrant_edge.QueryRequest(limit=k, query=by_document, params=params)
+    if strategy.name == "maxsim":
+        return qdrant_edge.QueryRequest(limit=k, query=by_set, params=params)
+    pool = qdrant_edge.Prefetch(limit=strategy.pool, query=by_document, params=params)
+    return qdrant_edge.QueryRequest(limit=k, query=by_set, prefetches=[pool], params=exact)
+
+
+def _call(path: Path, call: Callable[[], T]) -> T:
+    """Run ``call``; the engine raises plain ``Exception``, which becomes a :class:`StoreError` that names the place."""
+    try:
+        return call()
+    except Exception as error:
+        if "WouldBlock" in str(error):
+            raise StoreError(
+                "the index is open elsewhere: an embedded Qdrant folder belongs to one process (or object) at a time; "
+                "close the other one, or use a Qdrant server (location=http://...)",
+                path=path,
+            ) from error
+        raise StoreError(f"Qdrant: {error}", path=path) from error
