@@ -67,9 +67,9 @@ class NodeFeatures(nn.Module):
 
     def forward(self, batch: GraphBatch) -> Tensor:
         x: Tensor = self.labels(batch.labels)  # (N, hidden_dim)
-        virtual = torch.nonzero(batch.is_virtual).squeeze(1)  # (V,)
-        if virtual.numel() == 0:
-            return x
+        virtual = torch.nonzero(batch.is_virtual).squeeze(
+            1
+        )  # (V,); with none, the learned part gets a gradient of zero
         return x.index_copy(0, virtual, self._starts(batch, virtual).to(x.dtype))
 
     def _starts(self, batch: GraphBatch, virtual: Tensor) -> Tensor:

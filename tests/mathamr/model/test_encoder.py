@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphs.batching import GraphBatch
+from graphs.batching import GraphBatch, collate
 from graphs.errors import ConfigError
+from graphs.tensors import GraphArrays
 from mathamr import maxsim
 from mathamr.model.encoder import Encoder, EncoderConfig, EncoderLayer
 from mathamr.model.node_features import VIRTUAL_NODE_STARTS, NodeFeatures
@@ -122,6 +123,26 @@ def test_every_parameter_of_every_start_gets_a_gradient(pair: tuple[str, str]) -
     documents = model(two_documents())
     maxsim.scores(documents, documents).triu(1).sum().backward()
     assert [name for name, parameter in model.named_parameters() if parameter.grad is None] == []
+
+
+@pytest.mark.parametrize("pair", sorted(VIRTUAL_NODE_STARTS), ids="/".join)
+def test_without_virtual_nodes_every_parameter_still_gets_a_gradient(pair: tuple[str, str]) -> None:
+    # Distributed training waits for the gradient of every parameter.
+    model = encoder(replace(CONFIG, vn_init=pair[0], vn_learned=pair[1]))
+    documents = model(batch_of([6, 7, 8], [(0, 8, 1)], [-1, -1, -1], [0, 0, 0], [1, 0], [0, 2]))
+    maxsim.scores(documents, documents).sum().backward()
+    assert [name for name, parameter in model.named_parameters() if parameter.grad is None] == []
+
+
+def test_collated_graphs_can_be_encoded() -> None:
+    graph = GraphArrays.from_edges(
+        labels=[9, 8, 4], edges=[(0, 10, 1), (2, 4, 0)], representatives=[2], representative_kinds=[2], num_virtual=1
+    )
+    torch.manual_seed(0)
+    model = Encoder(replace(CONFIG, vn_init="mean", vn_learned="none"), num_labels=12, num_relations=14)
+    documents = model(collate([graph, graph]))
+    assert documents.ptr.tolist() == [0, 1, 2]
+    torch.testing.assert_close(documents.vectors[0], documents.vectors[1])
 
 
 def starts(vn_init: str, vn_learned: str) -> tuple[NodeFeatures, Tensor]:
