@@ -30,7 +30,7 @@ _SIGN = "[+\\-\u2212]?"
 _INTEGER = re.compile(rf"{_SIGN}(\d+|\d{{1,3}}((,|&comma;)\d{{3}})+)", re.ASCII)
 _DECIMAL = re.compile(rf"{_SIGN}(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE]{_SIGN}\d+)?", re.ASCII)
 _RATIONAL = re.compile(rf"{_SIGN}\d+[/\u2044]\d+", re.ASCII)
-_NUMBERED = re.compile(r"(:op|:snt|:opt-)(\d+|(?<=-)\S)")
+_NUMBERED = re.compile(r"(:op|:snt|:opt-)(\d+)", re.ASCII)
 
 _stemmer = PorterStemmer()
 
@@ -68,15 +68,8 @@ def number_type(label: str) -> str | None:
 def numbered(role: str) -> tuple[str, int] | None:
     """Family and index of a role that numbers its targets: ``:op12``, ``:snt3``, ``:opt-7``; ``None`` for other roles.
 
-    Tangent-S writes OPT positions past 9 as letters, ``A`` for 10, ``a`` for 36:
-
-    >>> numbered(":snt3"), numbered(":opt-12"), numbered(":opt-C"), numbered(":ARG1"), numbered(":opt")
-    ((':snt', 3), (':opt-', 12), (':opt-', 12), None, None)
+    >>> numbered(":snt3"), numbered(":opt-12"), numbered(":ARG1"), numbered(":opt")
+    ((':snt', 3), (':opt-', 12), None, None)
     """
     match = _NUMBERED.fullmatch(role)
-    if match is None:
-        return None
-    family, index = match.groups()
-    if index.isdecimal():
-        return family, int(index)
-    return family, ord(index) - (55 if "A" <= index <= "Z" else 61)
+    return None if match is None else (match[1], int(match[2]))

@@ -51,7 +51,7 @@ from graphs.amr.penman_text import encode as encode_penman
 from graphs.amr.penman_text import label as label_of
 from graphs.corpus.post import FormulaRef
 from graphs.errors import GraphError
-from graphs.formulas.tree import FormulaTree, ParsedFormula
+from graphs.formulas.tree import FormulaTree, ParsedFormula, position_of
 
 Triple = tuple[str, str, str]
 
@@ -234,9 +234,15 @@ def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:
     triples: list[Triple] = [(formula, f":{tree.kind}", f"{prefix}0")]
     for i, label in enumerate(tree.labels):
         if i:
-            triples.append((f"{prefix}{tree.parents[i]}", f":{tree.kind}-{tree.edge_labels[i]}", f"{prefix}{i}"))
+            triples.append((f"{prefix}{tree.parents[i]}", _tree_role(tree, i), f"{prefix}{i}"))
         triples.append((f"{prefix}{i}", ":instance", atom(label)))
     return triples
+
+
+def _tree_role(tree: FormulaTree, node: int) -> str:
+    """The role of the edge to ``node``: ``:slt-n``, ``:opt-12``; Tangent-S's letters for positions become numbers."""
+    label = tree.edge_labels[node]
+    return f":opt-{position_of(label)}" if tree.kind == "opt" else f":slt-{label}"
 
 
 def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:

@@ -36,6 +36,16 @@ def position_label(position: int) -> str:
     return chr(position + (48 if position < 10 else 55 if position < 36 else 61))
 
 
+def position_of(label: str) -> int:
+    """The inverse of :func:`position_label`.
+
+    >>> [position_of(label) for label in "09AZaz~"]
+    [0, 9, 10, 35, 36, 61, 65]
+    """
+    code = ord(label)
+    return code - (48 if code < 58 else 55 if code < 91 else 61)
+
+
 @dataclass(slots=True, eq=False)
 class TreeNode:
     """A node while a tree is being built: its label, and ``(edge label, child)`` in the order of enumeration."""

