@@ -137,13 +137,14 @@ def test_two_ranks_train_go_on_after_kill_9_and_equal_one_rank(
     store: GraphStore, pairs: list[Pair], tmp_path: Path
 ) -> None:
     changes = {"epochs": 2, "batch_size": 7, "checkpoint_every": 2, "learning_rate": 1e-3, "node_budget": 90}
+    changes |= {"node_mask": 0.0, "edge_dropout": 0.0}  # each rank draws its own
     common = {"store": str(store.path), "changes": changes, "signal": "SIGKILL"}
     whole = two_ranks(TRAIN, kill_at=0, out=str(tmp_path / "whole"), **common)
     killed = finish(two_ranks(TRAIN, kill_at=8, out=str(tmp_path / "killed"), **common))
     assert killed[0][0] == -signal.SIGKILL
     assert killed[1][0] == 1
     assert "lost another rank while" in killed[1][2]
-    assert "is of step 7" in killed[1][2] or "is of step 5" in killed[1][2]
+    assert "is of step 6)" in killed[1][2]
     resumed = finish(two_ranks(TRAIN, kill_at=0, out=str(tmp_path / "killed"), **common))
     done = finish(whole)
     assert [code for code, _, _ in done + resumed] == [0] * 4, (done, resumed)
@@ -153,16 +154,9 @@ def test_two_ranks_train_go_on_after_kill_9_and_equal_one_rank(
     assert json.loads(resumed[0][1])[1] == curve
     for name in ("best/model.safetensors", "last/model.safetensors", "last/state.safetensors"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-def test_two_ranks_have_the_curve_of_one(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
-    changes = {"epochs": 2, "batch_size": 7, "learning_rate": 1e-3, "node_mask": 0.0, "edge_dropout": 0.0}
-    common = {"store": str(store.path), "changes": changes, "signal": "SIGTERM", "kill_at": 0}
-    done = finish(two_ranks(TRAIN, out=str(tmp_path / "two"), **common))
-    assert [code for code, _, _ in done] == [0, 0], done
     one = train(settings(**changes), store, pairs, ENCODER, out=tmp_path / "one")
-    assert json.loads(done[0][1])[1] == pytest.approx(one.loss_curve, rel=1e-4)
-    infos = [checkpoint.load(tmp_path / name / "best").info for name in ("one", "two")]
+    assert curve == pytest.approx(one.loss_curve, rel=1e-4)
+    infos = [checkpoint.load(tmp_path / name / "best").info for name in ("one", "whole")]
     assert infos[1].best_val_loss == pytest.approx(infos[0].best_val_loss, rel=1e-4)
 
 
@@ -180,7 +174,7 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     with ranks("cpu") as world:
         assert world == Ranks(0, 1, torch.device("cpu"))
     if not torch.cuda.is_available():
-        with pytest.raises(ConfigError, match="train.device=cuda is not there"), ranks("cuda"):
+        with pytest.raises(ConfigError, match="cuda is not there"), ranks("cuda"):
             pass
-    with pytest.raises(ConfigError, match="train.device=abacus is no device"), ranks("abacus"):
+    with pytest.raises(ConfigError, match="abacus is no device"), ranks("abacus"):
         pass
