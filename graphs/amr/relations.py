@@ -6,15 +6,20 @@ dependency label.
 
 from __future__ import annotations
 
+import re
+
 from graphs.amr.clauses import Composer
-from graphs.amr.concepts import FORMULA, quantity
+from graphs.amr.concepts import quantity
 from graphs.amr.draft import Draft, Token
 from graphs.amr.lexicon import Lexicon, Link
+from graphs.amr.reading import FORMULA, IFF, ORDINAL_ENDINGS, SUCH_THAT
 from graphs.amr.words import (
+    COLLECTIONS,
     DETERMINERS,
     DISTANCE_UNITS,
     PREPOSITIONS,
     PRONOUNS,
+    QUANTIFIERS,
     QUANTITIES,
     RELATIONS,
     RELATIVE_PRONOUNS,
@@ -23,10 +28,11 @@ from graphs.amr.words import (
     TIMES,
 )
 
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _SPARE = {":ARG1": ":ARG2", ":ARG2": ":ARG3", ":ARG4": ":direction"}  # where the role of a rule is taken
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _OBJECT_CONTROL = frozenset("order tell ask help allow let make cause force permit require enable advise teach".split())  # noqa: SIM905
-_PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "none", "few", "several", "both", "half", "number"])
+_PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "none", "few", "several", "both", "half"])
 
 
 class Relater:
@@ -75,6 +81,8 @@ class Relater:
         return role
 
     def _hang(self, token: Token) -> None:
+        if any(self.tokens[c].lower == SUCH_THAT for c in token.children) and self._hang_condition(token):
+            return
         head, between = self._head(token)
         if head is None:
             return
@@ -85,6 +93,16 @@ class Relater:
             self._hang_prepositional(head, preposition, token)
         else:
             self._hang_plain(head, token)
+
+    def _hang_condition(self, token: Token) -> bool:
+        """``... such that CLAUSE``: the clause modifies what stands before."""
+        start = next(c for c in token.children if self.tokens[c].lower == SUCH_THAT)
+        own = set(self.draft.subtree(token))
+        for before in reversed(self.tokens[:start]):
+            if before.node >= 0 and before.index not in own and before.word_class == "N":
+                self.draft.edge(before.node, ":mod", token.outer)
+                return True
+        return False
 
     def _head(self, token: Token) -> tuple[Token | None, list[Token]]:
         """The nearest word above that is in the graph, and the words between."""
@@ -111,6 +129,11 @@ class Relater:
         return None
 
     def _hang_constant(self, head: Token, token: Token, preposition: Token | None) -> None:
+        if preposition is not None and preposition.lower in ("in", "since", "by", "of", "until") and _YEAR.fullmatch(token.constant):
+            date = self.draft.node("date-entity")
+            self.draft.attribute(date, ":year", token.constant)
+            self.draft.edge(head.inner, ":time", date)
+            return
         role = ":quant" if token.dep in ("nummod", "quantmod", "npadvmod") else ":mod"
         if preposition is not None and self.draft.is_frame(head.inner):
             role = PREPOSITIONS.get(preposition.lower, (":ARG2", ""))[0]
@@ -148,10 +171,17 @@ class Relater:
         else:
             if lower == "without":
                 draft.attribute(token.inner, ":polarity", "-")
-            draft.edge(source, self.role(source, f"prep:{lower}", token.outer, self._of_preposition(head, lower, token)), token.outer)
+            role = self._of_preposition(head, lower, token)
+            if role not in (":consist-of", ":condition"):
+                role = self.role(source, f"prep:{lower}", token.outer, role)
+            draft.edge(source if role != ":consist-of" else head.node, role, token.outer)
 
     def _of_preposition(self, head: Token, lower: str, token: Token) -> str:
         frame = self.draft.is_frame(head.inner)
+        if lower == "of" and head.lemma in COLLECTIONS:
+            return ":consist-of"
+        if lower == "for" and any(d.lower in QUANTIFIERS for d in self.composer.children(token, "det", "predet")):
+            return ":condition"
         if frame:
             role = self.lexicon.preposition_role(self.draft.concepts[head.inner], lower)
             if role is not None:
@@ -180,8 +210,11 @@ class Relater:
             draft.edge(head.node, ":ord", target)
         elif dep == "amod" and token.lower in QUANTITIES:
             draft.edge(head.node, self.role(head.node, "amod", target, ":quant"), target)
-        elif dep in ("amod", "compound", "nmod", "appos") and FORMULA.fullmatch(token.text):
-            draft.edge(head.node, ":mod", target)
+        elif dep in ("amod", "compound", "nmod", "appos", "nummod") and FORMULA.fullmatch(token.text):
+            following = self.tokens[token.index + 1].lower if token.index + 1 < len(self.tokens) else ""
+            draft.edge(head.node, ":ord" if following in ORDINAL_ENDINGS else ":mod", target)
+        elif dep == "amod" and self.composer.degree(token):
+            self._hang_compared(head, token)
         elif dep == "amod":
             node = head.node if not frame or head.node != head.inner else source
             default = ":mod"
@@ -206,16 +239,37 @@ class Relater:
                 draft.attribute(token.inner, ":mode", "interrogative")
             draft.edge(node, self.role(node, dep, target, default), target)
 
+    def _hang_compared(self, head: Token, token: Token) -> None:
+        """``the largest number``, ``a larger number``."""
+        draft = self.draft
+        comparison = draft.node("have-degree-91")
+        draft.edge(comparison, ":ARG1", head.node)
+        draft.edge(comparison, ":ARG2", token.outer)
+        draft.edge(comparison, ":ARG3", draft.node(self.composer.degree(token)))
+        for adverb in self.composer.children(token, "advmod"):
+            if adverb.lower in ("more", "most", "less", "least") and adverb.node >= 0:
+                adverb.done = True
+                draft.optional.add(adverb.node)
+        other = self.composer.compared(token)
+        if other is not None:
+            draft.edge(comparison, ":ARG4", other.outer)
+            other.done = True
+
     def _hang_subject(self, head: Token, token: Token) -> None:
         """The subject below its predicate, and below all of them where several are joined."""
         passive = token.dep.endswith("pass")
         for predicate in self.composer.members.get(head.index, [head]):
-            if predicate.node < 0 or (predicate is not head and self.composer.subject(predicate) is not None):
+            shared = predicate is not head
+            if predicate.node < 0 or (shared and self.composer.children(predicate, "expl", *_SUBJECTS)):
                 continue
             self._attach_subject(predicate if predicate is not head else head, token.outer, passive and predicate is head)
 
     def _attach_subject(self, predicate: Token, subject: int, passive: bool = False) -> None:
         draft, node = self.draft, predicate.inner
+        if predicate.index in self.composer.comparisons:
+            draft.edge(self.composer.comparisons[predicate.index], ":ARG1", subject)
+            if not draft.is_frame(node):
+                return
         relation = "nsubjpass" if passive else "nsubj"
         if not draft.is_frame(node):
             draft.edge(predicate.node, ":domain", subject)
@@ -326,6 +380,8 @@ class Relater:
             draft.edge(source, role, place)
             draft.edge(place, ":op1", token.outer)
         else:
+            if marks[0] == IFF:
+                draft.edge(token.outer, ":mod", draft.node("only"))
             place = source if role in (":condition", ":concession") else head.inner
             draft.edge(place, self.role(place, f"advcl:{marks[0]}", token.outer, role), token.outer)
 

@@ -62,8 +62,9 @@ SUBORDINATORS = {
     "after": (":time", "after"), "before": (":time", "before"), "until": (":time", "until"), "till": (":time", "until"),
     "because": (":ARG1-of", "cause-01"), "since": (":ARG1-of", "cause-01"), "for": (":ARG1-of", "cause-01"),
     "although": (":concession", ""), "though": (":concession", ""), "whereas": (":ARG1-of", "contrast-01"),
-    "where": (":location", ""), "wherever": (":location", ""), "so": (":ARG0-of", "cause-01"), "like": (":manner", ""),
+    "where": (":location", ""), "so": (":ARG0-of", "cause-01"), "like": (":manner", ""),
     "than": (":compared-to", ""), "whether": (":condition", ""), "given": (":condition", ""),
+    "iff": (":condition", ""), "wherever": (":location", ""), "lest": (":purpose", ""), "except": (":ARG1-of", "except-01"),
 }  # fmt: skip
 #: Prepositions by the role that they have most often, at a frame and at another concept; the gold graphs know better.
 PREPOSITIONS = {
@@ -85,3 +86,8 @@ RELATIONS = {
     "down": ":direction", "toward": ":direction", "towards": ":direction", "beneath": ":location", "beside": ":location",
     "after": ":time", "before": ":time", "until": ":time", "upon": ":location", "modulo": ":mod", "except": ":mod",
 }  # fmt: skip
+#: Nouns for many things together: what they are made of follows with "of".
+COLLECTIONS = frozenset(
+    "set group pair family collection sequence series list number bunch tuple sum product union class system".split()  # noqa: SIM905
+)
+QUANTIFIERS = frozenset(["all", "every", "each", "any", "some"])
