@@ -65,7 +65,7 @@ _MUTED = frozenset(["pre", "script", "style"])
 _MAX_ID = 200
 _BLANK_LINES = re.compile(r"\n[ \t]*+\n[ \t\n]*+")
 _ITEM_LINE = re.compile(r"\n(?=[ \t]*+(?:[-*•]|\d{1,3}[.)]|\([a-z\d]{1,3}\)|[a-z]\))[ \t])")
-_BULLET = re.compile(r"\A(?:[-*•] )")
+_BULLET = re.compile(r"\A(?:[-*•]|\d{1,3}[.)]) ")
 _DISPLAY = re.compile(
     r"""\$\$[^$]*+\$\$
       | \\\[ [^\\]*+ (?:\\(?![\[\]])[^\\]*+)*+ \\\]

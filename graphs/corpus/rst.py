@@ -64,6 +64,7 @@ _INLINE = re.compile(
 _WANTS_NOUN = re.compile(
     r"(?:\b(?:in|see|by|from|to|of|with|and|or|and in|following|example,?|per)|[.!?;(])\s*\Z", re.I
 )
+_STRAY = re.compile(r":(?:math|func|class|meth|mod|ref|obj|doc):|`+_{0,2}")  # markup that its author left unbalanced
 _ROLE_TARGET = re.compile(r"(.*?)\s*<([^<>]*)>\Z", re.DOTALL)
 _CODE_ROLES = frozenset("func class meth attr mod obj data const exc py:func py:class py:meth py:mod any".split())  # noqa: SIM905
 # A command of LaTeX whose backslash Python has read, in a docstring that is not raw: "\alpha", "\beta", "\frac".
@@ -205,7 +206,7 @@ def _inline(text: str, backticks_are_math: bool) -> Paragraph:
     spans: Paragraph = []
 
     def add(kind: Literal["text", "formula", "code"], piece: str) -> None:
-        piece = re.sub(r"\s+", " ", piece)
+        piece = re.sub(r"\s+", " ", _STRAY.sub("", piece) if kind == "text" else piece)
         if kind == "text" and spans and spans[-1].kind == "text":
             spans[-1] = Span("text", spans[-1].text + piece)
         elif piece:

@@ -1,0 +1,103 @@
+"""Collections as JSON lines: what is read, and what a broken line costs."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.jsonl import JsonLines
+from graphs.corpus.placeholders import extract
+from graphs.corpus.post import Judgment, Pair, Post
+from graphs.errors import ConfigError, CorpusError, Failure
+
+POSTS: list[dict[str, object]] = [
+    {"post_id": "q1", "kind": "question", "title": "Is $x$ odd?", "markup": "text", "tags": ["a"], "score": 3},
+    {"post_id": "a1", "kind": "answer", "body": "<p>No.</p>", "parent_id": "q1"},
+    {"post_id": "a2", "kind": "answer", "body": "<p>Yes.</p>", "parent_id": "q1"},
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in POSTS))
+    (tmp_path / "topics.jsonl").write_text('{"post_id": "t1", "title": "When is $y$ odd?", "markup": "text"}\n')
+    (tmp_path / "qrels.tsv").write_text("t1 0 a1 3\nt1 0 a2 0\n")
+    return tmp_path
+
+
+def test_posts_topics_pairs_and_judgments(root: Path) -> None:
+    corpus = open_corpus("jsonl", root)
+    question, *_ = corpus.posts()
+    assert isinstance(question, Post)
+    assert extract(question).sentences == ("Is FORMULA_0 odd?",)
+    (topic,) = corpus.topics(1, [])
+    assert (topic.topic_id, topic.post.kind) == ("t1", "topic")
+    assert corpus.judgments(1, []) == [Judgment("t1", "a1", 3), Judgment("t1", "a2", 0)]
+    assert list(corpus.pairs()) == [Pair("q1", "a1"), Pair("q1", "a2")]
+    assert corpus.formulas() is None
+
+
+def test_an_accepted_answer_makes_the_only_pair(root: Path) -> None:
+    posts = [{**POSTS[0], "accepted_answer_id": "a2"}, *POSTS[1:]]
+    (root / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
+    assert list(JsonLines(root).pairs()) == [Pair("q1", "a2")]
+
+
+def test_packed_files_are_read_and_cut_ones_are_an_error(root: Path) -> None:
+    packed = gzip.compress((root / "posts.jsonl").read_bytes())
+    (root / "posts.jsonl").unlink()
+    (root / "posts.jsonl.gz").write_bytes(packed)
+    assert len(list(JsonLines(root).posts())) == 3
+    (root / "posts.jsonl.gz").write_bytes(packed[:-20])
+    with pytest.raises(CorpusError, match=r"posts\.jsonl\.gz.*is the file complete"):
+        list(JsonLines(root).posts())
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "message"),
+    [
+        ("{", "bad_json", ":2: not JSON"),
+        ("[" * 100_000, "bad_json", ":2: not JSON"),
+        ("[1]", "bad_json", ":2: list, not an object"),
+        ('{"post_id": "1", "kind": "question", "titel": "t"}', "bad_post", ":2: unknown key 'titel'; known are"),
+        ('{"post_id": 1, "kind": "question"}', "bad_post", ":2: post_id 1 is not a string"),
+        ('{"post_id": "a b", "kind": "question"}', "bad_post", ":2: post_id 'a b'"),
+        ('{"post_id": "1", "kind": "comment"}', "bad_post", ":2: kind 'comment'"),
+        ('{"post_id": "1", "kind": "answer", "body": 3}', "bad_post", ":2: body is int"),
+        ('{"post_id": "1", "kind": "answer", "markup": "md"}', "bad_post", ":2: markup 'md'"),
+        ('{"post_id": "1", "kind": "answer", "score": "3"}', "bad_post", ":2: score '3'"),
+        ('{"post_id": "1", "kind": "answer", "tags": "a"}', "bad_post", ":2: tags"),
+    ],
+)
+def test_a_broken_line_is_a_failure_and_the_rest_is_read(root: Path, line: str, kind: str, message: str) -> None:
+    good = json.dumps(POSTS[0])
+    (root / "posts.jsonl").write_text(f"{good}\n{line}\n\n{good}\n")
+    first, failure, last = JsonLines(root).posts()
+    assert isinstance(first, Post)
+    assert isinstance(last, Post)
+    assert isinstance(failure, Failure)
+    assert failure.kind == kind
+    assert f"posts.jsonl{message}" in failure.message
+
+
+def test_broken_topics_are_errors(root: Path) -> None:
+    (root / "topics.jsonl").write_text('{"post_id": "t1"}\n{"post_id": "t2", "formula_id": "f"}\n')
+    with pytest.raises(CorpusError, match=r"topics\.jsonl:2: a topic of Task 2"):
+        JsonLines(root).topics(1)
+    with pytest.raises(CorpusError, match=r"no topics2\.jsonl"):
+        JsonLines(root).topics(2)
+    (root / "topics2.jsonl").write_text('{"post_id": "t2", "formula_id": "f", "formula_prefix": "x:"}\n')
+    assert JsonLines(root).topics(2)[0].formula_id == "x:f"
+
+
+def test_years_and_missing_files(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="years"):
+        JsonLines(root).topics(1, [2020])
+    (root / "qrels.tsv").unlink()
+    with pytest.raises(CorpusError, match=r"no qrels\.tsv"):
+        JsonLines(root).judgments(1)
+    (root / "posts.jsonl").unlink()
+    with pytest.raises(CorpusError, match=r"no posts\.jsonl"):
+        JsonLines(root)
