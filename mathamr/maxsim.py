@@ -18,7 +18,7 @@ so that memory stays bounded for any number of documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -94,9 +94,6 @@ class VectorSets:
     def to(self, device: torch.device | str) -> VectorSets:
         return VectorSets(self.vectors.to(device), self.ptr.to(device))
 
-    def detach(self) -> VectorSets:
-        return VectorSets(self.vectors.detach(), self.ptr)
-
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -108,48 +105,25 @@ class Chunk:
     padding: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedSets:
-    """Documents laid out once, for many searches; see :func:`prepare`."""
-
-    num_sets: int
-    dim: int
-    chunks: tuple[Chunk, ...]
-    matrices: tuple[Tensor, ...]  # the vectors of each chunk (L * n, p)
-
-
-def prepare(documents: VectorSets) -> PreparedSets:
-    """Lay documents out for repeated :func:`scores` without gradients; takes the memory of the vectors once more."""
-    chunks = _lay_out(documents)
-    vectors = documents.vectors.detach()
-    matrices = tuple(vectors[chunk.slots] for chunk in chunks)
-    return PreparedSets(len(documents), vectors.shape[1], chunks, matrices)
-
-
-def scores(queries: VectorSets, documents: VectorSets | PreparedSets, *, normalize: bool = False) -> Tensor:
+def scores(queries: VectorSets, documents: VectorSets, *, normalize: bool = False) -> Tensor:
     """MaxSim of every query with every document (thesis Eq. 3.5) -> (num_queries, num_documents) float32.
 
-    Differentiable in both arguments, unless the documents are prepared. The gradient of a maximum that several
-    document vectors reach is shared evenly among them. Computed in float32, also under autocast and from half-precision
-    vectors. With ``normalize`` a query's scores are divided by the number of its vectors (Eq. 3.7).
+    Differentiable in both arguments. The gradient of a maximum that several document vectors reach is shared evenly
+    among them. Computed in float32, also under autocast and from half-precision vectors. With ``normalize`` a query's
+    scores are divided by the number of its vectors (Eq. 3.7).
 
     A set without vectors, or two different dimensions, is a :class:`GraphError`.
     """
-    dim = documents.dim if isinstance(documents, PreparedSets) else documents.vectors.shape[1]
-    if queries.vectors.shape[1] != dim:
+    if queries.vectors.shape[1] != documents.vectors.shape[1]:
         raise GraphError(
-            f"queries have vectors of dimension {queries.vectors.shape[1]}, documents of dimension {dim}; "
-            "were they encoded by the same model?"
+            f"queries have vectors of dimension {queries.vectors.shape[1]}, documents of dimension "
+            f"{documents.vectors.shape[1]}; were they encoded by the same model?"
         )
     query_ptr = _checked_ptr("query", queries)
-    if isinstance(documents, PreparedSets):
-        with torch.no_grad():
-            result = _forward(
-                queries.vectors.float(), query_ptr, documents.num_sets, documents.chunks, documents.matrices
-            )
-    else:
-        chunks = _lay_out(documents)
-        result = _MaxSim.apply(queries.vectors.float(), documents.vectors.float(), query_ptr, len(documents), chunks)
+    chunks = _lay_out(documents)
+    result: Tensor = _MaxSim.apply(
+        queries.vectors.float(), documents.vectors.float(), query_ptr, len(documents), chunks
+    )
     return result / queries.sizes.unsqueeze(1) if normalize else result
 
 
@@ -224,7 +198,7 @@ def _workspace(ptr: np.ndarray, chunks: tuple[Chunk, ...], device: torch.device)
     """Memory for the similarities of any chunk with any group of queries; new memory for each would cost more."""
     rows = max((chunk.slots.numel() for chunk in chunks), default=0)
     columns = max((int(ptr[end] - ptr[begin]) for begin, end in _query_groups(ptr, device)), default=0)
-    return torch.empty(rows * columns, device=device)
+    return torch.empty(rows * columns, dtype=torch.float32, device=device)
 
 
 def _similarities(matrix: Tensor, queries: Tensor, chunk: Chunk, workspace: Tensor) -> tuple[Tensor, Tensor]:
@@ -240,28 +214,6 @@ def _similarities(matrix: Tensor, queries: Tensor, chunk: Chunk, workspace: Tens
     return similarity, similarity.amax(0)
 
 
-def _forward(
-    queries: Tensor, query_ptr: np.ndarray, num_sets: int, chunks: tuple[Chunk, ...], matrices: Iterable[Tensor]
-) -> Tensor:
-    """Scores (num_queries, num_sets) of query vectors (V, p) with the chunks, given their vectors one by one."""
-    result = queries.new_empty(query_ptr.size - 1, num_sets)
-    groups = _query_groups(query_ptr, queries.device)
-    bounds = torch.from_numpy(query_ptr).to(queries.device)
-    rows = torch.arange(int(query_ptr[-1]), device=queries.device)
-    workspace = _workspace(query_ptr, chunks, queries.device)
-    for chunk, matrix in zip(chunks, matrices, strict=True):
-        chunk_matrix = matrix.float()
-        for begin, end in groups:
-            first, last = int(query_ptr[begin]), int(query_ptr[end])
-            _, best = _similarities(chunk_matrix, queries[first:last], chunk, workspace)
-            offsets = bounds[begin : end + 1] - first
-            sums = functional.embedding_bag(
-                rows[: last - first], best.T.contiguous(), offsets, mode="sum", include_last_offset=True
-            )  # (end - begin, n)
-            result[begin:end, chunk.sets] = sums
-    return result
-
-
 class _MaxSim(torch.autograd.Function):
     """Scores that keep only their arguments; the backward pass computes the similarities again, chunk by chunk."""
 
@@ -271,7 +223,20 @@ class _MaxSim(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(queries, documents)
         ctx.query_ptr, ctx.chunks = query_ptr, chunks
-        return _forward(queries, query_ptr, num_sets, chunks, (documents[chunk.slots] for chunk in chunks))
+        result = queries.new_empty(query_ptr.size - 1, num_sets)
+        bounds = torch.from_numpy(query_ptr).to(queries.device)
+        rows = torch.arange(int(query_ptr[-1]), device=queries.device)
+        workspace = _workspace(query_ptr, chunks, queries.device)
+        for chunk in chunks:
+            matrix = documents[chunk.slots]  # (L * n, p)
+            for begin, end in _query_groups(query_ptr, queries.device):
+                first, last = int(query_ptr[begin]), int(query_ptr[end])
+                _, best = _similarities(matrix, queries[first:last], chunk, workspace)
+                offsets = bounds[begin : end + 1] - first
+                result[begin:end, chunk.sets] = functional.embedding_bag(
+                    rows[: last - first], best.T.contiguous(), offsets, mode="sum", include_last_offset=True
+                )  # (end - begin, n)
+        return result
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None, None]:

@@ -29,6 +29,7 @@ from graphs.errors import GraphError
 
 # A relation's rows are padded to a tile of the first size that holds them all, or to several tiles of the last. Few
 # sizes make few products, so that starting them (on a GPU) or waiting for all threads (on a busy CPU) costs little.
+# Multiples of 8, since grouped_mm wants the rows of each relation to begin at multiples of 16 bytes.
 TILE_SIZES = (8, 24, 64, 192)
 
 

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from graphs.errors import GraphError
 from mathamr import maxsim
-from mathamr.maxsim import VectorSets, prepare, scores, scores_reference
+from mathamr.maxsim import VectorSets, scores, scores_reference
 
 
 def sets_of(sizes: list[int], dim: int = 8, seed: int = 0) -> VectorSets:
@@ -58,15 +58,6 @@ def test_padding_never_beats_a_negative_score() -> None:
     torch.testing.assert_close(scores(queries, documents), torch.tensor([[-1.0, -0.6]]))
 
 
-@pytest.mark.usefixtures("_chunks")
-@pytest.mark.parametrize("num_queries", [1, 40])
-def test_prepared_documents_give_the_same_scores(num_queries: int) -> None:
-    documents = sets_of(SIZES["more than a chunk"][1])
-    queries = sets_of([1 + i % 5 for i in range(num_queries)], seed=2)
-    prepared = prepare(documents)
-    assert torch.equal(scores(queries, prepared), scores(queries, documents).detach())
-
-
 def test_tied_vectors_share_the_gradient_evenly() -> None:
     twice = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], requires_grad=True)
     documents = VectorSets.of([twice])
@@ -82,7 +73,6 @@ def test_scores_are_float32_under_autocast_and_from_half_precision() -> None:
         assert torch.equal(scores(queries, documents), expected)
     half = VectorSets(documents.vectors.detach().half(), documents.ptr)
     assert scores(queries, half).dtype == torch.float32
-    assert scores(queries, prepare(half)).dtype == torch.float32
     torch.testing.assert_close(scores(queries, half), expected, rtol=1e-2, atol=1e-2)
 
 
@@ -114,8 +104,6 @@ def test_an_empty_set_is_named() -> None:
         scores(full, empty)
     with pytest.raises(GraphError, match="query 1 of 3 has no vectors"):
         scores(empty, full)
-    with pytest.raises(GraphError, match="document 1 of 3 has no vectors"):
-        prepare(empty)
 
 
 def test_bounds_that_do_not_fit_the_vectors_are_refused() -> None:
