@@ -53,7 +53,7 @@ class Ranks:
 
         Ranks may have different numbers of sets and of vectors.
         """
-        own = sets.detach()
+        own = VectorSets(sets.vectors.detach(), sets.ptr)
         if self.size == 1:
             return own, slice(0, len(own.vectors))
         with _peers_alive("gathering vectors"):

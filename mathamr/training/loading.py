@@ -2,8 +2,6 @@
 
 >>> epoch_order(10, batch_size=4, seed=42, epoch=0).shape  # 10 pairs give 2 batches of 4; the rest differs by epoch
 (2, 4)
->>> within_budget(np.array([50, 40, 30, 200, 10]), np.array([9, 9, 9, 9, 9]), node_budget=100, edge_budget=1000)
-[slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
 >>> list(ahead(str, range(5), workers=2))
 ['0', '1', '2', '3', '4']
 
@@ -25,7 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphs.batching import GraphBatch, drop_edges, mask_nodes
+from graphs.batching import BudgetSampler, GraphBatch, drop_edges, mask_nodes
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.store import GraphStore
@@ -150,8 +148,17 @@ class TrainingBatches:
         config = self._config
         generator = torch.Generator()
         generator.manual_seed(_stream(config.seed, _AUGMENTATION, epoch, number, self._world.rank))
-        for part in budgeted(self._store, posts, config):
-            chunk = self._store.load(posts[part])
+        nodes, edges = self._store.sizes(posts)
+        within_budget = BudgetSampler(
+            nodes,
+            edges,
+            max_nodes=config.node_budget,
+            max_edges=config.edge_budget,
+            max_items=len(posts),
+            shuffle=False,
+        )
+        for places in within_budget:
+            chunk = self._store.load([posts[i] for i in places])
             if config.node_mask:
                 chunk = mask_nodes(chunk, config.node_mask, generator)
             if config.edge_dropout:
@@ -177,26 +184,6 @@ def epoch_order(num_pairs: int, batch_size: int, seed: int, epoch: int) -> npt.N
     order = np.random.default_rng(_stream(seed, _ORDER, epoch)).permutation(num_pairs)
     batches = num_pairs // batch_size
     return order[: batches * batch_size].reshape(batches, batch_size)
-
-
-def budgeted(store: GraphStore, posts: Sequence[str], config: TrainConfig) -> list[slice]:
-    """:func:`within_budget` of the graphs of ``posts``."""
-    nodes, edges = store.sizes(posts)
-    return within_budget(nodes, edges, node_budget=config.node_budget, edge_budget=config.edge_budget)
-
-
-def within_budget(
-    nodes: npt.NDArray[np.int64], edges: npt.NDArray[np.int64], *, node_budget: int, edge_budget: int
-) -> list[slice]:
-    """Graphs, in their order, in chunks as large as the budget allows; a graph that exceeds it alone stands alone."""
-    parts, start = [], 0
-    num_nodes = num_edges = 0
-    for i, (n, e) in enumerate(zip(nodes.tolist(), edges.tolist(), strict=True)):
-        if i > start and (num_nodes + n > node_budget or num_edges + e > edge_budget):
-            parts.append(slice(start, i))
-            start, num_nodes, num_edges = i, 0, 0
-        num_nodes, num_edges = num_nodes + n, num_edges + e
-    return [*parts, slice(start, len(nodes))] if len(nodes) else parts
 
 
 def ahead(

@@ -9,23 +9,23 @@ each rank computes the same loss and the same ranks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphs.errors import ConfigError
 from graphs.store import GraphStore
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
+from mathamr.model.encoder import Encoder
+from mathamr.retrieval.encoding import encode
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
-from mathamr.training.loading import ahead, budgeted
 from mathamr.training.losses import Temperature
 from mathamr.training.pairs import PairSplit, known_positives
-from mathamr.training.step import arithmetic, concatenated, loss_of
+from mathamr.training.step import arithmetic, loss_of
 
 # The reciprocal rank is taken over the first so many pairs (as many as the thesis holds out, section 4.3.1): ranking
 # all pairs against all would take longer than an epoch where there are ten times as many.
@@ -57,15 +57,23 @@ class Validation:
         self._answers = torch.tensor([place[pair.answer_id] for pair in self._pairs])
 
     @torch.no_grad()
-    def __call__(self, encoder: nn.Module, temperature: Temperature) -> ValidationScore:
+    def __call__(self, encoder: Encoder, temperature: Temperature) -> ValidationScore:
         """Score the encoder, in evaluation mode; it is left in the mode it came in."""
         training = encoder.training
         encoder.eval()
         try:
-            sets = encode(encoder, self._store, self._posts, self._config, self._world)
+            sets = self._encoded(encoder)
         finally:
             encoder.train(training)
         return ValidationScore(self._loss(sets, temperature), self._reciprocal_rank(sets))
+
+    def _encoded(self, encoder: Encoder) -> VectorSets:
+        """The vectors of all held-out posts, on every rank."""
+        config, world = self._config, self._world
+        own = [self._posts[i] for i in np.array_split(np.arange(len(self._posts)), world.size)[world.rank]]
+        with arithmetic(config, world.device):
+            sets = encode(encoder, self._store, own, max_nodes=config.node_budget, max_edges=config.edge_budget)
+        return world.gather(sets)[0]
 
     def _loss(self, sets: VectorSets, temperature: Temperature) -> float:
         """Mean over pairs of the loss in batches of ``batch_size`` pairs, or as near to it as divides them evenly."""
@@ -92,7 +100,7 @@ class Validation:
         place = dict(zip((pair.answer_id for pair in pairs), self._answers.tolist(), strict=False))
         answers = sets.select(torch.tensor([place[post_id] for post_id in answer_ids], device=sets.ptr.device))
         single = self._config.maxsim_weight == 0
-        documents = maxsim.prepare(answers.documents_only() if single else answers)
+        documents = answers.documents_only() if single else answers
         ranks = []
         for start in range(0, len(pairs), _QUERIES_AT_ONCE):
             some = pairs[start : start + _QUERIES_AT_ONCE]
@@ -124,16 +132,3 @@ def rank_of(scores: Tensor, own: Tensor, known_positives: Tensor) -> Tensor:
     better = ((scores > score) & others).sum(1)
     equal = ((scores == score) & others).sum(1)
     return 1 + better + equal / 2
-
-
-def encode(
-    encoder: nn.Module, store: GraphStore, post_ids: Sequence[str], config: TrainConfig, world: Ranks
-) -> VectorSets:
-    """Vectors of all posts on every rank, each rank encoding its share; no gradient, no augmentation."""
-    own = np.array_split(np.arange(len(post_ids)), world.size)[world.rank]
-    posts = [post_ids[i] for i in own]
-    parts = budgeted(store, posts, config)
-    chunks = ahead(lambda part: store.load(posts[part]), parts, config.workers, finish=store.close)
-    with torch.no_grad(), arithmetic(config, world.device):
-        encoded = [encoder(chunk.to(world.device)) for chunk in chunks]
-    return world.gather(concatenated(encoded))[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 from tiny_collection import ENCODER, settings
@@ -15,7 +14,7 @@ from graphs.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
-from mathamr.training.loading import TrainingBatch, TrainingBatches, within_budget
+from mathamr.training.loading import TrainingBatch, TrainingBatches
 from mathamr.training.losses import Temperature, known_positives_mask
 from mathamr.training.pairs import known_positives, split_pairs
 from mathamr.training.step import backward, backward_reference
@@ -121,10 +120,3 @@ def test_no_answer_of_a_question_straddles_the_split(store: GraphStore) -> None:
     assert len(sides[1]) == 10
     again = split_pairs(list(reversed(pairs)), set(store.post_ids()), validation_fraction=0.2)
     assert {pair.question_id for pair in again.validation} == sides[1]
-
-
-def test_every_graph_is_in_one_chunk() -> None:
-    nodes = np.array([5, 5, 50, 5, 5, 5])
-    parts = within_budget(nodes, np.ones(6, dtype=int), node_budget=11, edge_budget=100)
-    assert [(part.start, part.stop) for part in parts] == [(0, 2), (2, 3), (3, 5), (5, 6)]
-    assert within_budget(nodes[:0], nodes[:0], node_budget=1, edge_budget=1) == []

@@ -1,0 +1,176 @@
+"""Train one model from a preprocessed.db and a file of pairs, and print a summary.
+
+    python scripts/train.py --graphs preprocessed.db --pairs pairs.tsv --out model
+    python scripts/train.py --graphs preprocessed.db --pairs pairs.tsv --out model train=thesis train.epochs=3
+    torchrun --nproc-per-node 4 scripts/train.py --graphs preprocessed.db --pairs pairs.tsv --out model
+
+The file of pairs has two columns, question id and answer id, with a tab between. Any key of the groups ``model`` and
+``train`` of ``conf/`` can be set. ``model/best`` is the checkpoint of the lowest validation loss, ``model/log.jsonl``
+has a record for every step. The same command goes on where an interrupted run stopped.
+
+Exit codes: 0 trained; 2 a message says what is wrong; 75 stopped by SIGTERM or SIGUSR1, saved: run it again to go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from experiments.config import register
+from experiments.progress import Console, duration
+from graphs.corpus.post import Pair
+from graphs.errors import ConfigError, CorpusError, MathAMRError
+from graphs.store import GraphStore
+from mathamr.model.encoder import EncoderConfig
+from mathamr.training.config import TrainConfig
+from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
+from mathamr.training.trainer import TrainResult, train
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
+    )
+    parser.add_argument("--graphs", type=Path, required=True, help="preprocessed.db")
+    parser.add_argument("--pairs", type=Path, required=True, help="question id and answer id, a tab between")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoints")
+    parser.add_argument("--resume", choices=("auto", "never"), default="auto", help="never: start anew")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="e.g. train.epochs=3 model.hidden_dim=128")
+    given = parser.parse_args(arguments)
+    console = Console()
+    try:
+        encoder_config, config = read_settings(given.settings)
+        store, pairs = GraphStore(given.graphs), read_pairs(given.pairs)
+        result, graphs_per_s = run(config, store, pairs, encoder_config, given.out, given.resume, console)
+    except Interrupted as stop:
+        print(stop, file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except MathAMRError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if int(os.environ.get("RANK", "0")) == 0:
+        print(summary(result, graphs_per_s))
+    return 0
+
+
+def run(
+    config: TrainConfig,
+    store: GraphStore,
+    pairs: Sequence[Pair],
+    encoder_config: EncoderConfig,
+    out: Path,
+    resume: str,
+    console: Console,
+) -> tuple[TrainResult, float | None]:
+    """Train with progress on the terminal and records in ``OUT/log.jsonl``; also graphs/s, if anything was trained."""
+    graphs = seconds = 0.0
+    with console.stage("training", unit="steps") as advance:
+
+        def log(record: dict[str, Any]) -> None:
+            nonlocal graphs, seconds
+            if record["kind"] == "start":
+                advance.expect(record["total_steps"])
+                out.mkdir(parents=True, exist_ok=True)
+            elif record["kind"] == "step":
+                graphs += record["graphs_per_s"] * record["seconds"]
+                seconds += record["seconds"]
+            else:
+                console.say(
+                    f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.4f}, validation loss "
+                    f"{record['val_loss']:.4f}, MRR {record['val_mrr']:.4f}, temperature {record['temperature']:.4f}, "
+                    f"{record['seconds']:.1f} s, {record['pairs_per_s']:,.1f} pairs/s"
+                )
+            with (out / "log.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+
+        result = train(
+            config,
+            store,
+            pairs,
+            encoder_config,
+            out=out,
+            resume="never" if resume == "never" else "auto",
+            log=log,
+            progress=advance,
+        )
+    return result, graphs / seconds if seconds else None
+
+
+def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]:
+    """The groups ``model`` and ``train`` of ``conf/``, with changes like ``train.epochs=3`` or ``model=thesis``.
+
+    Raises:
+        ConfigError: an unknown key, group or value.
+    """
+    register()
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose("config", overrides=list(overrides))
+        model, settings = (_plain(config[group]) for group in ("model", "train"))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(str(error).splitlines()[0]) from error
+    return EncoderConfig(**model), TrainConfig(**settings)
+
+
+def _plain(group: DictConfig) -> dict[str, Any]:
+    return cast(dict[str, Any], OmegaConf.to_container(group, resolve=True, throw_on_missing=True))
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """Pairs of a file with two columns.
+
+    Raises:
+        CorpusError: no such file, or a line without two columns.
+    """
+    pairs = []
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                columns = line.rstrip("\r\n").split("\t")
+                if len(columns) != 2 or not all(columns):
+                    message = f"{len(columns)} columns, 2 are needed: question id and answer id with a tab between"
+                    raise CorpusError(message, path=path, line=number)
+                pairs.append(Pair(*columns))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot be read: {error}", path=path) from error
+    return pairs
+
+
+def summary(result: TrainResult, graphs_per_s: float | None) -> str:
+    """What a reader wants to know of a run."""
+    parts = ", ".join(f"{name} {count:,}" for name, count in result.parameters.items() if name != "total")
+    speed = "" if graphs_per_s is None else f", {graphs_per_s:,.1f} graphs/s"
+    stopped = ", stopped early" if result.stopped_early else ""
+    lines = {
+        "best": f"{result.best}, step {result.best_step}: validation loss {result.best_val_loss:.4f}, "
+        f"MRR {result.best_val_mrr:.4f}",
+        "pairs": f"{result.train_pairs:,} trained on, {result.validation_pairs:,} held out, {result.left_out:,} left "
+        f"out ({len(result.missing):,} posts without graph{_some(result.missing)})",
+        "epochs": f"{len(result.epochs)} of {duration(result.time_per_epoch_s)} ({result.time_per_epoch_s:.2f} s) "
+        f"on average{stopped}",
+        "speed": f"{result.pairs_per_s:,.1f} pairs/s{speed}",
+        "peak memory": f"{result.peak_memory_bytes / 2**20:,.0f} MiB",
+        "parameters": f"{result.parameters['total']:,} ({parts})",
+    }
+    return "\n".join(f"{name + ':':13}{text}" for name, text in lines.items())
+
+
+def _some(missing: Sequence[str]) -> str:
+    return f": {', '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}" if missing else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
