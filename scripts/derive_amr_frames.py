@@ -23,8 +23,8 @@ import penman
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from graphs.amr.embedded import EmbeddedParser
-from graphs.amr.lexicon import Lexicon
-from graphs.amr.penman_text import blocks, decode, label
+from graphs.amr.lexicon import Lexicon, Link
+from graphs.amr.penman_text import blocks, decode
 
 FRAMES, VERBALIZATIONS, MORPHOLOGY = (
     "propbank-amr-frames-arg-descr.txt",
@@ -36,7 +36,7 @@ LEFT_OUT = re.compile(r":(op|snt|prep|name|domain-of)")  # roles that say more o
 
 # Prepositions that go with a role, by words of the role's description; the first that fits.
 PREPOSITIONS = [
-    ("to", r"\bto whom|recipient|hearer|listener|destination|end ?point|given.to|entity given to|\bgoal\b|goes to|, to\b|\bto what"),
+    ("to", r"\bto wh(?:om|at)|recipient|hearer|listener|destination|end ?point|given.to|\bgoal\b|goes to|, to\b"),
     ("from", r"\bsource|start ?point|start state|from (?:what|whom|where)|\bfrom\b|origin"),
     ("into", r"end ?state|\bproduct\b|into what|\bresult\b"),
     ("with", r"\bwith (?:what|whom)|co-|other side|second part|\bpartner|instrument"),
@@ -60,7 +60,7 @@ def read_frames(path: Path) -> dict[str, dict[str, dict[int, str]]]:
 
 
 def read_verbalizations(path: Path) -> tuple[dict[str, str], set[str]]:
-    """Word -> ``frame`` or ``concept<ARG0-of<frame`` (with ``-`` at its end for a negated one), and the words to leave."""
+    """Word -> ``frame`` or ``concept<ARG0-of<frame`` (``!`` at the end of a negated one), and the words to leave."""
     found: dict[str, str] = {}
     leave: set[str] = set()
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -125,7 +125,7 @@ def gold_graphs(paths: Iterable[Path]) -> Iterator[tuple[str, penman.Graph]]:
 def nouns_of(data: Path, frames: dict[str, dict[str, dict[int, str]]]) -> dict[str, str]:
     """``"solution N": "solve-01"``, ``"happy J": "happy-01"``: words that are not verbs and stand for a frame."""
     verbalized, leave = read_verbalizations(data / VERBALIZATIONS)
-    nouns, actors, verbs = read_morphology(data / MORPHOLOGY)
+    nouns, actors, _ = read_morphology(data / MORPHOLOGY)
 
     def frame_of(verb: str) -> str:
         senses = frames.get(verb, {})
@@ -138,13 +138,21 @@ def nouns_of(data: Path, frames: dict[str, dict[str, dict[int, str]]]) -> dict[s
     for noun, verb in nouns.items():
         if noun not in leave and verb in frames and noun != verb:
             found[f"{noun} N"] = frame_of(verb)
-    for lemma, senses in frames.items():
-        adjective = first_sense(senses, agent=False) or ("" if lemma in verbs else first_sense(senses, agent=True))
-        if adjective and re.fullmatch(r"[a-z]+", lemma) and not (lemma in verbs and adjective == "01"):
-            found[f"{lemma} J"] = f"{lemma}-{adjective}"
     for word, pattern in verbalized.items():
         for word_class in "NJ" if "<" not in pattern else "N":
             found[f"{word} {word_class}"] = pattern
+    return found
+
+
+def adjectives_of(data: Path, frames: dict[str, dict[str, dict[int, str]]], nouns: dict[str, str]) -> dict[str, str]:
+    """``"sure": "02"``: the first sense without an agent, or the first sense of what is no verb."""
+    verbs = read_morphology(data / MORPHOLOGY)[2]
+    found: dict[str, str] = {}
+    for lemma, senses in frames.items():
+        adjective = first_sense(senses, agent=False) or ("" if lemma in verbs else first_sense(senses, agent=True))
+        plain = re.fullmatch(r"[a-z]+", lemma) and f"{lemma} J" not in nouns
+        if adjective and plain and not (lemma in verbs and adjective == "01"):
+            found[lemma] = adjective
     return found
 
 
@@ -173,7 +181,9 @@ def concept_below(graph: penman.Graph, frame: str) -> str:
     return frame
 
 
-def count_words(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]], tables: dict[str, dict[str, str]]) -> dict[str, str]:
+def count_words(
+    parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]], tables: dict[str, dict[str, str]]
+) -> dict[str, str]:
     """What each lemma of a word class became most often."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for (draft, _), (_, graph) in zip(parser.drafts(sentence for sentence, _ in gold), gold, strict=True):
@@ -182,9 +192,18 @@ def count_words(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]], ta
         for concept in concepts:
             by_name[re.sub(r"-\d\d$", "", concept)].append(concept)
         for token in draft.tokens:
-            if not token.word_class or token.lower in ("be", "'s") or token.pos == "PROPN" or token.dep in ("aux", "auxpass"):
+            if (
+                not token.word_class
+                or token.lower in ("be", "'s")
+                or token.pos == "PROPN"
+                or token.dep in ("aux", "auxpass")
+            ):
                 continue
-            matched = [c for stem in candidates(token.lemma, token.lower, token.word_class, tables) for c in by_name.get(stem, ())]
+            matched = [
+                c
+                for stem in candidates(token.lemma, token.lower, token.word_class, tables)
+                for c in by_name.get(stem, ())
+            ]
             matched.sort(key=lambda c: (-concepts[c], c))
             if matched and token.word_class == "N" and re.search(r"-\d\d$", matched[0]):
                 counts[f"{token.lemma} {token.word_class}"][concept_below(graph, matched[0])] += 1
@@ -206,6 +225,7 @@ def count_words(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]], ta
 def count_roles(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]]) -> dict[str, str]:
     """Which role each kind of dependency became most often, where both its words are found in the gold graph."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
+    links: set[Link] = set()
     for (draft, _), (_, graph) in zip(parser.drafts(sentence for sentence, _ in gold), gold, strict=True):
         variables: dict[str, list[str]] = defaultdict(list)
         for source, role, target in graph.triples:
@@ -216,6 +236,7 @@ def count_roles(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]]) ->
             edges.setdefault((source, target), role)
             edges.setdefault((target, source), role + "-of")
         for head, child, link in draft.links:
+            links.add(link)
             found = {
                 edges[a, b]
                 for a in variables.get(draft.concepts[head], ())
@@ -223,15 +244,37 @@ def count_roles(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]]) ->
                 if (a, b) in edges
             }
             if len(found) == 1 and not LEFT_OUT.match(next(iter(found))):
-                for key in link.keys():
+                for key in link.backoff():
                     counts[key][next(iter(found))] += 1
     roles: dict[str, str] = {}
     for key, counter in sorted(counts.items()):
+        if ";" in key:
+            continue
         role, count = max(counter.items(), key=lambda pair: (pair[1], pair[0]))
         total = counter.total()
-        if count >= 2 and count >= 0.5 * total or count >= 8 and count >= 0.35 * total:
+        if (count >= 2 and count >= 0.5 * total) or (count >= 8 and count >= 0.35 * total):
             roles[key] = role
+    # A key that says what the more general keys say is not needed.
+    for level in range(6):
+        needed: set[str] = set()
+        for link in links:
+            keys = list(link.backoff())
+            if level < len(keys) and keys[level] in roles:
+                general = next((roles[key] for key in keys[level + 1 :] if key in roles), None)
+                if general != roles[keys[level]]:
+                    needed.add(keys[level])
+        at_level = {keys[level] for keys in map(list, (link.backoff() for link in links)) if level < len(keys)}
+        for key in at_level - needed:
+            roles.pop(key, None)
     return roles
+
+
+def inverted(table: dict[str, str]) -> dict[str, str]:
+    """Value -> its keys, joined by ``;``."""
+    keys: dict[str, list[str]] = defaultdict(list)
+    for key, value in sorted(table.items()):
+        keys[value].append(key)
+    return {value: ";".join(found) for value, found in sorted(keys.items())}
 
 
 def main() -> None:
@@ -245,7 +288,15 @@ def main() -> None:
         sense = first_sense(senses, agent=True) or first_sense(senses, agent=False)
         if sense:
             verbs[lemma.replace("-", " ")] = coded(sense, senses[sense])
-    tables = {"verbs": verbs, "nouns": nouns_of(options.data, frames), "words": {}, "roles": {}}
+    nouns = nouns_of(options.data, frames)
+    adjectives = adjectives_of(options.data, frames, nouns)
+    tables: dict[str, dict[str, str]] = {
+        "verbs": verbs,
+        "adjectives": adjectives,
+        "nouns": nouns,
+        "words": {},
+        "roles": {},
+    }
     gold = list(gold_graphs(options.data / file for file in GOLD))
     tables["words"] = count_words(EmbeddedParser(lexicon=Lexicon(tables)), gold, tables)
     tables["roles"] = count_roles(EmbeddedParser(lexicon=Lexicon(tables)), gold)
@@ -253,7 +304,7 @@ def main() -> None:
     tables["words"] = {
         key: concept for key, concept in tables["words"].items() if plain.concept(*key.rsplit(" ", 1)) != concept
     }
-    text = json.dumps(tables, indent=0, sort_keys=True, ensure_ascii=False)
+    text = json.dumps({name: inverted(table) for name, table in tables.items()}, indent=0, ensure_ascii=False)
     options.out.write_text(text + "\n", encoding="utf-8")
     sizes = ", ".join(f"{len(table)} {name}" for name, table in tables.items())
     print(f"{options.out}: {sizes}; {len(text.encode()):,} bytes, from {len(gold)} gold graphs")

@@ -2,9 +2,9 @@
 
     python scripts/smatch_score.py --gold ../shared/data/amr/little-prince-dev.txt
 
-Prints precision, recall and F1 over all sentences (micro-averaged, as Smatch is reported) and sentences a second; the last
-line is one JSON object with ``precision``, ``recall``, ``f1`` and ``sentences_per_second``. Smatch climbs hills from random
-starts: the seed is fixed, and differences below 0.002 say nothing.
+Prints precision, recall and F1 over all sentences (micro-averaged, as Smatch is reported) and sentences a second; the
+last line is one JSON object with ``precision``, ``recall``, ``f1`` and ``sentences_per_second``. Smatch climbs hills
+from random starts: the seed is fixed, and differences below 0.002 say nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def main() -> None:
     arguments.add_argument("--restarts", type=int, default=4, help="random restarts of the hill climbing (default 4)")
     options = arguments.parse_args()
     result = score(options.gold, restarts=options.restarts)
-    print(f"{options.gold.name}: precision {result['precision']:.4f}, recall {result['recall']:.4f}, F1 {result['f1']:.4f}")
+    for name in ("precision", "recall", "f1"):
+        print(f"{name:<10} {result[name]:.4f}")
     print(f"{result['sentences_per_second']:.0f} sentences/s")
     print(json.dumps(result))
 

@@ -1,7 +1,7 @@
 """The second step from dependencies to AMR: what goes over a word, before its head takes it up.
 
-Copulas give way to what is said with them; modal verbs, negation, moods and connectives go over their verb; conjunctions
-join. Words are taken deepest first, so that what a word stands for is known when its head is looked at.
+Copulas give way to what is said with them; modal verbs, negation, moods and connectives go over their verb;
+conjunctions join. Words are taken deepest first, so that what a word stands for is known when its head is looked at.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from graphs.amr.reading import FORMULA, STANDS_FOR
 from graphs.amr.words import CONSEQUENCES, CONTRASTS, MODALS, PRONOUNS, QUANTITIES
 
 LOCATIVES = frozenset(
-    "in on at under near above below behind between beyond within inside outside around among over beside by".split()  # noqa: SIM905
+    """
+    in on at under near above below behind between beyond within inside outside around among over beside by
+    """.split()  # noqa: SIM905
 )
 _IMPERSONAL = frozenset(["follow", "seem", "appear", "happen", "suffice", "hold", "result"])
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
@@ -54,7 +56,9 @@ class Composer:
 
     def _compose(self, token: Token) -> None:
         if token.text == STANDS_FOR:
-            statement = next((s for s in self.children(token, "nsubj", "compound", "nmod") if FORMULA.fullmatch(s.text)), None)
+            statement = next(
+                (s for s in self.children(token, "nsubj", "compound", "nmod") if FORMULA.fullmatch(s.text)), None
+            )
             if statement is not None:
                 self._stand_for(token, statement)
         elif token.lemma == "be" and token.pos in ("AUX", "VERB") and token.dep not in ("aux", "auxpass"):
@@ -142,7 +146,11 @@ class Composer:
                 draft.edge(token.node, ":ARG2", place.outer)
                 place.done = True
                 return
-            if child.dep == "advmod" and (child.lower in ("here", "there") or child.lower == "where") and child.node >= 0:
+            if (
+                child.dep == "advmod"
+                and (child.lower in ("here", "there") or child.lower == "where")
+                and child.node >= 0
+            ):
                 draft.place(token, "be-located-at-91")
                 draft.edge(token.node, ":ARG2", child.outer)
                 child.done = True
@@ -253,8 +261,10 @@ class Composer:
             elif child.dep == "advmod" and child.lower in CONTRASTS:
                 self._hide(child)
                 draft.wrap(token, "contrast-01", ":ARG2")
-            elif child.dep == "cc" and not any(c.index > child.index and c.dep == "conj" for c in self.children(token, "conj")) \
-                    or (child.dep == "cc" and child.index < token.index):
+            elif (
+                child.dep == "cc"
+                and not any(c.index > child.index and c.dep == "conj" for c in self.children(token, "conj"))
+            ) or (child.dep == "cc" and child.index < token.index):
                 self._hide(child)
                 if child.lower in ("but", "yet"):
                     draft.wrap(token, "contrast-01", ":ARG2")
@@ -280,8 +290,11 @@ class Composer:
     def _set_mood(self, token: Token) -> None:
         draft = self.draft
         if any(self.tokens[c].text == "?" for c in token.children):
-            asked = any(draft.concepts[self.tokens[i].node] == "amr-unknown" for i in draft.subtree(token)
-                        if self.tokens[i].node >= 0)
+            asked = any(
+                draft.concepts[self.tokens[i].node] == "amr-unknown"
+                for i in draft.subtree(token)
+                if self.tokens[i].node >= 0
+            )
             if not asked:
                 draft.attribute(token.outer, ":mode", "interrogative")
                 return
@@ -362,5 +375,3 @@ class Composer:
             if member.node < 0:
                 member.node = member.inner = member.outer = node
         return node
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from graphs.amr.draft import Draft, Token, name
-from graphs.amr.lexicon import MATHEMATICAL_NOUNS, Lexicon
+from graphs.amr.lexicon import MATHEMATICAL_ADJECTIVES, MATHEMATICAL_NOUNS, Lexicon
 from graphs.amr.penman_text import quote
 from graphs.amr.reading import FORMULA, IFF, ORDINAL_ENDINGS, SUCH_THAT
 from graphs.amr.words import (
@@ -22,16 +22,23 @@ from graphs.amr.words import (
     UNKNOWN,
 )
 
+_MATHEMATICAL_VERBS = frozenset(
+    """
+    converge diverge hold exist vanish divide commute intersect contain equal satisfy tend imply depend follow
+    belong
+    """.split()  # noqa: SIM905
+)
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?")
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _WORD = re.compile(r"[^\W_]")
-_PLAIN = re.compile(r"[\w-]+")
+_PLAIN = re.compile(r"\w[\w-]*")
 _ODD = re.compile(r"[^\w]+")
 
 
 def place_concepts(draft: Draft, lexicon: Lexicon) -> None:
     """Give each word that has one its concept, or its constant."""
     pronouns: dict[str, int] = {}
+    _mend_verbs(draft, lexicon)
     _join_particles(draft, lexicon)
     _join_names(draft, lexicon)
     for token in draft.tokens:
@@ -43,9 +50,12 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
     lower, dep, pos = token.lower, token.dep, token.pos
     if FORMULA.fullmatch(token.text):
         draft.place(token, token.text)
-    elif not _WORD.search(token.text) or (pos in ("PUNCT", "SPACE", "PART") and dep != "ROOT"):
-        pass
-    elif lower in (SUCH_THAT, IFF) or (lower in ORDINAL_ENDINGS and _follows_formula(draft, token)):
+    elif (
+        not _WORD.search(token.text)
+        or (pos in ("PUNCT", "SPACE", "PART") and dep != "ROOT")
+        or lower in (SUCH_THAT, IFF)
+        or (lower in ORDINAL_ENDINGS and _follows_formula(draft, token))
+    ):
         pass
     elif lower == "that" and (token.tag == "WDT" or token.tag == "IN"):
         pass  # a relative pronoun or a conjunction
@@ -75,7 +85,22 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
         draft.place(token, lower)
     elif token.lemma == "be" and pos in ("AUX", "VERB"):
         pass  # the clause decides
-    elif pos in ("VERB", "AUX", "NOUN", "ADJ", "ADV", "INTJ", "PROPN", "X", "PRON", "SYM", "SCONJ", "ADP", "CCONJ", "PART"):
+    elif pos in (
+        "VERB",
+        "AUX",
+        "NOUN",
+        "ADJ",
+        "ADV",
+        "INTJ",
+        "PROPN",
+        "X",
+        "PRON",
+        "SYM",
+        "SCONJ",
+        "ADP",
+        "CCONJ",
+        "PART",
+    ):
         if dep in ("prep", "mark", "cc", "case", "aux", "auxpass", "punct", "expl", "neg", "agent") and pos not in (
             "NOUN",
             "PROPN",
@@ -92,7 +117,12 @@ def _follows_formula(draft: Draft, token: Token) -> bool:
 def _place_word(draft: Draft, lexicon: Lexicon, token: Token) -> None:
     lower, word_class = token.lower, token.word_class
     head = draft.tokens[token.head]
-    if lower in MATHEMATICAL_NOUNS and token.pos in ("VERB", "ADJ") and FORMULA.fullmatch(head.text) and token.index < head.index:
+    if (
+        lower in MATHEMATICAL_NOUNS
+        and token.pos in ("VERB", "ADJ")
+        and FORMULA.fullmatch(head.text)
+        and token.index < head.index
+    ):
         word_class = "N"  # "an open set FORMULA_0"
     if lower in ("not", "n't", "never"):
         if lower == "never":
@@ -108,6 +138,9 @@ def _place_word(draft: Draft, lexicon: Lexicon, token: Token) -> None:
     if word_class == "N" and lower.endswith("s") and lexicon_plural_unit(token):
         draft.place(token, token.lemma)
         return
+    if lower in MATHEMATICAL_ADJECTIVES and word_class in ("V", "J") and not _has_agent(draft, token):
+        draft.place(token, lower)
+        return
     concept = lexicon.concept(token.lemma, word_class) if word_class else token.lemma
     if token.pos == "ADJ" and token.tag in ("JJR", "JJS") and not concept:
         concept = token.lemma
@@ -117,6 +150,10 @@ def _place_word(draft: Draft, lexicon: Lexicon, token: Token) -> None:
         concept = _clean(concept)
     if concept:
         draft.place(token, concept)
+
+
+def _has_agent(draft: Draft, token: Token) -> bool:
+    return any(draft.tokens[c].dep in ("agent", "nsubj", "dobj") and token.pos == "VERB" for c in token.children)
 
 
 def _clean(concept: str) -> str:
@@ -145,17 +182,25 @@ def _place_question_word(draft: Draft, token: Token) -> None:
     """A relative pronoun is nothing, a question word is ``amr-unknown``; which of the two, the clause says."""
     head = draft.tokens[token.head]
     clause = head
-    while clause.dep not in ("ROOT", "relcl", "ccomp", "advcl", "conj", "pcomp", "acl", "xcomp") and clause.head != clause.index:
+    while (
+        clause.dep not in ("ROOT", "relcl", "ccomp", "advcl", "conj", "pcomp", "acl", "xcomp")
+        and clause.head != clause.index
+    ):
         clause = draft.tokens[clause.head]
     if clause.dep == "relcl" and token.lower in RELATIVE_PRONOUNS:
         return
     if clause.dep == "advcl" and token.lower in ("when", "where", "how", "why"):
         return
-    if token.lower in ("what", "whatever", "which", "who") and clause.dep in ("ccomp", "pcomp", "csubj") and token.dep in (
-        "nsubj",
-        "dobj",
-        "nsubjpass",
-        "pobj",
+    if (
+        token.lower in ("what", "whatever", "which", "who")
+        and clause.dep in ("ccomp", "pcomp", "csubj")
+        and token.dep
+        in (
+            "nsubj",
+            "dobj",
+            "nsubjpass",
+            "pobj",
+        )
     ):
         draft.place(token, "thing" if token.lower != "who" else "person")
         return
@@ -218,6 +263,25 @@ def _of_word(word: str) -> int | None:
     return None
 
 
+def _mend_verbs(draft: Draft, lexicon: Lexicon) -> None:
+    """``FORMULA_0 converges``: no plural noun but a verb, and the formula its subject."""
+    for token in draft.tokens:
+        if (
+            token.tag == "NNS"
+            and token.index > 0
+            and token.dep in ("ROOT", "ccomp", "conj", "advcl", "relcl", "dobj", "pobj")
+        ):
+            formula = draft.tokens[token.index - 1]
+            alone = formula.dep in ("compound", "nmod", "nummod") and formula.head == token.index
+            if (
+                alone
+                and FORMULA.fullmatch(formula.text)
+                and token.lemma in _MATHEMATICAL_VERBS
+                and lexicon.has_verb(token.lemma)
+            ):
+                token.pos, token.tag, formula.dep = "VERB", "VBZ", "nsubj"
+
+
 def _join_particles(draft: Draft, lexicon: Lexicon) -> None:
     """``carry ... out`` is one verb where the lists have it."""
     for token in draft.tokens:
@@ -237,7 +301,11 @@ def _join_names(draft: Draft, lexicon: Lexicon) -> None:
             continue
         if FORMULA.fullmatch(token.text) or not token.text[0].isalpha():
             continue
-        if token.dep == "compound" and tokens[token.head].pos == "PROPN" and not FORMULA.fullmatch(tokens[token.head].text):
+        if (
+            token.dep == "compound"
+            and tokens[token.head].pos == "PROPN"
+            and not FORMULA.fullmatch(tokens[token.head].text)
+        ):
             continue
         if lexicon.is_common(token.text):
             token.pos = "NOUN"  # of a title or a heading

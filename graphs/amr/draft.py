@@ -14,8 +14,8 @@ from graphs.amr.penman_text import Triple, atom, encode, quote
 class Token:
     """A word with its dependency, and what it became.
 
-    ``node`` is the node that the word is (-1 for none), ``inner`` the one that its dependents attach to, ``outer`` the one
-    that its head attaches: they differ where a word is a person who does something, or has a modal verb or a
+    ``node`` is the node that the word is (-1 for none), ``inner`` the one that its dependents attach to, ``outer``
+    the one that its head attaches: they differ where a word is a person who does something, or has a modal verb or a
     conjunction over it. ``constant`` is a number or a name without a node. ``done`` says that the word hangs in the
     graph already, or adds nothing to it.
     """

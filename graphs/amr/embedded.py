@@ -5,8 +5,8 @@
 ['(p / prove-01 :mode imperative :ARG0 (y / you) :ARG1 (f / finite :domain (f2 / FORMULA_0)))']
 
 Published results need a neural parser (:mod:`graphs.amr.transition`, :mod:`graphs.amr.amrlib`); this one serves first
-runs, tests and machines without an accelerator. docs/amr.md has its Smatch scores. What it knows of words is derived from
-the AMR lists and from gold graphs (:mod:`graphs.amr.lexicon`).
+runs, tests and machines without an accelerator. docs/amr.md has its Smatch scores. What it knows of words is derived
+from the AMR lists and from gold graphs (:mod:`graphs.amr.lexicon`).
 """
 
 from __future__ import annotations

@@ -6,13 +6,16 @@
 >>> words.subject_role("prove-01"), words.subject_role("exist-01")
 (':ARG0', ':ARG1')
 
-``frames.json`` is derived by ``scripts/derive_amr_frames.py`` and has four tables:
+``frames.json`` is derived by ``scripts/derive_amr_frames.py``. Each table is written as value -> its keys, joined by
+``;``:
 
-- ``verbs``: lemma (``prove``, ``carry out``) to its first sense, the numbers of its roles, and prepositions that go with
-  a role: ``"01:012:to2"``;
-- ``nouns``: a noun that stands for a verb: ``"solution": "solve-01"``, ``"solver": "person<ARG0-of<solve-01"``;
-- ``words``: what a lemma of a word class became in gold graphs most often: ``"happy J": "happy-01"``, ``""`` for nothing;
-- ``roles``: which role a dependency became in gold graphs most often, from particular keys to general ones.
+- ``verbs``: a verb's first sense, the numbers of its roles, and prepositions that go with a role (``01:012:to2``), of
+  lemmas (``prove``, ``carry out``);
+- ``adjectives``: the sense (``02``) of adjectives that have a frame of their name;
+- ``nouns``: the frame, of words that stand for a verb: ``solve-01`` of ``solution N``, ``person<ARG0-of<solve-01`` of
+  ``solver N``;
+- ``words``: what a lemma of a word class became in gold graphs most often: ``happy-01`` of ``happy J``, or nothing;
+- ``roles``: which role a dependency became in gold graphs most often, of particular keys and of general ones.
 """
 
 from __future__ import annotations
@@ -49,12 +52,15 @@ MATHEMATICAL_NOUNS = frozenset(
 )
 #: Adjectives of mathematics that are no form of a verb there.
 MATHEMATICAL_ADJECTIVES = frozenset(
-    "bounded closed compact complete continuous countable dependent differentiable discontinuous fixed independent"
-    " integrable integral measurable normal open perfect prime regular simple uncountable unbounded".split()
+    """
+    bounded closed compact complete continuous countable dependent differentiable discontinuous fixed
+    independent integrable integral measurable normal open perfect prime regular simple uncountable unbounded
+    """.split()  # noqa: SIM905
 )
 _COMMON_ENDINGS = (
     "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ity", "ities", "ism", "isms", "ing", "ings", "ed", "ly",
-    "ance", "ence", "ances", "ences", "ical", "ular", "able", "ible", "ous", "ive", "ics", "metic", "onal", "tial", "ents",
+    "ance", "ence", "ances", "ences", "ical", "ular", "able", "ible", "ous", "ive", "ics", "metic", "onal", "tial",
+    "ents",
 )  # fmt: skip
 #: Dependencies of which the dependent alone tells the role: ``very`` is a degree, ``today`` a time.
 _BY_CHILD = frozenset(["advmod", "amod", "npadvmod"])
@@ -64,7 +70,7 @@ _BY_HEAD = frozenset(["nsubj", "nsubjpass", "dobj"])
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A lemma's first sense: ``roles`` holds the numbers of its ARGs, ``prepositions`` the number that goes with each."""
+    """A lemma's first sense: ``roles`` holds the numbers of its ARGs, ``prepositions`` which number goes with which."""
 
     sense: str
     roles: str
@@ -85,7 +91,7 @@ class Link:
     child: str
     child_kind: str
 
-    def keys(self) -> Iterator[str]:
+    def backoff(self) -> Iterator[str]:
         """The keys in the role table, the most particular first."""
         yield f"{self.head} {self.relation} {self.child}"
         if self.relation in _BY_CHILD:
@@ -101,11 +107,11 @@ class Link:
 
 
 class Lexicon:
-    """The tables of ``frames.json``."""
+    """The tables of ``frames.json``, each from key to value."""
 
     def __init__(self, tables: dict[str, dict[str, str]]) -> None:
         self._verbs = tables["verbs"]
-        self._nouns = tables["nouns"]
+        self._nouns = tables["nouns"] | {f"{a} J": f"{a}-{sense}" for a, sense in tables["adjectives"].items()}
         self._words = tables["words"]
         self._roles = tables["roles"]
         self._frame = functools.lru_cache(20_000)(self._read_frame)
@@ -114,7 +120,17 @@ class Lexicon:
     @functools.cache
     def load() -> Lexicon:
         """The lexicon that comes with the package, read once a process."""
-        return Lexicon(json.loads((resources.files("graphs.amr") / "frames.json").read_text(encoding="utf-8")))
+        return Lexicon.read((resources.files("graphs.amr") / "frames.json").read_text(encoding="utf-8"))
+
+    @staticmethod
+    def read(text: str) -> Lexicon:
+        """The lexicon written in the form of ``frames.json``."""
+        return Lexicon(
+            {
+                name: {key: value for value, keys in table.items() for key in keys.split(";")}
+                for name, table in json.loads(text).items()
+            }
+        )
 
     def has_verb(self, lemma: str) -> bool:
         return lemma in self._verbs
@@ -128,16 +144,18 @@ class Lexicon:
             or lower in self._verbs
             or f"{singular} N" in self._nouns
             or f"{lower} J" in self._nouns
-            or len(lower) > 5
-            and lower.endswith(_COMMON_ENDINGS)
+            or (len(lower) > 5 and lower.endswith(_COMMON_ENDINGS))
         )
 
     def concept(self, lemma: str, word_class: str) -> str:
         """The concept of a lemma of class ``V``, ``N``, ``J`` or ``R``; ``""`` where gold graphs leave it out.
 
-        A pattern ``person<ARG0-of<solve-01`` is a concept with a frame below it; ``!`` at the end means ``:polarity -``.
+        A pattern ``person<ARG0-of<solve-01`` is a concept with a frame below it; ``!`` at the end means ``:polarity
+        -``.
         """
-        if (word_class == "N" and lemma in MATHEMATICAL_NOUNS) or (word_class == "J" and lemma in MATHEMATICAL_ADJECTIVES):
+        if (word_class == "N" and lemma in MATHEMATICAL_NOUNS) or (
+            word_class == "J" and lemma in MATHEMATICAL_ADJECTIVES
+        ):
             return lemma
         known = self._words.get(f"{lemma} {word_class}")
         if known is not None:
@@ -177,7 +195,7 @@ class Lexicon:
 
     def role(self, link: Link, taken: Set[str] = frozenset()) -> str | None:
         """The role that gold graphs have for a dependency, none of ``taken``; ``None`` where they do not tell."""
-        for key in link.keys():
+        for key in link.backoff():
             role = self._roles.get(key)
             if role is not None and role not in taken:
                 return role

@@ -5,8 +5,8 @@
 >>> [word.text for word in read(["FORMULA_0", "-", "th"])]
 ['FORMULA_0', 'th']
 
-A tagger that never saw ``FORMULA_0`` takes it for a verb now and then; it knows ``X``. A formula that stands for a whole
-statement gets the verb ``holds`` to be its clause; what came of that verb is the formula again.
+A tagger that never saw ``FORMULA_0`` takes it for a verb now and then; it knows ``X``. A formula that stands for a
+whole statement gets the verb ``holds`` to be its clause; what came of that verb is the formula again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,22 @@ SUCH_THAT, IFF = "such-that", "iff"
 
 # After these words a formula is a statement, if one of the others follows.
 _BEFORE_STATEMENT = frozenset(
-    "if that then hence thus therefore so since because when whenever where while as iff such-that consequently".split()  # noqa: SIM905
+    """
+    if that then hence thus therefore so since because when whenever where while as iff such-that consequently
+    """.split()  # noqa: SIM905
 )
 _AFTER_STATEMENT = frozenset(
-    ". , ; : ! ? ) then and or for if iff we there it but hence so where when such-that whenever because since".split()  # noqa: SIM905
+    """
+    . , ; : ! ? ) then and or for if iff we there it but hence so where when such-that whenever because since
+    """.split()  # noqa: SIM905
 )
 # Verbs that open an exercise and look like nouns to a tagger: read as "find".
 _COMMANDS = frozenset(
-    "compute evaluate simplify factor factorize differentiate integrate solve calculate determine express sketch"
-    " estimate approximate minimize maximize prove show".split()
-) - {"prove", "show"}  # fmt: skip
+    """
+    compute evaluate simplify factor factorize differentiate integrate solve calculate determine express sketch
+    estimate approximate minimize maximize
+    """.split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +70,17 @@ def read(texts: Sequence[str]) -> list[Word]:
             position += 1
             if lower[position : position + 2] in (["-", ending] for ending in ORDINAL_ENDINGS):
                 position += 1
+            elif position < len(texts) and lower[position].startswith("-") and lower[position][1:] in ORDINAL_ENDINGS:
+                words.append(Word(lower[position][1:], "th"))
+                position += 1
             after = lower[position] if position < len(texts) else "."
             if before in _BEFORE_STATEMENT and after in _AFTER_STATEMENT:
                 words.append(Word(STANDS_FOR, "holds"))
-        elif lower[position] in _COMMANDS and text[0].isupper() and (position == 0 or texts[position - 1] in (".", ":", ")")):
+        elif (
+            lower[position] in _COMMANDS
+            and text[0].isupper()
+            and (position == 0 or texts[position - 1] in (".", ":", ")"))
+        ):
             words.append(Word(text, "Find"))
             position += 1
         else:

@@ -31,7 +31,11 @@ from graphs.amr.words import (
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _SPARE = {":ARG1": ":ARG2", ":ARG2": ":ARG3", ":ARG4": ":direction"}  # where the role of a rule is taken
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
-_OBJECT_CONTROL = frozenset("order tell ask help allow let make cause force permit require enable advise teach".split())  # noqa: SIM905
+_OBJECT_CONTROL = frozenset(
+    """
+    order tell ask help allow let make cause force permit require enable advise teach
+    """.split()  # noqa: SIM905
+)
 _PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "none", "few", "several", "both", "half"])
 
 
@@ -74,7 +78,9 @@ class Relater:
         """The role between two nodes: from the tables, else ``default``; the question is kept in ``draft.links``."""
         link = Link(self.draft.concepts[head], self.kind(head), relation, self.draft.concepts[child], self.kind(child))
         self.draft.links.append((head, child, link))
-        taken = {role for source, role, _ in self.draft.edges if source == head and role[:4] == ":ARG" and role[-3:] != "-of"}
+        taken = {
+            role for source, role, _ in self.draft.edges if source == head and role[:4] == ":ARG" and role[-3:] != "-of"
+        }
         role = self.lexicon.role(link, taken)
         if role is None:
             role = default if default not in taken or relation[:5] == "nsubj" else _SPARE.get(default, default)
@@ -89,7 +95,16 @@ class Relater:
         preposition = next((t for t in between if t.dep in ("prep", "agent", "dative") or t.pos == "ADP"), None)
         if token.node < 0:
             self._hang_constant(head, token, preposition)
-        elif preposition is not None and token.dep in ("pobj", "pcomp", "prep", "advmod", "amod", "nummod", "attr", "dobj"):
+        elif preposition is not None and token.dep in (
+            "pobj",
+            "pcomp",
+            "prep",
+            "advmod",
+            "amod",
+            "nummod",
+            "attr",
+            "dobj",
+        ):
             self._hang_prepositional(head, preposition, token)
         else:
             self._hang_plain(head, token)
@@ -129,7 +144,11 @@ class Relater:
         return None
 
     def _hang_constant(self, head: Token, token: Token, preposition: Token | None) -> None:
-        if preposition is not None and preposition.lower in ("in", "since", "by", "of", "until") and _YEAR.fullmatch(token.constant):
+        if (
+            preposition is not None
+            and preposition.lower in ("in", "since", "by", "of", "until")
+            and _YEAR.fullmatch(token.constant)
+        ):
             date = self.draft.node("date-entity")
             self.draft.attribute(date, ":year", token.constant)
             self.draft.edge(head.inner, ":time", date)
@@ -229,10 +248,11 @@ class Relater:
             draft.edge(source, ":mod", target)
         else:
             default = {
-                "dobj": ":ARG1", "dative": ":ARG2", "attr": ":ARG2", "oprd": ":ARG2", "acomp": ":ARG1", "xcomp": ":ARG1",
-                "ccomp": ":ARG1", "poss": ":ARG0" if frame else ":poss", "compound": ":ARG1" if frame else ":mod",
-                "npadvmod": ":time" if self.kind(target) == "T" else ":mod", "intj": ":mod", "appos": ":mod",
-                "pobj": ":op1", "pcomp": ":op1", "prep": ":mod", "parataxis": ":mod", "nmod": ":mod", "agent": ":ARG0",
+                "dobj": ":ARG1", "dative": ":ARG2", "attr": ":ARG2", "oprd": ":ARG2", "acomp": ":ARG1", "xcomp":
+                ":ARG1", "ccomp": ":ARG1", "poss": ":ARG0" if frame else ":poss", "compound": ":ARG1" if frame else
+                ":mod", "npadvmod": ":time" if self.kind(target) == "T" else ":mod", "intj": ":mod", "appos": ":mod",
+                "pobj": ":op1", "pcomp": ":op1", "prep": ":mod", "parataxis": ":mod", "nmod": ":mod", "agent":
+                ":ARG0",
             }.get(dep, ":mod")  # fmt: skip
             node = source if dep not in ("compound", "poss", "nmod") or frame else head.node
             if dep == "ccomp" and any(c.lower in ("whether", "if") for c in self.composer.children(token, "mark")):
@@ -262,7 +282,9 @@ class Relater:
             shared = predicate is not head
             if predicate.node < 0 or (shared and self.composer.children(predicate, "expl", *_SUBJECTS)):
                 continue
-            self._attach_subject(predicate if predicate is not head else head, token.outer, passive and predicate is head)
+            self._attach_subject(
+                predicate if predicate is not head else head, token.outer, passive and predicate is head
+            )
 
     def _attach_subject(self, predicate: Token, subject: int, passive: bool = False) -> None:
         draft, node = self.draft, predicate.inner
@@ -436,4 +458,3 @@ class Relater:
             if subject is not None or here.dep not in ("xcomp", "conj") or here.head == here.index:
                 return subject
             here = self.tokens[here.head]
-

@@ -36,21 +36,67 @@ RELATIVE_PRONOUNS = frozenset(["who", "whom", "which", "that", "whose", "where",
 NUMBERS = {
     word: number
     for number, word in enumerate(
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
     )
-} | {word: 10 * number for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)}
+} | {
+    word: 10 * number
+    for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
+}
 MULTIPLES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "dozen": 12}
 ORDINALS = {
     word: number
     for number, word in enumerate(
-        ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"], 1
+        [
+            "first",
+            "second",
+            "third",
+            "fourth",
+            "fifth",
+            "sixth",
+            "seventh",
+            "eighth",
+            "ninth",
+            "tenth",
+            "eleventh",
+            "twelfth",
+        ],
+        1,
     )
 } | {"last": -1}
 TIME_UNITS = frozenset("second minute hour day week month year decade century moment".split())  # noqa: SIM905
-DISTANCE_UNITS = frozenset("inch foot yard mile meter metre kilometer kilometre centimeter millimeter".split())  # noqa: SIM905
+DISTANCE_UNITS = frozenset(
+    """
+    inch foot yard mile meter metre kilometer kilometre centimeter millimeter
+    """.split()  # noqa: SIM905
+)
 TIMES = TIME_UNITS | frozenset(
-    ["time", "morning", "evening", "night", "afternoon", "today", "tomorrow", "yesterday", "now", "then", "once", "always", "never", "ever", "often", "sometimes", "already", "yet", "soon", "still", "again", "before", "after", "later", "recently", "currently", "previously", "finally", "eventually", "first"]
-)  # fmt: skip
+    """
+    time morning evening night afternoon today tomorrow yesterday now then once always never ever often
+    sometimes already yet soon still again before after later recently currently previously finally eventually
+    first
+    """.split()  # noqa: SIM905
+)
 #: Adverbs that join a sentence to what was said before: the sentence is its consequence, or stands against it.
 CONSEQUENCES = frozenset(["hence", "thus", "therefore", "consequently", "so", "accordingly", "thereby"])
 CONTRASTS = frozenset(["however", "nevertheless", "nonetheless", "yet"])
@@ -64,7 +110,8 @@ SUBORDINATORS = {
     "although": (":concession", ""), "though": (":concession", ""), "whereas": (":ARG1-of", "contrast-01"),
     "where": (":location", ""), "so": (":ARG0-of", "cause-01"), "like": (":manner", ""),
     "than": (":compared-to", ""), "whether": (":condition", ""), "given": (":condition", ""),
-    "iff": (":condition", ""), "wherever": (":location", ""), "lest": (":purpose", ""), "except": (":ARG1-of", "except-01"),
+    "iff": (":condition", ""), "wherever": (":location", ""), "lest": (":purpose", ""), "except": (":ARG1-of",
+    "except-01"),
 }  # fmt: skip
 #: Prepositions by the role that they have most often, at a frame and at another concept; the gold graphs know better.
 PREPOSITIONS = {
@@ -83,11 +130,14 @@ RELATIONS = {
     "under": ":location", "above": ":location", "below": ":location", "behind": ":location", "between": ":location",
     "beyond": ":location", "near": ":location", "around": ":location", "across": ":path", "along": ":path",
     "outside": ":location", "inside": ":location", "within": ":location", "against": ":direction", "up": ":direction",
-    "down": ":direction", "toward": ":direction", "towards": ":direction", "beneath": ":location", "beside": ":location",
-    "after": ":time", "before": ":time", "until": ":time", "upon": ":location", "modulo": ":mod", "except": ":mod",
+    "down": ":direction", "toward": ":direction", "towards": ":direction", "beneath": ":location", "beside":
+    ":location", "after": ":time", "before": ":time", "until": ":time", "upon": ":location", "modulo": ":mod",
+    "except": ":mod",
 }  # fmt: skip
 #: Nouns for many things together: what they are made of follows with "of".
 COLLECTIONS = frozenset(
-    "set group pair family collection sequence series list number bunch tuple sum product union class system".split()  # noqa: SIM905
+    """
+    set group pair family collection sequence series list number bunch tuple sum product union class system
+    """.split()  # noqa: SIM905
 )
 QUANTIFIERS = frozenset(["all", "every", "each", "any", "some"])
