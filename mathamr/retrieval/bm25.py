@@ -1,0 +1,118 @@
+r"""BM25 over the words of posts and the LaTeX of their formulas, or over pairs of symbols in their trees: the
+baselines.
+
+>>> post = Post("255", "answer", body="<p>The <b>harmonic</b> series $\\sum_{n=1}^\\infty \\frac1n$ diverges.</p>")
+>>> tokens_of_post(post)
+['the', 'harmonic', 'series', '\\sum', 'n', '1', '\\infty', '\\frac', '1', 'n', 'diverges']
+>>> other = Post("154", "answer", body="<p>The integers are a ring.</p>")
+>>> index = BM25Index.build(["255", "154"], [tokens_of_post(post), tokens_of_post(other)])
+>>> [post_id for post_id, score in index.search([["\\frac", "series", "unheard-of"]], k=10)[0]]
+['255']
+
+k1 = 1.5 and b = 0.75, the variant of Lucene; ``bm25s`` computes all scores of the collection when it is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import bm25s
+import numpy as np
+
+from graphs.corpus import placeholders
+from graphs.corpus.post import Post
+from graphs.errors import RetrievalError
+from graphs.formulas.tree import ParsedFormula
+from mathamr.retrieval.index import Ranking
+
+_TOKEN = re.compile(r"\\[a-z]+|[^\W\d_]+|\d+")  # a LaTeX command, a word, a number
+_PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
+TANGENT_WINDOW = 2
+"""Edges between the two symbols of a pair, at most (Tangent-S looks further; 2 keeps what formulas share)."""
+
+
+def tokens_of_post(post: Post) -> list[str]:
+    """The words, LaTeX commands, letters and numbers of a post, in lower case, in the order of the text."""
+    text = placeholders.extract(post)
+
+    def latex(match: re.Match[str]) -> str:
+        return f" {text.formulas[int(match[1])].latex} "
+
+    return _TOKEN.findall(_PLACEHOLDER.sub(latex, "\n".join(text.sentences)).lower())
+
+
+def tokens_of_formula(formula: ParsedFormula) -> Iterator[str]:
+    """Pairs of symbols in both trees of a formula, with the edges that lead from the upper to the lower one.
+
+    After Tangent (Davila and Zanibbi, SIGIR 2017). A tree of one symbol gives that symbol.
+
+    >>> from graphs.formulas.tree import FormulaTree
+    >>> x2 = FormulaTree("slt", ("V!x", "N!2"), (-1, 0), ("", "a"))
+    >>> list(tokens_of_formula(ParsedFormula(slt=x2, opt=None)))
+    ['slt V!x a N!2']
+    """
+    for tree in (formula.slt, formula.opt):
+        if tree is None:
+            continue
+        if len(tree) == 1:
+            yield f"{tree.kind} {tree.labels[0]}"
+        for node in range(1, len(tree)):
+            path = ""
+            ancestor = node
+            for _ in range(TANGENT_WINDOW):
+                path = tree.edge_labels[ancestor] + path
+                ancestor = tree.parents[ancestor]
+                if ancestor < 0:
+                    break
+                yield f"{tree.kind} {tree.labels[ancestor]} {path} {tree.labels[node]}"
+
+
+class BM25Index:
+    """BM25 over documents given as tokens."""
+
+    def __init__(self, post_ids: np.ndarray, scorer: bm25s.BM25 | None) -> None:
+        self._post_ids = post_ids
+        self._scorer = scorer
+
+    @classmethod
+    def build(
+        cls, post_ids: Sequence[str], documents: Iterable[Sequence[str]], *, k1: float = 1.5, b: float = 0.75
+    ) -> BM25Index:
+        """Index one list of tokens a post id. A document without tokens is never found.
+
+        Raises :class:`RetrievalError` if there are not as many documents as ids, or no documents.
+        """
+        tokens = [list(document) for document in documents]
+        if len(tokens) != len(post_ids) or not tokens:
+            raise RetrievalError(f"{len(post_ids)} post ids for {len(tokens)} documents; one of each is needed")
+        if not any(tokens):
+            return cls(np.array(post_ids), None)
+        scorer = bm25s.BM25(k1=k1, b=b, method="lucene")
+        scorer.index(tokens, show_progress=False)
+        return cls(np.array(post_ids), scorer)
+
+    def __len__(self) -> int:
+        return len(self._post_ids)
+
+    def search(self, queries: Iterable[Sequence[str]], k: int = 1000) -> list[Ranking]:
+        """At most ``k`` posts for each query, those that share a token with it; equal scores by post id.
+
+        A query without a known token finds nothing.
+        """
+        if k < 1:
+            raise RetrievalError(f"k={k}; at least 1 result must be asked for")
+        rankings: list[Ranking] = []
+        for query in queries:
+            known = [] if self._scorer is None else self._scorer.get_tokens_ids(list(query))
+            if self._scorer is None or not known:
+                rankings.append([])
+                continue
+            scores = self._scorer.get_scores_from_ids(known)
+            places = np.flatnonzero(scores > 0)
+            if len(places) > k:
+                bound = np.partition(scores[places], -k)[-k]
+                places = places[scores[places] >= bound]
+            order = places[np.lexsort((self._post_ids[places], -scores[places]))][:k]
+            rankings.append(list(zip(self._post_ids[order].tolist(), scores[order].tolist(), strict=True)))
+        return rankings

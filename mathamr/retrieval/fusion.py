@@ -1,0 +1,105 @@
+"""Fusing the runs of several systems: by ranks (RRF) or by scores (convex interpolation).
+
+>>> text = {"A.1": [("a", 9.0), ("b", 8.0), ("c", 1.0)]}
+>>> graph = {"A.1": [("b", 0.9), ("d", 0.8)]}
+>>> [post_id for post_id, score in reciprocal_rank_fusion([text, graph])["A.1"]]
+['b', 'a', 'd', 'c']
+>>> interpolate([text, graph], [0.5, 0.5])["A.1"]
+[('b', 0.9375), ('a', 0.5), ('c', 0.0), ('d', 0.0)]
+
+Weights are tuned on named topics only, and never on those that are reported: see :func:`tune_weight`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from graphs.errors import RetrievalError
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Run
+from mathamr.retrieval.index import Ranking
+
+Rankings = Mapping[str, Ranking]
+"""For each topic ``(document id, score)``, best first."""
+
+
+def rankings_of(run: Run) -> dict[str, Ranking]:
+    """The rankings of a run file, ready to be fused. A document that is listed twice counts at its first place."""
+    rankings: dict[str, Ranking] = {}
+    for topic_id, hits in run.rankings.items():
+        first: dict[str, float] = {}
+        for hit in hits:
+            first.setdefault(hit.doc_id, hit.score)
+        rankings[topic_id] = list(first.items())
+    return rankings
+
+
+def reciprocal_rank_fusion(runs: Sequence[Rankings], *, k: int = 60, limit: int = MAX_PER_TOPIC) -> dict[str, Ranking]:
+    """Score each document by the sum of 1 / (k + rank) over the runs that have it (Cormack et al., SIGIR 2009).
+
+    Ranks begin at 1. Topics of any of the runs are there; equal scores go by document id.
+    """
+    if k < 0:
+        raise RetrievalError(f"k={k}; reciprocal rank fusion takes k from 0, 60 is usual")
+
+    def points(ranking: Ranking) -> dict[str, float]:
+        return {doc_id: 1 / (k + rank) for rank, (doc_id, _) in enumerate(ranking, start=1)}
+
+    return _fuse(runs, [1.0] * len(runs), points, limit)
+
+
+def interpolate(
+    runs: Sequence[Rankings], weights: Sequence[float], *, limit: int = MAX_PER_TOPIC
+) -> dict[str, Ranking]:
+    """Score each document by the weighted mean of its scores, scaled in each run and topic to 0 (worst) to 1 (best).
+
+    A document that a run does not have scores 0 there; where all scores of a topic are equal, they count as 1.
+    Weights are not negative and are divided by their sum.
+    """
+    if len(weights) != len(runs) or any(weight < 0 for weight in weights) or sum(weights) <= 0:
+        raise RetrievalError(f"weights {list(weights)} for {len(runs)} runs; one from 0 is needed for each, not all 0")
+
+    def points(ranking: Ranking) -> dict[str, float]:
+        if not ranking:
+            return {}
+        low, high = min(score for _, score in ranking), max(score for _, score in ranking)
+        return {doc_id: (score - low) / (high - low) if high > low else 1.0 for doc_id, score in ranking}
+
+    return _fuse(runs, [weight / sum(weights) for weight in weights], points, limit)
+
+
+def tune_weight(
+    first: Rankings,
+    second: Rankings,
+    topics: Collection[str],
+    score: Callable[[dict[str, Ranking]], float],
+    *,
+    steps: int = 20,
+) -> float:
+    """The weight of ``first`` in 0 ... 1 with which interpolation scores best on ``topics``, and on no others.
+
+    ``score`` gives a fused run of these topics a number, e.g. nDCG'. Of equal weights the one nearest to 0.5 is taken.
+    """
+    if not topics:
+        raise RetrievalError("no topics were named to tune the weight on")
+    chosen = [{t: ranking for t, ranking in run.items() if t in topics} for run in (first, second)]
+    weights = sorted((i / steps for i in range(steps + 1)), key=lambda weight: abs(weight - 0.5))
+    return max(weights, key=lambda weight: score(interpolate(chosen, [weight, 1 - weight])))
+
+
+def _fuse(
+    runs: Sequence[Rankings], weights: Sequence[float], points: Callable[[Ranking], dict[str, float]], limit: int
+) -> dict[str, Ranking]:
+    if not runs:
+        raise RetrievalError("no runs were given to fuse")
+    fused: dict[str, Ranking] = {}
+    for topic_id in _in_order(runs):
+        totals: dict[str, float] = {}
+        for run, weight in zip(runs, weights, strict=True):
+            for doc_id, value in points(list(run.get(topic_id, []))).items():
+                totals[doc_id] = totals.get(doc_id, 0.0) + weight * value
+        fused[topic_id] = sorted(totals.items(), key=lambda result: (-result[1], result[0]))[:limit]
+    return fused
+
+
+def _in_order(runs: Sequence[Rankings]) -> Iterable[str]:
+    return dict.fromkeys(topic_id for run in runs for topic_id in run)
