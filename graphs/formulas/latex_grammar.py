@@ -33,6 +33,7 @@ from graphs.formulas.latex_nodes import (
     Token,
     Unparsed,
 )
+from graphs.formulas.latex_repair import mended
 from graphs.formulas.latex_symbols import (
     ABSENT,
     CONDITIONAL,
@@ -95,7 +96,10 @@ def parse_list(whole: MathList) -> Node:
     if len(items) < 2:
         result: Node | None = items[0] if items else ABSENT
     else:
-        result = _Parse(items).list(rule)
+        result = _Parse(items).whole(rule)
+        if result is None:
+            repaired = mended(items)
+            result = repaired[0] if len(repaired) == 1 else _Parse(repaired, lenient=True).whole(rule)
     if result is None:
         node: Node = Unparsed(kludge(whole.items))
     elif trailing:
@@ -116,6 +120,7 @@ class _Parse:
         "at",
         "end",
         "items",
+        "lenient",
         "nesting",
         "no_angles",
         "no_bars",
@@ -126,10 +131,11 @@ class _Parse:
         "steps",
     )
 
-    def __init__(self, items: list[Node]) -> None:
+    def __init__(self, items: list[Node], *, lenient: bool = False) -> None:
         self.items = items
+        self.lenient = lenient
         roles = [item.role for item in items]
-        roles.append("END")
+        roles += ("END", "END", "END")
         self.roles = roles
         self.end = len(items)
         self.at = 0
@@ -144,7 +150,7 @@ class _Parse:
         self.abs_depth = 1
         self.abs_failed = False
 
-    def list(self, rule: str) -> Node | None:
+    def whole(self, rule: str) -> Node | None:
         """The parse of the whole list, or ``None``."""
         try:
             result = self._attempt(rule)
@@ -224,6 +230,22 @@ class _Parse:
             if operand is not None:
                 return self._applied(operator, [ABSENT, operand])
         self.at = 0
+        return self._restriction() if self.lenient else None
+
+    def _restriction(self) -> Node | None:
+        """``|_U`` or the ``|U`` of a script: a bar with what it restricts to."""
+        start = self.at
+        if self.roles[start] != "VERTBAR":
+            return None
+        bar = self.items[start]
+        self.at += 1
+        evaluated = self._evaluated(ABSENT, bar)
+        if evaluated is not None:
+            return evaluated
+        operand = self.formulae()
+        if operand is not None:
+            return Infix(_conditional(bar if isinstance(bar, Token) else SYMBOLS["|"]), [ABSENT, operand])
+        self.at = start
         return None
 
     def script_list(self, sup: bool) -> Node | None:
@@ -261,6 +283,8 @@ class _Parse:
         if operator is not None:
             operand = self.expression()
             return operator if operand is None else self._applied(operator, [ABSENT, operand])
+        if self.lenient and self.roles[start] == "VERTBAR":
+            return self._restriction()
         if self.roles[start] == "OPEN":
             self.at = start + 1
             result = self.one_script(sup)
@@ -437,7 +461,7 @@ class _Parse:
             raise _Failed
         start = self.at
         roles = self.roles
-        if roles[start] in _ADDITIVE:
+        if roles[start] in _ADDITIVE or (self.lenient and roles[start] == "MULOP"):
             sign = self._operator()
             term = self.term()
             result: Node | None = None if term is None else Infix(sign, [term])
@@ -446,7 +470,7 @@ class _Parse:
         if result is None:
             self.at = start
             operator = self.any_op()
-            if operator is not None and roles[self.at] in ("END", "PUNCT", "CLOSE"):
+            if operator is not None and roles[self.at] in (_AFTER_IDLE if self.lenient else _AFTER_LONE):
                 return operator
             self.at = start
             return None
@@ -606,7 +630,7 @@ class _Parse:
                 return Dual(Named("cases", [self.items[at]]), Row(self.items[at : at + 2]))
             return self.named()
         if role == "OPEN":
-            return self._opened(at)
+            return self._opened(at) or (self._odd_factor(at) if self.lenient else None)
         if role in _BIGOPS:
             return self._large(at)
         if role in _FLOATS:
@@ -619,6 +643,47 @@ class _Parse:
             return self._operator_arguments(self._nested([operator]), trig=True)
         if role == "RELOP" and self.items[at].name == "less-than" and self.quantum:
             return self._in_angles(at)
+        return self._odd_factor(at) if self.lenient else None
+
+    def _odd_factor(self, at: int) -> Node | None:
+        """What no grammar has, read nevertheless: a signed factor, an operator for itself, ``]a,b[``."""
+        role = self.roles[at]
+        if role in ("OPEN", "CLOSE") and self.items[at].value in "[]":
+            return self._outward_interval(at)
+        if role == "SUPOP":
+            self.at = at + 1
+            return self.items[at]
+        if role not in _ANY_OP:
+            return None
+        operator = self.any_op()
+        if operator is None:
+            return None
+        if self.roles[self.at] in _AFTER_IDLE:
+            return operator
+        if role in _ADDITIVE:
+            operand = self.factor()
+            if operand is not None:
+                return Infix(operator, [operand])
+        self.at = at
+        return None
+
+    def _outward_interval(self, at: int) -> Node | None:
+        """``]a,b[``, ``]a,b]`` and ``[a,b[``: intervals with brackets turned outwards."""
+        self.at = at + 1
+        first = self.expression()
+        if first is not None and self.roles[self.at] == "PUNCT":
+            comma = self.items[self.at]
+            self.at += 1
+            second = self.expression()
+            end = self.items[self.at] if self.at < self.end else None
+            if second is not None and end is not None and end.value in ("[", "]"):
+                self.at += 1
+                left = "closed" if self.items[at].value == "[" else "open"
+                right = "open" if end.value == "[" else "closed"
+                name = f"{left}-interval" if left == right else f"{left}-{right}-interval"
+                shown = Row([self.items[at], first, comma, second, end])
+                return self._scripted(Dual(Named(name, [first, second]), shown))
+        self.at = at
         return None
 
     def named(self, trig: bool = True) -> Node | None:
@@ -671,8 +736,14 @@ class _Parse:
             if self._closes(opening):
                 self.at += 1
                 self.nesting -= 1
-                shown = Row([opening, *listed, self.items[self.at - 1]])
-                return Dual(Prefix(function, listed[::2]), Prefix(function, [shown]))
+                shown: Node = Row([opening, *listed, self.items[self.at - 1]])
+                content: Node = Prefix(function, listed[::2])
+                if self.lenient:
+                    while self.roles[self.at] in _SCRIPTS:
+                        mark = self._mark(self.at)
+                        content, shown = Script(content, mark, "post"), Script(shown, mark, "post")
+                        self.at += 1
+                return Dual(content, Prefix(function, [shown]))
         self.nesting -= 1
         self.at = start
         return None
@@ -829,6 +900,11 @@ class _Parse:
         role = self.roles[self.at]
         allowed = (role in roles) if roles else (role in _NAMED or role in _BIGOPS)
         if not allowed:
+            if self.lenient:
+                base: Node = ABSENT
+                for mark in marks:
+                    base = Script(base, mark, "post")
+                return base
             self.at = at
             return None
         start = self.at
@@ -909,6 +985,8 @@ class _Parse:
             return result
         self.at = after
         formula = self._extend_formula(first)
+        if self.lenient:
+            formula = self._more_formulae(formula)
         if self.at > after and self._closes(opening):
             self.at += 1
             return self._scripted(self._fence([opening, formula, items[self.at - 1]]))
@@ -1105,6 +1183,13 @@ class _Parse:
         if inner is not None and self._right_angle():
             self.at += 1
             return self._scripted(self._fence([items[at], inner, items[self.at - 1]]))
+        if inner is not None and self.lenient and self.roles[self.at] == "PUNCT":
+            kept, self.no_angles = self.no_angles, True
+            listed = self._punctuated([inner])
+            self.no_angles = kept
+            if self._right_angle():
+                self.at += 1
+                return self._scripted(self._fence([items[at], *listed, items[self.at - 1]]))
         self.at = at
         return None
 
@@ -1170,6 +1255,8 @@ _AFTER_BASE = _SCRIPTS | {"POSTFIX"}
 _STOPS = (
     _ADDITIVE - _MULTIPLICATIVE | _RELATIONAL - {"RELOP"} | {"PUNCT", "PERIOD", "METARELOP", "MODIFIER", "MODIFIEROP"}
 )
+_AFTER_LONE = frozenset(("END", "PUNCT", "CLOSE"))
+_AFTER_IDLE = _AFTER_LONE | {"VERTBAR", "PERIOD", "METARELOP"}
 _DIFFERENTIAL = Token("DIFFOP", "d", "d", opt_label("differential-d"), name="differential-d")
 _PRIMES: dict[int, Token] = {}
 

@@ -180,7 +180,7 @@ class Accent(Node):
 
     __slots__ = ("base", "limits", "mark", "over", "role")
 
-    def __init__(self, mark: Token, base: Node, over: bool, limits: bool = False, role: str = "ATOM") -> None:
+    def __init__(self, mark: Node, base: Node, over: bool, limits: bool = False, role: str = "ATOM") -> None:
         self.mark = mark
         self.base = base
         self.over = over

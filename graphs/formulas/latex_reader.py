@@ -105,6 +105,7 @@ class Reader:
         self.font = ""
         self.display = False
         self.stopped = ""
+        self.stop = _NOTHING
         self.expansions = 0
         self.columns = 0
 
@@ -208,7 +209,9 @@ class Reader:
 
     def math_list(self, items: list[Node], rule: str = "Anything") -> Node:
         """The items as one part: a list for the grammar, or the only item itself."""
-        if len(items) == 1 and items[0].role != "EMPTY":
+        if any(item is _EMPTY for item in items):
+            items = [item for item in items if item is not _EMPTY]
+        if len(items) == 1:
             return items[0]
         whole = MathList(items, rule)
         self.lists.append(whole)
@@ -222,7 +225,9 @@ class Reader:
                 f"groups are nested more than {MAX_DEPTH} deep; no tree is made of that", kind="too_deep"
             )
         font, display = self.font, self.display
+        outer, self.stop = self.stop, stop
         items = self.items(stop)
+        self.stop = outer
         self.font, self.display = font, display
         self.depth -= 1
         return items
@@ -365,18 +370,14 @@ class Reader:
             self.argument_items()
             return 0.0
         text = ""
-        while stack and len(text) < 40:
-            token = self.next_token()
-            if (
-                token == "\\"
-                or not (token[:1].isalnum() or token[:1] in ".-+")
-                or _points(text) != 0.0
-                or text[-2:] in _UNITS
-            ):
-                break
+        while (token := self.next_token()) and (token in "+-." or token[0] in "0123456789."):
             text += stack.pop()
-            if text[-2:] in _UNITS:
-                break
+        unit = ""
+        while text and len(unit) < 2 and (token := self.next_token()).isalpha() and token.isascii():
+            unit += stack.pop()
+        if unit and unit not in _UNITS:
+            stack.extend(reversed(unit))
+        text += unit
         return _points(text)
 
     # ---- scripts and fractions -----------------------------------------------------------------------------------
@@ -619,10 +620,8 @@ def _text(reader: Reader, token: str, out: list[Node]) -> Node | None:
                 parts.append(reader.math_list(reader.of_tokens(inner), "Anything,"))
                 reader.font = font
         elif piece in _TEXT_CHARACTERS:
-            pair = piece + (given[-1] if given else "")
-            if pair in _TEXT_CHARACTERS:
-                given.pop()
-                piece = pair
+            if given and piece + given[-1] in _TEXT_CHARACTERS:
+                piece += given.pop()
             words.append(_TEXT_CHARACTERS[piece])
         elif piece in ("{", "}") or (piece[0] == "\\" and len(piece) > 1):
             continue
@@ -726,12 +725,13 @@ def _set_over(reader: Reader, token: str, out: list[Node]) -> Node:
             mark.append(reader.stack.pop())
         if reader.stack:
             reader.stack.pop()
-        above = reader.math_list(reader.of_tokens(mark))
+        above = reader.math_list(reader.of_tokens(mark), "Anything,")
     else:
-        above = reader.argument()
+        above = reader.argument("Anything,")
     base = reader.argument()
-    role = "RELOP" if token in (r"\stackrel", r"\buildrel") else "ATOM"
-    return Accent(above, base, token != r"\underset", role=role)
+    if token in (r"\overset", r"\underset"):
+        return Accent(above, base, token == r"\overset")
+    return Script(base, ScriptMark(above, True, False, reader.depth), "mid", "RELOP")
 
 
 @_handles(
@@ -745,8 +745,8 @@ def _set_over(reader: Reader, token: str, out: list[Node]) -> Node:
     r"\xlongequal",
 )
 def _long_arrow(reader: Reader, token: str, out: list[Node]) -> Node:
-    below = reader.optional()
-    above = reader.argument()
+    below = reader.optional("Anything,")
+    above = reader.argument("Anything,")
     arrow = _LONG_ARROWS[token]
     over = Accent(above, arrow, True, role="ARROW")
     return over if below is None else Accent(below, over, False, role="ARROW")
@@ -918,8 +918,26 @@ _ANGLES = {"<": "⟨", ">": "⟩", r"\lt": "⟨", r"\gt": "⟩"}
 _SIDES = {"l": "OPEN", "r": "CLOSE", "m": "MIDDLE"}
 
 
+@_handles(r"\left")
+def _left(reader: Reader, command: str, out: list[Node]) -> None:
+    r"""What stands between the delimiters is a group: ``\over`` splits it, and nothing else."""
+    opening = _delimiter(reader, command, out)
+    if opening is not None:
+        out.append(opening)
+    out.extend(reader.within(reader.stop | _RIGHT))
+    if reader.stopped == r"\right":
+        closing = _delimiter(reader, reader.stopped, out)
+        if closing is not None:
+            out.append(closing)
+    elif reader.stopped:
+        reader.stack.append(reader.stopped)
+
+
+_RIGHT = frozenset((r"\right",))
+
+
 @_handles(
-    r"\left", r"\right", r"\middle",
+    r"\right", r"\middle",
     *(rf"\{size}{side}" for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r", "m")),
 )  # fmt: skip
 def _delimiter(reader: Reader, command: str, out: list[Node]) -> Node | None:
@@ -1111,6 +1129,21 @@ def _leaves_nothing(reader: Reader, token: str, out: list[Node]) -> None:
     latex_tokens.group(reader.stack)
     if token == r"\rule":
         latex_tokens.group(reader.stack)
+
+
+@_handles(r"\multicolumn")
+def _over_columns(reader: Reader, token: str, out: list[Node]) -> None:
+    """A cell as wide as several: its contents."""
+    latex_tokens.group(reader.stack)
+    latex_tokens.group(reader.stack)
+    out.extend(reader.argument_items())
+
+
+@_handles(r"\cancelto")
+def _cancel_to(reader: Reader, token: str, out: list[Node]) -> None:
+    value = reader.argument()
+    out.append(Enclosure("updiagonalstrike", reader.argument(), _CANCEL))
+    reader.script(out, True, value)
 
 
 @_handles("&", "$", r"\(", r"\)", "}")

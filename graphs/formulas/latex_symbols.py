@@ -105,7 +105,7 @@ _TABLES = {
         \blacksquare ■ | \blacklozenge ◆ | \bigstar ★ | \circledS Ⓢ | \backprime ‵ | \complement ∁ complement
         \diagup ╱ | \diagdown ╲ | \checkmark ✓ | \maltese ✠ | \circledR ® | \yen ¥ | \pounds £ | \copyright ©
         \S § | \P ¶ | \# # | \_ _ | \mapstochar ⸠ | \aa å | \AA Å | \o ø | \O Ø | \ss ß | \ae æ | \AE Æ | \oe œ | \OE Œ
-        \textdollar $ | \upharpoonright ↾ | \upharpoonleft ↿ | \restriction ↾ | \degree °
+        \textdollar $ currency-dollar | \$ $ currency-dollar | \upharpoonright ↾ | \upharpoonleft ↿ | \restriction ↾ | \degree °
         " " | @ @ | ? ? | ` ‘ | # #
     """,
     "ID": r"""

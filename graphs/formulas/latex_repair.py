@@ -1,0 +1,110 @@
+r"""A list of symbols that the grammar does not read, mended: what people type though no grammar has it.
+
+Runs of punctuation and of relation signs become one sign, full stops in a row become dots, and scripts stand on
+something. The symbols all stay, in their order; only what is read as one changes. Nothing is mended that the grammar
+reads as it stands, so that formulas which LaTeXML reads are read as it does.
+
+>>> from graphs.formulas.latex_reader import Reader
+>>> [item.role for item in mended(Reader(r"x\colon = y,,z").formula().items)]
+['UNKNOWN', 'RELOP', 'UNKNOWN', 'PUNCT', 'UNKNOWN']
+"""
+
+from __future__ import annotations
+
+from graphs.formulas.latex_nodes import Dual, Node, Row, Script, ScriptMark
+from graphs.formulas.latex_symbols import SYMBOLS, symbol
+
+_RELATIONAL = frozenset(("RELOP", "ARROW", "METARELOP"))
+_STOPS = frozenset(("PUNCT", "PERIOD"))
+_ON_NOTHING = frozenset(("OPEN", "PUNCT"))
+_KEEPS_ROLE = frozenset(("METARELOP", "MODIFIEROP"))
+
+
+def mended(items: list[Node]) -> list[Node]:
+    """The items with their slips mended; the list that is given stays as it is."""
+    out: list[Node] = []
+    position = 0
+    end = len(items)
+    while position < end:
+        item = items[position]
+        role = item.role
+        run = position + 1
+        if role in _STOPS:
+            while run < end and items[run].role in _STOPS:
+                run += 1
+            out.append(_stops(items[position:run]))
+        elif role in _RELATIONAL:
+            while run < end and items[run].role in _RELATIONAL and not _opens_angle(items, run):
+                run += 1
+            out.append(item if run == position + 1 else _relation(items[position:run]))
+        elif type(item) is ScriptMark and not item.floating and (not out or out[-1].role in _ON_NOTHING):
+            out.append(ScriptMark(item.script, item.sup, True, item.level))
+        elif type(item) is ScriptMark and not item.floating and out[-1].role in _KEEPS_ROLE:
+            out[-1] = Script(out[-1], item, "post", out[-1].role)
+        else:
+            out.append(item)
+        position = run
+    return _without_idle_stops(out)
+
+
+def _opens_angle(items: list[Node], position: int) -> bool:
+    """Whether a less-than sign is an opening bracket: ``= <1,2>``."""
+    return items[position].name == "less-than" and any(item.name == "greater-than" for item in items[position + 1 :])
+
+
+def _stops(run: list[Node]) -> Node:
+    """A run of punctuation as one: dots if it has nothing but full stops, else what parts the elements of a list."""
+    if len(run) == 1:
+        return run[0]
+    if all(item.role == "PERIOD" for item in run):
+        return Dual(SYMBOLS[r"\ldots"], Row(run), role="ID")
+    return Dual(run[0], Row(run), role="PUNCT", value=",")
+
+
+def _relation(run: list[Node]) -> Node:
+    """A run of relation signs as one: ``\\colon =`` is an assignment."""
+    text = "".join(item.value for item in run)
+    content = SYMBOLS[":="] if text == ":=" else symbol("RELOP", text)
+    return Dual(content, Row(run), role="RELOP", name=text, value=text)
+
+
+def _without_idle_stops(items: list[Node]) -> list[Node]:
+    """No punctuation beside a relation sign, nor at the beginning, nor at the end of a fence: it joins its neighbour."""
+    out: list[Node] = []
+    for position, item in enumerate(items):
+        role = item.role
+        if role == "PUNCT" or role == "PERIOD":
+            following = items[position + 1].role if position + 1 < len(items) else "END"
+            if following in _RELATIONAL or following in ("CLOSE", "END") or not out or out[-1].role in _RELATIONAL or out[-1].role == "OPEN":
+                out.append(_Idle(item))
+                continue
+        out.append(item)
+    if not any(type(item) is _Idle for item in out):
+        return out
+    joined: list[Node] = []
+    waiting: list[Node] = []
+    for item in out:
+        if type(item) is _Idle:
+            if joined and joined[-1].role not in ("OPEN",) and type(joined[-1]) is not ScriptMark:
+                joined[-1] = _with_stop(joined[-1], [item.stop], after=True)
+            else:
+                waiting.append(item.stop)
+        elif waiting and type(item) is not ScriptMark:
+            joined.append(_with_stop(item, waiting, after=False))
+            waiting = []
+        else:
+            joined.append(item)
+    return joined + waiting
+
+
+class _Idle(Node):
+    __slots__ = ("stop",)
+
+    def __init__(self, stop: Node) -> None:
+        self.stop = stop
+
+
+def _with_stop(item: Node, stops: list[Node], *, after: bool) -> Node:
+    parts = [item, *stops] if after else [*stops, item]
+    return Dual(item, Row(parts), role=item.role, name=item.name, value=item.value)
+

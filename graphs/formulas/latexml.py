@@ -1,0 +1,163 @@
+r"""LaTeX -> MathML by LaTeXML (``latexmlc``, Debian's package ``latexml``), in batches: optional, and a second opinion.
+
+    formulas = [r"x^2+y", r"\frac{1}{2"]
+    LaTeXML().convert(formulas)    # ['<math ...>', Failure('', 'formula', 'latexml', "... '\\frac{1}{2'")]
+    LaTeXML().parse(formulas)      # [ParsedFormula(...), ParsedFormula(None, None, errors=...)]
+
+LaTeXML takes a second to start and a tenth of a second a formula; :mod:`graphs.formulas.latex` makes the same trees in
+process some thousand times faster. A batch is one document with a displayed formula a paragraph. When it fails, takes
+too long, or does not give one formula a paragraph (as when a brace is missing), it is halved until the culprit stands
+alone. LaTeX is a programming language that reads files: formulas with commands that could are refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lxml import etree
+
+from graphs.errors import ConfigError, Failure, FormulaError
+from graphs.formulas.content import parse_opt
+from graphs.formulas.presentation import parse_slt
+from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
+
+_PREAMBLE = "\\documentclass{article}\n\\usepackage{amsmath,amssymb}\n\\begin{document}\n"
+_OPTIONS = ("--format=xml", "--pmml", "--cmml", "--nocomments", "--quiet", "--dest=out.xml", "--log=log.txt", "in.tex")
+_REFUSED = re.compile(
+    r"\\(input|include\w*|openin|openout|read|write\w*|immediate|csname|catcode|usepackage|RequirePackage|documentclass"
+    r"|verbatiminput|lstinputlisting|special|directlua|scantokens|begin\s*\{document\}|end\s*\{document\}|@@?\w+)(?![a-zA-Z])"
+    r"|\^\^"
+)
+_INNER = {"align": "aligned", "eqnarray": "aligned", "gather": "gathered", "multline": "gathered", "equation": ""}
+_DISPLAY = re.compile(rf"\\(begin|end)\s*\{{({'|'.join(_INNER)})\*?\}}")
+_ROWS = re.compile(r"\\begin\s*\{(aligned|gathered|split)\}")
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_LATEXML = "{http://dlmf.nist.gov/LaTeXML}"
+_MATHML = "{http://www.w3.org/1998/Math/MathML}"
+_SECONDS_TO_START = 30.0
+_XML = etree.XMLParser(resolve_entities=False, no_network=True, remove_pis=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LaTeXML:
+    """How LaTeXML is run: its command, the formulas of a batch, and the seconds that one formula may take."""
+
+    command: str = "latexmlc"
+    batch_size: int = 50
+    seconds: float = 20.0
+
+    def version(self) -> str:
+        """What the program calls itself. Raises ConfigError where it is not installed."""
+        done = subprocess.run([self._program(), "--VERSION"], capture_output=True, text=True, check=False, timeout=60)
+        return (done.stdout + done.stderr).strip()
+
+    def convert(self, formulas: Sequence[str]) -> list[str | Failure]:
+        """Presentation and Content MathML in one ``math`` element for each formula, or why there is none.
+
+        A failure's kind is ``refused``, ``timeout`` or ``latexml``. Raises ConfigError where LaTeXML is not installed.
+        """
+        self._program()
+        results: dict[int, str | Failure] = {}
+        allowed = []
+        for number, latex in enumerate(formulas):
+            if refused := _REFUSED.search(latex):
+                results[number] = Failure("", "formula", "refused", f"{refused[0]} may not stand in {latex!r}")
+            else:
+                allowed.append(number)
+        batches = [allowed[i : i + self.batch_size] for i in range(0, len(allowed), self.batch_size)]
+        while batches:
+            batch = batches.pop()
+            try:
+                results |= zip(batch, self._run([formulas[number] for number in batch]), strict=True)
+            except FormulaError as error:
+                if len(batch) > 1:
+                    middle = len(batch) // 2
+                    batches += [batch[:middle], batch[middle:]]
+                else:
+                    message = f"{error}: {formulas[batch[0]]!r}"
+                    results[batch[0]] = Failure("", "formula", error.kind, message)
+        return [results[number] for number in range(len(formulas))]
+
+    def parse(self, formulas: Sequence[str]) -> list[ParsedFormula]:
+        """Both trees of each formula, as :func:`graphs.formulas.latex.parse_latex` gives them."""
+        return [_both_trees(converted) for converted in self.convert(formulas)]
+
+    def _program(self) -> str:
+        program = shutil.which(self.command)
+        if program is None:
+            message = (
+                f"{self.command} is not installed (Debian: apt install latexml); formulas/latex.py needs no program"
+            )
+            raise ConfigError(message)
+        return program
+
+    def _run(self, formulas: Sequence[str]) -> list[str]:
+        """Convert one batch. Raises FormulaError when any formula of it makes trouble."""
+        paragraphs = [_paragraph(latex) for latex in formulas]
+        limit = _SECONDS_TO_START + self.seconds + len(formulas) - 1
+        with tempfile.TemporaryDirectory(prefix="latexml-") as folder:
+            source, target = Path(folder, "in.tex"), Path(folder, "out.xml")
+            source.write_text(
+                f"{_PREAMBLE}{''.join(paragraphs)}\\end{{document}}\n", encoding="utf-8", errors="replace"
+            )
+            try:
+                command = [self._program(), *_OPTIONS]
+                subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=limit)
+                root = etree.parse(target, _XML).getroot()
+            except subprocess.TimeoutExpired:
+                raise FormulaError(f"LaTeXML had no result after {limit:.0f} seconds", kind="timeout") from None
+            except (subprocess.CalledProcessError, OSError, etree.XMLSyntaxError) as error:
+                raise FormulaError(f"LaTeXML failed ({error})", kind="latexml") from error
+        found = list(root.iterchildren(f"{_LATEXML}para"))
+        if len(found) != len(formulas):
+            raise FormulaError(f"LaTeXML made {len(found)} paragraphs of {len(formulas)}", kind="latexml")
+        return [_only_formula(paragraph) for paragraph in found]
+
+
+def _paragraph(latex: str) -> str:
+    """A formula as a displayed paragraph, its own display environments made inner ones.
+
+    What has rows stands in the line, for a display of rows would be parted into formulas.
+    """
+    inner = _DISPLAY.sub(lambda found: f"\\{found[1]}{{{_INNER[found[2]]}}}" if _INNER[found[2]] else "", latex)
+    inner = _BLANK_LINE.sub("\n", inner).strip()
+    # A line end before the closing sign: a formula may end in a comment.
+    return f"${inner}\n$\n\n" if _ROWS.search(inner) else f"\\[{inner}\n\\]\n\n"
+
+
+def _only_formula(paragraph: etree._Element) -> str:
+    """The ``math`` element of a paragraph that holds one formula and nothing else."""
+    formulas = [
+        formula
+        for formula in paragraph.iter(f"{_LATEXML}Math")
+        if next(formula.iterancestors(f"{_LATEXML}Math"), None) is None
+    ]
+    maths = [math for formula in formulas for math in formula.iterchildren(f"{_MATHML}math")]
+    if len(maths) != 1 or len(formulas) != 1:
+        raise FormulaError(f"LaTeXML made {len(maths)} formulas of one", kind="latexml")
+    mathml = etree.tostring(maths[0], encoding="unicode", with_tail=False)
+    within = "".join(map(str, formulas[0].itertext()))
+    around = "".join(map(str, paragraph.itertext())).replace(within, "", 1).strip()
+    if around:
+        raise FormulaError(f"LaTeXML took a part of the formula for text: {around[:60]!r}", kind="latexml")
+    return mathml
+
+
+def _both_trees(converted: str | Failure) -> ParsedFormula:
+    if isinstance(converted, Failure):
+        return ParsedFormula(None, None, (("slt", converted.message), ("opt", converted.message)))
+    trees: dict[TreeKind, FormulaTree] = {}
+    errors: list[tuple[TreeKind, str]] = []
+    readers: dict[TreeKind, Callable[[str], FormulaTree]] = {"slt": parse_slt, "opt": parse_opt}
+    for kind, read in readers.items():
+        try:
+            trees[kind] = read(converted)
+        except FormulaError as error:
+            errors.append((kind, str(error)))
+    return ParsedFormula(trees.get("slt"), trees.get("opt"), tuple(errors))
