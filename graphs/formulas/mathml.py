@@ -46,7 +46,7 @@ _INVISIBLE = frozenset("\u2061\u2062\u2063\u2064")
 _OTHER_VERSION = str.maketrans({"\u2212": "-", "\u2016": "\u2225"})
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def clean(text: str | None) -> str:
     """The text of a symbol as Tangent-S keeps it: stripped, its own punctuation escaped, invisible operators empty.
 
@@ -59,7 +59,7 @@ def clean(text: str | None) -> str:
     return "" if text in _INVISIBLE else text
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def clean_plain(text: str | None) -> str:
     """:func:`clean` with plain letters (NFKC), and with the minus and the norm bar of the official files.
 
