@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from graphs.corpus.corpus import FormulaFiles, TopicFormulaFiles, hash_files
+from graphs.corpus.files import FormulaFiles, TopicFormulaFiles, hash_files
 from graphs.corpus.markup import strip_delimiters
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.xml_rows import read_elements, read_rows

@@ -14,40 +14,19 @@ pairs, and the files in which its formulas' trees are published, if they are.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from graphs.corpus.arqmath import ArqMath
+from graphs.corpus.files import FormulaFiles
+from graphs.corpus.jsonl import JsonLines
+from graphs.corpus.mathdocs import MathDocs
 from graphs.corpus.post import Judgment, Pair, Post, Topic
-from graphs.errors import ConfigError, CorpusError, Failure
+from graphs.errors import ConfigError, Failure
 
 #: The collections that :func:`open_corpus` knows, and whether they need a folder.
 NAMES = {"arqmath": True, "jsonl": True, "mathdocs": False}
-
-
-@dataclass(frozen=True, slots=True)
-class TopicFormulaFiles:
-    """The formula TSVs of one year's topics (columns ``id, topic_id, thread_id, type, <formula>``).
-
-    ``prefix`` (``2020:``) stands before their ids everywhere outside these files. ``None``: there is no such file.
-    """
-
-    prefix: str
-    latex: Path | None
-    slt: Path | None
-    opt: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class FormulaFiles:
-    """The formula TSVs of a collection's posts, in order (``1.tsv``, ``2.tsv`` ...), and those of its topics."""
-
-    latex: tuple[Path, ...]
-    slt: tuple[Path, ...]
-    opt: tuple[Path, ...]
-    topics: tuple[TopicFormulaFiles, ...]
 
 
 class Corpus(Protocol):
@@ -94,8 +73,6 @@ def open_corpus(name: str, root: str | Path | None = None) -> Corpus:
             raise ConfigError(
                 f"data.root={str(root)!r}: collection {name!r} is read from no folder; leave data.root out"
             )
-        from graphs.corpus.mathdocs import MathDocs
-
         return MathDocs()
     if root is None or not str(root):
         raise ConfigError(f"data.root is missing: collection {name!r} needs the folder it lies in, e.g. data.root=...")
@@ -103,28 +80,5 @@ def open_corpus(name: str, root: str | Path | None = None) -> Corpus:
     if not folder.is_dir():
         raise ConfigError(f"data.root={str(root)!r} is not a folder")
     if name == "arqmath":
-        from graphs.corpus.arqmath import ArqMath
-
         return ArqMath(folder)
-    from graphs.corpus.jsonl import JsonLines
-
     return JsonLines(folder)
-
-
-def hash_files(root: Path, files: Iterable[Path]) -> str:
-    """SHA-256 over names (below ``root``), sizes and content: all of it up to 1 MiB, else 16 samples of 64 KiB."""
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        try:
-            size = path.stat().st_size
-            digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0".encode())
-            with path.open("rb") as file:
-                if size <= 1 << 20:
-                    digest.update(file.read())
-                else:
-                    for sample in range(16):
-                        file.seek((size - 65536) * sample // 15)
-                        digest.update(file.read(65536))
-        except OSError as error:
-            raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
-    return digest.hexdigest()

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.arqmath import read_qrels
-from graphs.corpus.corpus import hash_files
+from graphs.corpus.files import hash_files
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.errors import ConfigError, CorpusError, Failure
 

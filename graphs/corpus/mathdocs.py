@@ -32,10 +32,11 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from graphs.corpus import docstrings, rst, text_formulas
+from graphs.corpus import docstrings, object_names, rst, text_formulas
 from graphs.corpus.docstrings import Docstring
+from graphs.corpus.object_names import Names, short_name
 from graphs.corpus.post import Judgment, Pair, Post, Topic
-from graphs.corpus.rst import Paragraph, Section, Span
+from graphs.corpus.rst import Paragraph, Section
 from graphs.errors import ConfigError, CorpusError, Failure
 
 #: Packages whose docstrings are read, as far as they are installed.
@@ -60,9 +61,6 @@ _DROPPED = re.compile(r".*example.*|.*references?|see also|usage|plots?|todo|tes
 _ENTRIES = re.compile(r"(?:other )?parameters|returns?|yields|raises|warns|receives|(?:keyword )?arguments", re.I)
 _SIGNATURE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?[\w.]+\((?:[^()]|\([^()]*\))*\)(?:\s*->.*|\s*--)?\s*")
 _TEMPLATE = re.compile(r"%\(\w+\)s")
-_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*(?:\([^()]*\))?\Z")
-_PARAMETERS = re.compile(r"^\s*([\w*]+(?:,\s*[\w*]+)*)\s*:(?!:)", re.MULTILINE)
-_PATHS = frozenset([*PACKAGES, "np", "nx", "sp", "mp"])
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
 _EMPTY_WORDS = frozenset(
     """a an the of for to in on at by with from and or is are be as this that it its if then returns return compute
@@ -136,7 +134,7 @@ class MathDocs:
             except metadata.PackageNotFoundError:
                 version = "none"
             digest.update(f"{package}=={version}\n".encode())
-        for module in (docstrings.__file__, rst.__file__, text_formulas.__file__, __file__):
+        for module in (docstrings.__file__, object_names.__file__, rst.__file__, text_formulas.__file__, __file__):
             digest.update(Path(module).read_bytes())
         return digest.hexdigest()
 
@@ -176,7 +174,7 @@ def _read_all() -> tuple[_Entry, ...]:
     if not found:
         message = f"none of {', '.join(PACKAGES)} is installed with its sources; mathdocs is read from their docstrings"
         raise CorpusError(message)
-    names = _Names(found)
+    names = Names(found)
     entries: list[_Entry] = []
     questions: set[str] = set()
     answers = _Texts()
@@ -221,7 +219,7 @@ def _triples(words: list[str]) -> set[tuple[str, ...]]:
     return {tuple(padded[i : i + 3]) for i in range(len(words))}
 
 
-def _entry(docstring: Docstring, names: _Names) -> _Entry | None:
+def _entry(docstring: Docstring, names: Names) -> _Entry | None:
     """The question and answer in a docstring, or None if it does not give both."""
     is_math_role = docstring.name.startswith(("sympy.", "mpmath."))
     found = [Section(section.title, _TEMPLATE.sub("", section.text)) for section in rst.sections(docstring.text)]
@@ -292,75 +290,6 @@ def _words(paragraphs: Sequence[Paragraph]) -> list[str]:
     ]
 
 
-class _Names:
-    """The names of the objects, and which of them are everyday words."""
-
-    def __init__(self, found: Sequence[Docstring]) -> None:
-        written = {docstring.name.rpartition(".")[2].removesuffix("_gen") for docstring in found}
-        self.written = {name for name in written if len(name) > 2}
-        self.all = {_short(docstring.name) for docstring in found}
-        used: Counter[str] = Counter()
-        for docstring in found:
-            prose = re.sub(r"``.+?``|`[^`]*`|\w+\(|\w*[._]\w+|>>>.*|\$[^$]*\$", " ", docstring.text)
-            words = {word.lower() for word in re.findall(r"[A-Za-z]\w+", prose)}
-            used.update({word for word in words if word.removesuffix("s") != _short(docstring.name).removesuffix("s")})
-        self.everyday = {name for name in self.all if used[name] + used[f"{name}s"] >= 2}
-
-    def masked(self, paragraph: Paragraph, docstring: Docstring) -> Paragraph:
-        """``paragraph`` without the names of objects."""
-        own = {_short(docstring.name)}
-        if docstring.kind == "method":
-            own.add(docstring.name.split(".")[-2].lower())
-        parameters = {name for names in _PARAMETERS.findall(docstring.text) for name in re.split(r"[\s,*]+", names)}
-        this = f"this {'function' if docstring.kind == 'function' else docstring.kind}"
-        out: Paragraph = []
-        for span in paragraph:
-            if span.kind == "text":
-                out.append(Span("text", self._masked_text(span.text, own, this)))
-            elif span.kind == "code":
-                called = {name.rpartition(".")[2] for name in re.findall(r"[A-Za-z_][\w.]*", span.text)}
-                if {_short(name) for name in called} & own:
-                    out.append(Span("text", this))
-                elif (called & self.written) - parameters and (_IDENTIFIER.match(span.text) or "(" in span.text):
-                    out.append(Span("text", "another function"))
-                else:
-                    out.append(span)
-            else:
-                out.append(span)
-        return out
-
-    def _masked_text(self, text: str, own: set[str], this: str) -> str:
-        def mask(match: re.Match[str]) -> str:
-            word = match.group()
-            name = _short(word.rstrip("("))
-            if word.partition(".")[0] in _PATHS and "." in word:
-                return this if name in own else "another function"
-            if name in own and (word.endswith("(") or self.is_code(word)):
-                return this + (" (" if word.endswith("(") else "")
-            return word
-
-        masked = re.sub(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\(?", mask, text)
-        return re.sub(r"\bthis (function|class|method|module) \1\b", r"this \1", masked)
-
-    def is_code(self, word: str) -> bool:
-        """Whether a word of the prose is a name and no word of the language: ``besselj``, ``hyp2f1``, ``kv``.
-
-        The words that are names too (``center``, ``Maxwell``, ``reciprocity``) carry what a question asks.
-        """
-        name = word.lower()
-        if re.search(r"\d|_|[a-z][A-Z]", word):
-            return True
-        if name in self.everyday:
-            return False
-        stems = {name[:-1], name[:-2]} - {name.removesuffix("s")}
-        return len(name) == 2 or not re.search(r"[aeiouy]", name) or bool(stems & self.everyday)
-
-
-def _short(name: str) -> str:
-    """The last part of a dotted name, as it is written in prose: ``scipy.stats.alpha_gen`` -> ``alpha``."""
-    return name.rpartition(".")[2].lower().strip("_").removesuffix("_gen")
-
-
 def _see_also(text: str) -> list[str]:
     """The names in a See Also section: ``jv, yv : Bessel functions`` or ``:func:`~scipy.special.jv```."""
     names: list[str] = []
@@ -375,11 +304,11 @@ def _links(entries: Sequence[_Entry]) -> dict[str, set[str]]:
     """Object -> the objects that its See Also names; among several of that name, the one in the nearest module."""
     by_short: defaultdict[str, list[str]] = defaultdict(list)
     for entry in entries:
-        by_short[_short(entry.name)].append(entry.name)
+        by_short[short_name(entry.name)].append(entry.name)
     links: dict[str, set[str]] = {entry.name: set() for entry in entries}
     for entry in entries:
         for written in entry.see_also:
-            same = [name for name in by_short[_short(written)] if _may_be(name, written, entry.name)]
+            same = [name for name in by_short[short_name(written)] if _may_be(name, written, entry.name)]
             if same and (nearest := max(same, key=lambda name: (_shared(name, entry.name), name))) != entry.name:
                 links[entry.name].add(nearest)
     return links

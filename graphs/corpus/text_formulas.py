@@ -18,7 +18,7 @@ from graphs.corpus.markup import FORMULA, strip_delimiters
 _OPENING = re.compile(r"\\\\|\\\$|\\\(|\\\[|\\begin\{(?P<environment>[A-Za-z]+\*?)\}|\$\$|\$")
 _ENVIRONMENTS = frozenset(
     """equation align aligned alignat alignedat gather gathered multline eqnarray flalign split displaymath math cases
-    array matrix pmatrix bmatrix vmatrix Vmatrix Bmatrix smallmatrix subequations IEEEeqnarray dcases""".split()  # noqa: SIM905
+    array matrix pmatrix bmatrix vmatrix Vmatrix Bmatrix smallmatrix subequations IEEEeqnarray dcases CD""".split()  # noqa: SIM905
 )
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.DOTALL)
@@ -26,11 +26,16 @@ _TEXT_COMMAND = re.compile(
     r"\\(?:text|mbox|textrm|textbf|textit|operatorname|mathrm|mathbf|hbox|rm|bf)\b\*?\s*(?:\{[^{}]*\})?"
 )
 _WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}(?![A-Za-z])")
-_OPERATOR = re.compile(r"[=^_<>+*/|{}≤≥∈⊂→±×·∀∃∑∫√∞≠≡≈]|[A-Za-z)]\(|\d!|[\u0370-\u03ff]")
+_OPERATOR = re.compile(r"[=^_<>+*/|{}≤≥∈⊂→±×·∀∃∑∫√∞≠≡≈]|[A-Za-z)]\(|\d!|[\u0370-\u03ff]|\([^()]*,[^()]*\)|\w ?- ?\d")
 _FUNCTIONS = frozenset(
     """sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf det dim ker gcd
     lcm mod deg arg dx dy dz dt du dv ds dr im re tr rank span sgn sign var cov pr id ax bx by cx ab bc ac abc
     xy yz xz xyz nx ny kx mx iff""".split()  # noqa: SIM905
+)
+# Of the words of three letters or less, those that are prose and no product of variables.
+_SHORT_WORDS = frozenset(
+    """all and any are as at be but by can do for get has i.e if in is it let may my no not of on one or our see set she
+    so the to too two up us was we who you""".split()  # noqa: SIM905
 )
 _ATOM = re.compile(r"[-−]?\s*(?:[A-Za-z]'*|\d+(?:[.,]\d+)?)\s*")
 #: Characters between two dollars, at most: what is longer is text that happens to stand between them.
@@ -92,11 +97,12 @@ def is_formula(inner: str, before: str, after: str) -> bool:
     has_command = "\\" in inner
     bare = _COMMAND.sub(" ", rest)
     evidence = has_command or _OPERATOR.search(bare) is not None
-    words = [word for word in _WORD.findall(bare) if word.lower() not in _FUNCTIONS]
+    found = {word.lower() for word in _WORD.findall(bare)} - _FUNCTIONS
+    words = [word for word in found if len(word) > 3 or word in _SHORT_WORDS]
     if loose:  # "$ x+1 $" is a formula; between "$a$, and $b$" the middle is not
         if not evidence or (inner[0] in ",.;:?!)" and not has_command):
             return False
-        return not any(len(word) > 1 for word in words) if not has_command else len(words) <= 1
+        return len(words) <= (1 if has_command else 0)
     if evidence:
         return len(words) <= (8 if has_command else 3) and not (before.isalnum() and after.isalnum())
     if inner[0].isdigit() or inner[0] in ",.;:?!)":

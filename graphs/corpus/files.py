@@ -1,0 +1,56 @@
+"""The files of a collection: where its formula TSVs lie, and a hash by which a change of any file shows.
+
+>>> FormulaFiles(latex=(Path("1.tsv"),), slt=(), opt=(), topics=()).latex
+(PosixPath('1.tsv'),)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphs.errors import CorpusError
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFormulaFiles:
+    """The formula TSVs of one year's topics (columns ``id, topic_id, thread_id, type, <formula>``).
+
+    ``prefix`` (``2020:``) stands before their ids everywhere outside these files. ``None``: there is no such file.
+    """
+
+    prefix: str
+    latex: Path | None
+    slt: Path | None
+    opt: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaFiles:
+    """The formula TSVs of a collection's posts, in order (``1.tsv``, ``2.tsv`` ...), and those of its topics."""
+
+    latex: tuple[Path, ...]
+    slt: tuple[Path, ...]
+    opt: tuple[Path, ...]
+    topics: tuple[TopicFormulaFiles, ...]
+
+
+def hash_files(root: Path, files: Iterable[Path]) -> str:
+    """SHA-256 over names (below ``root``), sizes and content: all of it up to 1 MiB, else 16 samples of 64 KiB."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        try:
+            size = path.stat().st_size
+            digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0".encode())
+            with path.open("rb") as file:
+                if size <= 1 << 20:
+                    digest.update(file.read())
+                else:
+                    for sample in range(16):
+                        file.seek((size - 65536) * sample // 15)
+                        digest.update(file.read(65536))
+        except OSError as error:
+            raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
+    return digest.hexdigest()
