@@ -28,7 +28,6 @@ from typing import Any
 from experiments.plan import Job, finished
 from experiments.progress import Console
 from experiments.tracks.track import Question, Track
-from graphs.corpus.corpus import Corpus
 from graphs.errors import MathAMRError
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory
 from mathamr.evaluation.metrics import Evaluation, evaluate
@@ -38,7 +37,7 @@ from mathamr.training.checkpoint import code_version
 MEASURES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref", "recall_1000")
 
 
-def run_job(job: Job, folder: Path, track: Track, corpus: Corpus, question: Question, console: Console) -> None:
+def run_job(job: Job, folder: Path, track: Track, question: Question, console: Console) -> None:
     """Run ``job`` unless it is finished, and leave its result, or the reason of its failure, in its folder.
 
     Args:
@@ -54,7 +53,7 @@ def run_job(job: Job, folder: Path, track: Track, corpus: Corpus, question: Ques
             return
         _drop_leftovers(job, place)
         try:
-            result = _run(job, place, track, corpus, question, console)
+            result = _run(job, place, track, question)
         except MathAMRError as error:
             console.say(f"{job.name} failed: {error}")
             _write_json(place / "failed.json", {**_identity(job), "error": type(error).__name__, "reason": str(error)})
@@ -64,12 +63,12 @@ def run_job(job: Job, folder: Path, track: Track, corpus: Corpus, question: Ques
         console.say(f"{job.name}: nDCG' {result['ndcg_prime']:.3f}, {result['time_per_epoch_s']:.1f} s an epoch")
 
 
-def _run(job: Job, place: Path, track: Track, corpus: Corpus, question: Question, console: Console) -> dict[str, Any]:
-    track.prepare(job.config, corpus, question, console)
-    trained = track.train(job.config, corpus, place / "model", console)
-    indexed = track.index(job.config, corpus, trained, question, console)
+def _run(job: Job, place: Path, track: Track, question: Question) -> dict[str, Any]:
+    track.prepare(job.config, question)
+    trained = track.train(job.config, place / "model")
+    indexed = track.index(job.config, trained, question)
     with Stopwatch() as watch:
-        results = track.retrieve(job.config, corpus, trained, indexed, question)
+        results = track.retrieve(job.config, trained, indexed, question)
     run = Run.from_results(job.name, results, task=1)
     write_run(run, place / "run.tsv")
     scores = judge(run, question)

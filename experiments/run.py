@@ -42,16 +42,18 @@ def run(config: DictConfig, command: str) -> str:
         raise ConfigError("no experiment is named; add +exp=NAME, where conf/exp/NAME.yaml describes it")
     corpus = open_corpus(config.data.name, config.data.root)
     folder = Path(config.outputs) / config.experiment.name
-    jobs = plan(config, corpus.fingerprint())
+    fingerprint = corpus.fingerprint()
+    jobs = plan(config, fingerprint)
     mine = select(jobs, config.job)
     missing = [job for job in mine if finished(job, folder) is None]
     if missing:
         console.say(f"{config.experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
-        track = open_track(config.track)
+        shared = Path(config.outputs) / "shared" / f"{corpus.name}-{fingerprint[:12]}"
+        track = open_track(config.track, corpus, shared, console)
         question = pose(config, corpus)
         for number, job in enumerate(missing, 1):
             console.say(f"[{number}/{len(missing)}] {job.name}")
-            run_job(job, folder, track, corpus, question, console)
+            run_job(job, folder, track, question, console)
     rows = report.rows_of(jobs, folder)
     folder.mkdir(parents=True, exist_ok=True)
     report.write_csv(rows, folder / "results.csv")

@@ -1,15 +1,19 @@
 """The tracks: ways to learn and search the same posts."""
 
+from pathlib import Path
+
+from experiments.progress import Console
 from experiments.tracks.track import Track
+from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError
 
 TRACKS = ("graph",)
 
 
-def open_track(name: str) -> Track:
-    """The track of this name."""
+def open_track(name: str, corpus: Corpus, shared: Path, console: Console) -> Track:
+    """The track of this name for a collection; ``shared`` is the folder for what its jobs share."""
     if name == "graph":
         from experiments.tracks.graph import GraphTrack
 
-        return GraphTrack()
+        return GraphTrack(corpus, shared, console)
     raise ConfigError(f"track={name} is not known; the tracks are {', '.join(TRACKS)}")

@@ -12,10 +12,12 @@ A stage that is finished leaves a ``.done`` file, so the next job passes it by; 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -50,24 +52,30 @@ PARSERS = {"embedded": EmbeddedParser}
 class GraphTrack:
     """See :class:`experiments.tracks.track.Track`."""
 
-    def prepare(self, config: DictConfig, corpus: Corpus, question: Question, console: Console) -> None:
-        """Formula trees, graphs and tensors."""
-        shared_folder(config, corpus).mkdir(parents=True, exist_ok=True)
-        formulas = _build_formulas(config, corpus, console)
-        _build_collection(config, corpus, question, formulas, console)
-        _build_tensors(config, corpus, console)
+    def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
+        self._corpus = corpus
+        self._shared = shared
+        self._console = console
 
-    def train(self, config: DictConfig, corpus: Corpus, folder: Path, console: Console) -> Trained:
+    def prepare(self, config: DictConfig, question: Question) -> None:
+        """Formula trees, graphs and tensors."""
+        self._shared.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            formulas = self._build_formulas(config)
+            self._build_collection(config, question, formulas)
+            self._build_tensors(config)
+
+    def train(self, config: DictConfig, folder: Path) -> Trained:
         """Train an encoder on the collection's pairs."""
-        graphs = _store(config, corpus)
+        graphs = self._store(config)
         encoder_config = EncoderConfig(**_plain(config.model))
-        with console.stage("training", unit="steps") as advance:
+        with self._console.stage("training", unit="steps") as advance:
 
             def log(record: dict[str, Any]) -> None:
                 if record["kind"] == "start":
                     advance.expect(record["total_steps"])
                 elif record["kind"] == "epoch":
-                    console.say(
+                    self._console.say(
                         f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.3f}, validation loss "
                         f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
                     )
@@ -75,7 +83,7 @@ class GraphTrack:
             result = train(
                 TrainConfig(**_plain(config.train)),
                 graphs,
-                list(corpus.pairs()),
+                list(self._corpus.pairs()),
                 encoder_config,
                 out=folder,
                 log=log,
@@ -92,19 +100,17 @@ class GraphTrack:
         }
         return Trained(result.best, costs)
 
-    def index(
-        self, config: DictConfig, corpus: Corpus, trained: Trained, question: Question, console: Console
-    ) -> Indexed:
+    def index(self, config: DictConfig, trained: Trained, question: Question) -> Indexed:
         """Encode the answers and put them into an index beside the model."""
-        graphs = _store(config, corpus)
+        graphs = self._store(config)
         encoder = checkpoint.load_encoder(trained.folder, config_hash=graphs.config_hash, device=_device(config))
-        with Collection(collection_path(config, corpus)) as source:
-            answers = source.post_ids("answer")
+        searchable = set(graphs.post_ids())
         if question.regime == "judged":
-            judged = {judgment.doc_id for judgment in question.judgments}
-            answers = [post_id for post_id in answers if post_id in judged]
+            searchable &= {judgment.doc_id for judgment in question.judgments}
+        with Collection(self._collection_path(config)) as source:
+            answers = [post_id for post_id in source.post_ids("answer") if post_id in searchable]
         with Stopwatch() as watch:
-            with console.stage("encoding", total=len(answers), unit="posts") as advance:
+            with self._console.stage("encoding", total=len(answers), unit="posts") as advance:
                 documents = encode(encoder, graphs, answers, progress=advance).to("cpu")
             index = build_index(
                 config.index.backend,
@@ -117,16 +123,149 @@ class GraphTrack:
         return Indexed(index, costs)
 
     def retrieve(
-        self, config: DictConfig, corpus: Corpus, trained: Trained, indexed: Indexed, question: Question
+        self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question
     ) -> dict[str, list[tuple[str, float]]]:
         """Encode the topics and search the index with them."""
-        graphs = _store(config, corpus)
+        graphs = self._store(config)
         encoder = checkpoint.load_encoder(trained.folder, config_hash=graphs.config_hash, device=_device(config))
-        topics = [topic.topic_id for topic in question.topics]
-        queries = encode(encoder, graphs, [topic.post.post_id for topic in question.topics]).to("cpu")
+        topics = [topic.topic_id for topic in question.topics if topic.topic_id in graphs]
+        if len(topics) < len(question.topics):
+            lost = sorted({topic.topic_id for topic in question.topics} - set(topics))
+            self._console.say(f"  {len(lost)} topics have no graph and score 0: {', '.join(lost)}")
+        queries = encode(encoder, graphs, topics).to("cpu")
         rankings = search(indexed.index, queries, Strategy(config.retrieval.strategy), config.retrieval.k)
         indexed.index.close()
         return dict(zip(topics, rankings, strict=True))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Of several processes that want the same files, one makes them and the others wait."""
+        with (self._shared / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._console.say(f"  waiting for another process that works in {self._shared}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _store(self, config: DictConfig) -> GraphStore:
+        return GraphStore(self._tensors_path(config))
+
+    def _collection_path(self, config: DictConfig) -> Path:
+        """The graphs of a collection, made by one parser."""
+        return self._shared / f"collection-{config.graph.parser}.db"
+
+    def _build_formulas(self, config: DictConfig) -> Path | None:
+        """formulas.db, where the collection publishes trees."""
+        files = self._corpus.formulas()
+        if files is None:
+            return None
+        path = self._shared / "formulas.db"
+        done = path.with_suffix(".done")
+        if not (done.exists() and path.exists()):
+            with self._console.stage("formula trees", unit="rows") as advance:
+                rows = 0
+
+                def progress(state: formula_store.Progress) -> None:
+                    nonlocal rows
+                    advance(state.rows - rows)
+                    rows = state.rows
+
+                summary = formula_store.build(path, files, workers=config.workers, progress=progress)
+            self._console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
+            self._console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
+            done.touch()
+        return path
+
+    def _build_collection(self, config: DictConfig, question: Question, formulas: Path | None) -> None:
+        """collection.db of the posts and of the question's topics."""
+        if config.graph.parser not in PARSERS:
+            known = ", ".join(PARSERS)
+            raise ConfigError(f"graph.parser={config.graph.parser} is not known here; the parsers are {known}")
+        path = self._collection_path(config)
+        years = "".join(f"-{year}" for year in config.data.years)
+        done = path.with_name(f"{path.stem}{years}.done")
+        if not (done.exists() and path.exists()):
+            parser = collection.ParserFactory(PARSERS[config.graph.parser])
+            posts = chain(self._corpus.posts(), (topic.post for topic in question.topics))
+            with self._console.stage("posts to graphs", unit="posts") as advance:
+                summary = collection.build(
+                    path,
+                    cast(Iterator[Post | Failure], posts),
+                    parser,
+                    source=self._corpus.fingerprint(),
+                    formulas_db=formulas,
+                    workers=config.workers,
+                    progress=advance,
+                )
+            attached = ", ".join(f"{how} {count:,}" for how, count in sorted(summary.attachments.items()))
+            self._console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
+            self._console.failures("posts that failed", summary.failures)
+            done.touch()
+
+    def _build_tensors(self, config: DictConfig) -> None:
+        """The vocabulary and preprocessed-HASH.db."""
+        path = self._tensors_path(config)
+        done = path.with_suffix(".done")
+        if done.exists() and path.exists():
+            return
+        spec = spec_of(config)
+        with Collection(self._collection_path(config)) as source:
+            counts = self._counts(config, source)
+            vocabulary_ = Vocabulary.build(
+                counts, size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
+            )
+            facts = vocabulary_.statistics
+            self._console.say(
+                f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
+                f"{vocabulary_.num_labels:,} kept, {facts['coverage']:.2%} of nodes; "
+                f"{vocabulary_.num_relations} relations"
+            )
+            with self._console.stage("graphs to tensors", total=len(source), unit="graphs") as advance:
+                store.build(
+                    path,
+                    source.rows(),
+                    mathamr_plus.decode,
+                    spec,
+                    vocabulary_,
+                    source=str(source.meta["source"]),
+                    workers=config.workers,
+                    progress=advance,
+                )
+        lost = Counter((failure.stage, failure.kind) for failure in GraphStore(path).failures())
+        self._console.failures("graphs without tensors", lost)
+        done.touch()
+
+    def _counts(self, config: DictConfig, source: Collection) -> Counts:
+        """Label and relation counts over questions and answers; topics stay unseen."""
+        path = source.path.with_name(f"counts-{config.graph.parser}-{config.graph.formulas}.json")
+        if path.exists():
+            return Counts.from_json(path.read_text(encoding="utf-8"))
+        with self._console.stage("vocabulary", total=len(source), unit="graphs") as advance:
+            counts = vocabulary.count(
+                source.rows("question", "answer"),
+                mathamr_plus.decode,
+                config.graph.formulas,
+                workers=config.workers,
+                progress=advance,
+            )
+        partial = path.with_suffix(".part")
+        partial.write_text(counts.to_json(), encoding="utf-8")
+        partial.replace(path)
+        return counts
+
+    def _tensors_path(self, config: DictConfig) -> Path:
+        """Where the tensors of a configuration lie, beside their collection."""
+        years = list(config.data.years)  # topics of other years make another file: each holds what its questions need
+        content = json.dumps([_plain(config.graph), years], sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:10]
+        return self._shared / f"preprocessed-{digest}.db"
+
+
+def spec_of(config: DictConfig) -> VirtualNodeSpec:
+    """The virtual nodes and formula mode of a configuration."""
+    graph = config.graph
+    return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
 
 
 def _plain(group: DictConfig) -> dict[str, Any]:
@@ -137,135 +276,3 @@ def _device(config: DictConfig) -> str:
     if config.train.device != "auto":
         return str(config.train.device)
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _store(config: DictConfig, corpus: Corpus) -> GraphStore:
-    return GraphStore(tensors_path(config, corpus))
-
-
-def shared_folder(config: DictConfig, corpus: Corpus) -> Path:
-    """Where the stages before training leave their files."""
-    return Path(config.outputs) / "shared" / f"{corpus.name}-{corpus.fingerprint()[:12]}"
-
-
-def collection_path(config: DictConfig, corpus: Corpus) -> Path:
-    """The graphs of a collection, made by one parser."""
-    return shared_folder(config, corpus) / f"collection-{config.graph.parser}.db"
-
-
-def spec_of(config: DictConfig) -> VirtualNodeSpec:
-    """The virtual nodes and formula mode of a configuration."""
-    graph = config.graph
-    return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
-
-
-def _build_formulas(config: DictConfig, corpus: Corpus, console: Console) -> Path | None:
-    """formulas.db, where the collection publishes trees."""
-    files = corpus.formulas()
-    if files is None:
-        return None
-    path = shared_folder(config, corpus) / "formulas.db"
-    done = path.with_suffix(".done")
-    if not (done.exists() and path.exists()):
-        with console.stage("formula trees", unit="rows") as advance:
-            rows = 0
-
-            def progress(state: formula_store.Progress) -> None:
-                nonlocal rows
-                advance(state.rows - rows)
-                rows = state.rows
-
-            summary = formula_store.build(path, files, workers=config.workers, progress=progress)
-        console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
-        console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
-        done.touch()
-    return path
-
-
-def _build_collection(
-    config: DictConfig, corpus: Corpus, question: Question, formulas: Path | None, console: Console
-) -> None:
-    """collection.db of the posts and of the question's topics."""
-    if config.graph.parser not in PARSERS:
-        known = ", ".join(PARSERS)
-        raise ConfigError(f"graph.parser={config.graph.parser} is not known here; the parsers are {known}")
-    path = collection_path(config, corpus)
-    years = "".join(f"-{year}" for year in config.data.years)
-    done = path.with_name(f"{path.stem}{years}.done")
-    if not (done.exists() and path.exists()):
-        parser = collection.ParserFactory(PARSERS[config.graph.parser])
-        posts = chain(corpus.posts(), (topic.post for topic in question.topics))
-        with console.stage("posts to graphs", unit="posts") as advance:
-            summary = collection.build(
-                path,
-                cast(Iterator[Post | Failure], posts),
-                parser,
-                source=corpus.fingerprint(),
-                formulas_db=formulas,
-                workers=config.workers,
-                progress=advance,
-            )
-        attached = ", ".join(f"{how} {count:,}" for how, count in sorted(summary.attachments.items()))
-        console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
-        console.failures("posts that failed", summary.failures)
-        done.touch()
-
-
-def _build_tensors(config: DictConfig, corpus: Corpus, console: Console) -> None:
-    """The vocabulary and preprocessed-HASH.db."""
-    path = tensors_path(config, corpus)
-    done = path.with_suffix(".done")
-    if done.exists() and path.exists():
-        return
-    spec = spec_of(config)
-    with Collection(collection_path(config, corpus)) as source:
-        counts = _counts(config, source, console)
-        vocabulary_ = Vocabulary.build(
-            counts, size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
-        )
-        facts = vocabulary_.statistics
-        console.say(
-            f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
-            f"{vocabulary_.num_labels:,} kept, {facts['coverage']:.2%} of nodes; {vocabulary_.num_relations} relations"
-        )
-        with console.stage("graphs to tensors", total=len(source), unit="graphs") as advance:
-            store.build(
-                path,
-                source.rows(),
-                mathamr_plus.decode,
-                spec,
-                vocabulary_,
-                source=str(source.meta["source"]),
-                workers=config.workers,
-                progress=advance,
-            )
-    lost = Counter((failure.stage, failure.kind) for failure in GraphStore(path).failures())
-    console.failures("graphs without tensors", lost)
-    done.touch()
-
-
-def _counts(config: DictConfig, source: Collection, console: Console) -> Counts:
-    """Label and relation counts over questions and answers; topics stay unseen."""
-    path = source.path.with_name(f"counts-{config.graph.parser}-{config.graph.formulas}.json")
-    if path.exists():
-        return Counts.from_json(path.read_text(encoding="utf-8"))
-    with console.stage("vocabulary", total=len(source), unit="graphs") as advance:
-        counts = vocabulary.count(
-            source.rows("question", "answer"),
-            mathamr_plus.decode,
-            config.graph.formulas,
-            workers=config.workers,
-            progress=advance,
-        )
-    partial = path.with_suffix(".part")
-    partial.write_text(counts.to_json(), encoding="utf-8")
-    partial.replace(path)
-    return counts
-
-
-def tensors_path(config: DictConfig, corpus: Corpus) -> Path:
-    """Where the tensors of a configuration lie, beside their collection."""
-    years = list(config.data.years)  # topics of other years make another file: each holds what its questions need
-    content = json.dumps([_plain(config.graph), years], sort_keys=True)
-    digest = hashlib.sha256(content.encode()).hexdigest()[:10]
-    return shared_folder(config, corpus) / f"preprocessed-{digest}.db"

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 
 from omegaconf import DictConfig
 
-from experiments.progress import Console
-from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Judgment, Topic
 from mathamr.evaluation.metrics import Regime
 
@@ -49,18 +47,16 @@ class Indexed:
 class Track(Protocol):
     """The protocol; ``experiments/tracks/graph.py`` is the first to follow it."""
 
-    def prepare(self, config: DictConfig, corpus: Corpus, question: Question, console: Console) -> None:
+    def prepare(self, config: DictConfig, question: Question) -> None:
         """Make what the job of ``config`` needs and others may share; quick when it is there already."""
 
-    def train(self, config: DictConfig, corpus: Corpus, folder: Path, console: Console) -> Trained:
+    def train(self, config: DictConfig, folder: Path) -> Trained:
         """Train a model into ``folder``, going on where an interrupted run stopped."""
 
-    def index(
-        self, config: DictConfig, corpus: Corpus, trained: Trained, question: Question, console: Console
-    ) -> Indexed:
+    def index(self, config: DictConfig, trained: Trained, question: Question) -> Indexed:
         """Encode and index the posts that may be retrieved."""
 
     def retrieve(
-        self, config: DictConfig, corpus: Corpus, trained: Trained, indexed: Indexed, question: Question
+        self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question
     ) -> dict[str, list[tuple[str, float]]]:
         """For each topic id at most 1,000 ``(post id, score)``, best first."""
