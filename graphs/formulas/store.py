@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs import database
-from graphs.corpus.corpus import FormulaFiles
+from graphs.corpus.files import FormulaFiles
 from graphs.errors import Failure, FormulaError, StoreError
 from graphs.formulas.content import parse_opt
 from graphs.formulas.mathml import Letters

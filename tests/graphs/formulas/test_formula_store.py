@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs.corpus.corpus import FormulaFiles, TopicFormulaFiles, open_corpus
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
 from graphs.errors import CorpusError, StoreError
 from graphs.formulas import store, tsv
 from graphs.formulas.content import parse_opt
@@ -170,7 +171,7 @@ def test_a_finished_build_is_not_done_again(tmp_path: Path, files: FormulaFiles)
 SLOW_BUILD = """
 import sys, time
 from pathlib import Path
-from graphs.corpus.corpus import FormulaFiles
+from graphs.corpus.files import FormulaFiles
 from graphs.formulas import store, tsv
 tsv.PIECE_BYTES = 1000
 def progress(report):
