@@ -308,6 +308,7 @@ class _Run:
         every = self.config.checkpoint_every
         if self.world.any(self.signal.received is not None):
             self._save_last()
+            self.world.any(False)  # no rank leaves, and takes the others with it, before rank 0 has saved
             raise Interrupted(self.signal.received, self.state.step, self.last)
         if every and self.state.step % every == 0 and self.state.step % self.steps_per_epoch:
             self._save_last()
