@@ -188,7 +188,7 @@ def _gather(tops: list[str], triples: list[Triple]) -> tuple[penman.Graph, int]:
             source = top
         if role != _INSTANCE and target in dissolved:
             target = top
-        if source != target:
+        if source != target or role == _INSTANCE:
             gathered.append((source, role, target))
     return penman.Graph(arrange(penman.Graph(gathered, top=top)), top=top), len(empty)
 

@@ -2,7 +2,7 @@
 
 >>> parser = EmbeddedParser()
 >>> parser.parse([["Prove that FORMULA_0 is finite."]])
-['(p / prove-01 :mode imperative :ARG0 (y / you) :ARG1 (f / finite :domain (f2 / FORMULA_0)))']
+['(p / prove-01 :mode imperative :ARG0 (y / you) :ARG1 (f2 / finite :domain (f / FORMULA_0)))']
 
 Published results need a neural parser (:mod:`graphs.amr.transition`, :mod:`graphs.amr.amrlib`); this one serves first
 runs, tests and machines without an accelerator. docs/amr.md has its Smatch scores. What it knows of words is derived

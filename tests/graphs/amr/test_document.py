@@ -44,6 +44,12 @@ def test_a_constant_that_reads_like_a_variable_stays_a_constant() -> None:
     assert len(graph.edges()) == 3
 
 
+def test_a_concept_may_read_like_its_variable() -> None:
+    assert merged("(d / document :snt1 (x / x :mod (y / y)) :snt2 (i / i))") == (
+        "(m / multi-sentence :snt1 (x / x :mod (y / y)) :snt2 (i / i))"
+    )
+
+
 def test_detached_parts_hang_below_the_root_and_are_counted() -> None:
     document = merge([decode("(a / x :mod (b / y)) (c / z :ARG0-of (d / w)) (e / v)", forest=True)])
     assert document.reattached == 2
