@@ -15,10 +15,10 @@ from typing import Final
 
 from graphs.errors import FormulaError
 from graphs.formulas import layout, operators
+from graphs.formulas.latex_commands import read
 from graphs.formulas.latex_content import interpret
 from graphs.formulas.latex_grammar import parse_list
 from graphs.formulas.latex_layout import draw
-from graphs.formulas.latex_reader import Reader
 from graphs.formulas.latex_tokens import Macros, read_macros
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 
@@ -33,9 +33,8 @@ def parse_latex(latex: str, macros: Macros | None = None) -> ParsedFormula:
     if len(latex) > MAX_CHARACTERS:
         return _refused(f"a formula of {len(latex):,} characters; at most {MAX_CHARACTERS:,} are read")
     try:
-        reader = Reader(latex, macros)
-        whole = reader.formula()
-        for inner in reader.lists:
+        lists = read(latex, macros)
+        for inner in lists:
             parse_list(inner)
     except FormulaError as error:
         return _refused(str(error))
@@ -44,7 +43,7 @@ def parse_latex(latex: str, macros: Macros | None = None) -> ParsedFormula:
     errors: list[tuple[TreeKind, str]] = []
     slt: FormulaTree | None = None
     opt: FormulaTree | None = None
-    node = whole.node
+    node = lists[-1].node
     assert node is not None
     try:
         symbol = draw(node)

@@ -120,9 +120,9 @@ def _script(node: Script) -> Symbol:
     at: Node = node
     seen_middle = False
     while True:
-        while type(at) is MathList or type(at) is Dual:
-            inner = at.node if type(at) is MathList else at.layout  # type: ignore[attr-defined]
-            if type(inner) is not Script and type(inner) is not MathList and type(inner) is not Dual:
+        while isinstance(at, MathList | Dual):
+            inner = at.node if isinstance(at, MathList) else at.layout
+            if not isinstance(inner, Script | MathList | Dual):
                 break
             at = inner
         if type(at) is not Script:

@@ -75,7 +75,13 @@ def _without_idle_stops(items: list[Node]) -> list[Node]:
         role = item.role
         if role == "PUNCT" or role == "PERIOD":
             following = items[position + 1].role if position + 1 < len(items) else "END"
-            if following in _RELATIONAL or following in ("CLOSE", "END") or not out or out[-1].role in _RELATIONAL or out[-1].role == "OPEN":
+            if (
+                following in _RELATIONAL
+                or following in ("CLOSE", "END")
+                or not out
+                or out[-1].role in _RELATIONAL
+                or out[-1].role == "OPEN"
+            ):
                 out.append(_Idle(item))
                 continue
         out.append(item)
@@ -107,4 +113,3 @@ class _Idle(Node):
 def _with_stop(item: Node, stops: list[Node], *, after: bool) -> Node:
     parts = [item, *stops] if after else [*stops, item]
     return Dual(item, Row(parts), role=item.role, name=item.name, value=item.value)
-

@@ -1,0 +1,113 @@
+r"""All commands that the reader knows beyond single symbols, and here those that leave nothing, and definitions.
+
+Importing this module makes the commands of its neighbours known to the reader.
+"""
+
+from __future__ import annotations
+
+from graphs.formulas import latex_delimiters, latex_structures, latex_tables, latex_text, latex_tokens
+from graphs.formulas.latex_nodes import MathList, Node
+from graphs.formulas.latex_reader import Reader, handles
+from graphs.formulas.latex_spaces import given_space
+from graphs.formulas.latex_symbols import SYMBOLS, symbol
+from graphs.formulas.latex_tokens import Macros
+
+_MODULES = (latex_delimiters, latex_structures, latex_tables, latex_text)  # imported so that their commands are known
+
+
+def read(latex: str, macros: Macros | None = None) -> list[MathList]:
+    r"""The lists of a formula, each after those within it; the last is the whole formula.
+
+    >>> [item.role for item in read(r"2\frac{a}{b}x_1")[-1].items]
+    ['NUMBER', 'ATOM', 'UNKNOWN', 'POSTSUB']
+
+    Raises FormulaError for what is too long or too deep.
+    """
+    reader = Reader(latex, macros)
+    reader.formula()
+    return reader.lists
+
+
+@handles(
+    r"\newcommand", r"\renewcommand", r"\providecommand", r"\def", r"\DeclareMathOperator", r"\let", r"\gdef", r"\edef"
+)
+def _define(reader: Reader, token: str, out: list[Node]) -> None:
+    definition = latex_tokens.read_definition(r"\def" if token in (r"\gdef", r"\edef") else token, reader.stack)
+    if definition is not None:
+        name, macro = definition
+        if name not in macro.body:
+            reader.macros[name] = macro
+
+
+@handles(
+    r"\color",
+    r"\label",
+    r"\tag",
+    r"\require",
+    r"\vspace",
+    r"\ref",
+    r"\eqref",
+    r"\cline",
+    r"\class",
+    r"\cssId",
+    r"\style",
+    r"\textcolor",
+    r"\href",
+    r"\rule",
+    r"\raise",
+    r"\lower",
+    r"\hskip ",
+    r"\leftroot",
+    r"\uproot",
+    r"\url",
+    r"\pagecolor",
+    r"\tiny ",
+    r"\raisebox",
+    r"\cite",
+    r"\numberwithin",
+    r"\mathcolor",
+)
+def _leaves_nothing(reader: Reader, token: str, out: list[Node]) -> None:
+    reader.star()
+    if token in (r"\raise", r"\lower"):
+        given_space(reader, token)
+        return
+    if token in (r"\textcolor", r"\color", r"\rule", r"\raisebox"):
+        latex_tokens.bracketed(reader.stack)
+    latex_tokens.group(reader.stack)
+    if token == r"\rule":
+        latex_tokens.group(reader.stack)
+
+
+@handles("&", "$", r"\(", r"\)", "}")
+def _stray(reader: Reader, token: str, out: list[Node]) -> None:
+    """An alignment mark outside of a table, a dollar sign, a brace that closes nothing."""
+
+
+@handles(r"\end")
+def _stray_end(reader: Reader, token: str, out: list[Node]) -> None:
+    reader.name_argument()
+
+
+@handles(r"\qvar")
+def _query_variable(reader: Reader, token: str, out: list[Node]) -> Node:
+    return symbol("UNKNOWN", "?")
+
+
+@handles("...")
+def _three_dots(reader: Reader, token: str, out: list[Node]) -> Node:
+    return SYMBOLS[r"\ldots"]
+
+
+@handles(r"\unicode", r"\char", r"\unichar")
+def _unicode(reader: Reader, token: str, out: list[Node]) -> Node | None:
+    given = (
+        (latex_tokens.group(reader.stack) or [""])[0:]
+        if token == r"\unicode"
+        else [reader.stack.pop() if reader.stack else ""]
+    )
+    text = "".join(given).strip()
+    try:
+        return symbol("UNKNOWN", chr(int(text[1:], 16) if text[:1] in ("x", '"') else int(text)))
+    except (ValueError, OverflowError):
+        return None
