@@ -3,13 +3,13 @@
 
     python scripts/formula_agreement.py --oracle ../shared/data/tangent/oracle_2020_2021.jsonl --part dev
 
-prints the share of formulas with identical trees, the F1 of labelled edges, the most frequent kinds of difference, and the
-speed; the last line is JSON. Each line of the oracle file is a JSON object with ``formula_id``, ``year``, ``latex``,
-``slt_string`` and ``opt_string``. ``--part heldout`` is the third of the formulas whose ``crc32(formula_id) % 3`` is 0:
-the grammar was not fitted to them, and their differences are not printed.
+prints the share of formulas with identical trees, the F1 of labelled edges, the most frequent kinds of difference,
+and the speed; the last line is JSON. Each line of the oracle file is a JSON object with ``formula_id``, ``year``,
+``latex``, ``slt_string`` and ``opt_string``. ``--part heldout`` is the third of the formulas whose
+``crc32(formula_id) % 3`` is 0: the grammar was not fitted to them, and their differences are not printed.
 
-Two kinds of row are left out and counted: those of 2020 in which LaTeXML did not know a command of the AMS packages (its
-merror has the command's name), and those whose LaTeX is escaped for HTML (``&lt;``), from which other formulas were read.
+Two kinds of row are left out and counted: those of 2020 in which LaTeXML did not know a command of the AMS packages
+(its merror has the command's name), and those whose LaTeX is escaped for HTML (``&lt;``), which is another formula.
 """
 
 from __future__ import annotations
@@ -148,9 +148,9 @@ def measure(oracle: Path, part: str) -> dict[str, Any]:
         if reason:
             left_out[reason] += 1
             continue
-        start = time.perf_counter()
+        start = time.process_time()
         parsed = parse_latex(row["latex"])
-        seconds += time.perf_counter() - start
+        seconds += time.process_time() - start
         parsed_formulas += 1
         if row["slt_string"]:
             compare("slt", plain(row["slt_string"]), parsed.slt, row["latex"], slt)
@@ -179,9 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "identical": round(agreement.share, 4),
             "edge_f1": round(agreement.edge_f1, 4),
         }
-        print(
-            f"{kind}: {agreement.identical} of {agreement.compared} identical ({agreement.share:.2%}), edge F1 {agreement.edge_f1:.4f}"
-        )
+        identical = f"{agreement.identical} of {agreement.compared} identical ({agreement.share:.2%})"
+        print(f"{kind}: {identical}, edge F1 {agreement.edge_f1:.4f}")
         if options.part == "dev":
             for name, count in agreement.differences.most_common(options.differences):
                 print(f"  {count:4}  {name}\n      {agreement.examples[name]}")

@@ -73,7 +73,7 @@ def applied(operator: Node, args: list[Node]) -> Node:
 
 
 def product(operator: Node, left: Node, right: Node, fresh: bool) -> Node:
-    """``left`` times ``right``; a product of the same kind grows by a factor. ``fresh``: ``left`` is a factor itself."""
+    """``left`` times ``right``; a product of the same kind grows by it. ``fresh``: ``left`` is a factor itself."""
     if (
         type(left) is Infix
         and (not fresh or left.op.role in MULTIPLICATIVE)

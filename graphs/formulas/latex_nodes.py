@@ -114,7 +114,7 @@ class Postfix(Node):
 
 
 class Named(Node):
-    """Content without a layout of its own: a construct by name (``set``, ``open-interval``, ``formulae``) and its parts."""
+    """Content without a layout of its own: the name of a construct (``set``, ``formulae``) and its parts."""
 
     __slots__ = ("args", "name")
 

@@ -1,4 +1,4 @@
-r"""LaTeX -> lists of symbols, each with its part of speech: what TeX makes of a formula before anyone asks what it means.
+r"""LaTeX -> lists of symbols, each with its part of speech: what TeX makes of a formula, whatever it means.
 
 >>> reader = Reader("{x}_{10} + y")
 >>> [item.role for item in reader.formula().items]
@@ -54,7 +54,7 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def handles(*commands: str) -> Callable[[Handler], Handler]:
-    """Make a function what reads these commands. It gives a node, or ``None`` if it has put what there is in the list."""
+    """Make a function what reads these commands: it gives a node, or has added to the list and gives ``None``."""
 
     def register(handler: Handler) -> Handler:
         for command in commands:
@@ -374,11 +374,11 @@ class Reader:
 
 
 _IGNORED_COMMANDS = r"""
-    \displaylimits \nonumber \notag \strut \mathstrut \par \hfill \hfil \hline \relax \null \noindent \allowbreak \nobreak
-    \limits \nolimits \large \Large \LARGE \huge \Huge \small \tiny \normalsize \footnotesize \scriptsize \it \protect
-    \unskip \vfill \newline \linebreak \nolinebreak \break \ignorespaces \bgroup \egroup \begingroup \endgroup
-    \mathsurround \centering \displaybreak \hss \vss \\ \cr \( \) \[ \] \- \/ \@ \noalign \DOTSB \DOTSI \DOTSX \indent
-    \tabularnewline
+    \displaylimits \nonumber \notag \strut \mathstrut \par \hfill \hfil \hline \relax \null \noindent
+    \allowbreak \nobreak \limits \nolimits \large \Large \LARGE \huge \Huge \small \tiny \normalsize
+    \footnotesize \scriptsize \it \protect \unskip \vfill \newline \linebreak \nolinebreak \break \ignorespaces
+    \bgroup \egroup \begingroup \endgroup \mathsurround \centering \displaybreak \hss \vss \\ \cr \( \) \[ \] \-
+    \/ \@ \noalign \DOTSB \DOTSI \DOTSX \indent \tabularnewline
 """
 _IGNORED = frozenset(_IGNORED_COMMANDS.split())
 """Commands that leave nothing and take nothing."""

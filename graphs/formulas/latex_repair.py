@@ -69,7 +69,7 @@ def _relation(run: list[Node]) -> Node:
 
 
 def _without_idle_stops(items: list[Node]) -> list[Node]:
-    """No punctuation beside a relation sign, nor at the beginning, nor at the end of a fence: it joins its neighbour."""
+    """Punctuation beside a relation sign, at the beginning, or at the end of a fence joins its neighbour."""
     out: list[Node] = []
     for position, item in enumerate(items):
         role = item.role

@@ -97,20 +97,20 @@ _TABLES = {
         \varpi ϖ | \rho ρ | \varrho ϱ | \sigma σ | \varsigma ς | \tau τ | \upsilon υ | \phi ϕ | \varphi φ | \chi χ
         \psi ψ | \omega ω | \Gamma Γ | \Delta Δ | \Theta Θ | \Lambda Λ | \Xi Ξ | \Pi Π | \Sigma Σ | \Upsilon Υ
         \Phi Φ | \Psi Ψ | \Omega Ω | \digamma ϝ | \varGamma Γ | \varDelta Δ | \varTheta Θ | \varLambda Λ | \varXi Ξ
-        \varPi Π | \varSigma Σ | \varUpsilon Υ | \varPhi Φ | \varPsi Ψ | \varOmega Ω
-        \aleph ℵ | \beth ℶ | \gimel ℷ | \daleth ℸ | \imath ı | \jmath ȷ | \ell ℓ | \mho ℧ | \eth ð | \Finv Ⅎ | \Game ⅁
-        \Bbbk 𝕜 | \wp ℘ weierstrass-p | \angle ∠ | \measuredangle ∡ | \sphericalangle ∢ | \flat ♭ | \natural ♮
-        \sharp ♯ | \Box □ | \square □ | \Diamond ◇ | \lozenge ◊ | \triangle △ | \vartriangle △ | \triangledown ▽
-        \clubsuit ♣ | \diamondsuit ♢ | \heartsuit ♡ | \spadesuit ♠ | \blacktriangle ▲ | \blacktriangledown ▼
-        \blacksquare ■ | \blacklozenge ◆ | \bigstar ★ | \circledS Ⓢ | \backprime ‵ | \complement ∁ complement
-        \diagup ╱ | \diagdown ╲ | \checkmark ✓ | \maltese ✠ | \circledR ® | \yen ¥ | \pounds £ | \copyright ©
-        \S § | \P ¶ | \# # | \_ _ | \mapstochar ⸠ | \aa å | \AA Å | \o ø | \O Ø | \ss ß | \ae æ | \AE Æ | \oe œ | \OE Œ
-        \textdollar $ currency-dollar | \$ $ currency-dollar | \upharpoonright ↾ | \upharpoonleft ↿ | \restriction ↾ | \degree °
-        " " | @ @ | ? ? | ` ‘ | # #
+        \varPi Π | \varSigma Σ | \varUpsilon Υ | \varPhi Φ | \varPsi Ψ | \varOmega Ω | \aleph ℵ | \beth ℶ | \gimel ℷ
+        \daleth ℸ | \imath ı | \jmath ȷ | \ell ℓ | \mho ℧ | \eth ð | \Finv Ⅎ | \Game ⅁ | \Bbbk 𝕜
+        \wp ℘ weierstrass-p | \angle ∠ | \measuredangle ∡ | \sphericalangle ∢ | \flat ♭ | \natural ♮ | \sharp ♯
+        \Box □ | \square □ | \Diamond ◇ | \lozenge ◊ | \triangle △ | \vartriangle △ | \triangledown ▽ | \clubsuit ♣
+        \diamondsuit ♢ | \heartsuit ♡ | \spadesuit ♠ | \blacktriangle ▲ | \blacktriangledown ▼ | \blacksquare ■
+        \blacklozenge ◆ | \bigstar ★ | \circledS Ⓢ | \backprime ‵ | \complement ∁ complement | \diagup ╱
+        \diagdown ╲ | \checkmark ✓ | \maltese ✠ | \circledR ® | \yen ¥ | \pounds £ | \copyright © | \S § | \P ¶
+        \# # | \_ _ | \mapstochar ⸠ | \aa å | \AA Å | \o ø | \O Ø | \ss ß | \ae æ | \AE Æ | \oe œ | \OE Œ
+        \textdollar $ currency-dollar | \$ $ currency-dollar | \upharpoonright ↾ | \upharpoonleft ↿ | \restriction ↾
+        \degree ° | " " | @ @ | ? ? | ` ‘ | # #
     """,
     "ID": r"""
-        \infty ∞ infinity | \emptyset ∅ empty-set | \varnothing ∅ empty-set | \hbar ℏ planck-constant-over-2-pi | \hslash ℏ
-        \ldots … | \dotsc … | \dotso … | \cdots ⋯ | \dotsb ⋯ | \dotsm ⋯ | \dotsi ⋯ | \vdots ⋮ | \ddots ⋱
+        \infty ∞ infinity | \emptyset ∅ empty-set | \varnothing ∅ empty-set | \hbar ℏ planck-constant-over-2-pi
+        \hslash ℏ | \ldots … | \dotsc … | \dotso … | \cdots ⋯ | \dotsb ⋯ | \dotsm ⋯ | \dotsi ⋯ | \vdots ⋮ | \ddots ⋱
         \hdots … | \textellipsis …
     """,
     "OPFUNCTION": r"""
@@ -120,13 +120,14 @@ _TABLES = {
     """,
     "OPFUNCTION ": r"\gcd = gcd | \max = maximum | \min = minimum | \Pr =",
     "TRIGFUNCTION": r"""
-        \cos = cosine | \cosh = hyperbolic-cosine | \cot = cotangent | \coth = hyperbolic-cotangent | \csc = cosecant
-        \sec = secant | \sin = sine | \sinh = hyperbolic-sine | \tan = tangent | \tanh = hyperbolic-tangent
+        \cos = cosine | \cosh = hyperbolic-cosine | \cot = cotangent | \coth = hyperbolic-cotangent
+        \csc = cosecant | \sec = secant | \sin = sine | \sinh = hyperbolic-sine | \tan = tangent
+        \tanh = hyperbolic-tangent
     """,
     "LIMITOP": r"""
         \det = determinant | \dim = dimension | \inf = infimum | \lim = limit | \sup = supremum
-        \liminf lim&inf limit-infimum | \limsup lim&sup limit-supremum
-        \injlim inj&lim injective-limit | \projlim proj&lim projective-limit
+        \liminf lim&inf limit-infimum | \limsup lim&sup limit-supremum | \injlim inj&lim injective-limit
+        \projlim proj&lim projective-limit
     """,
     "SUMOP": r"""
         \sum ∑ sum | \prod ∏ product | \coprod ∐ coproduct | \bigcap ⋂ intersection | \bigcup ⋃ union
@@ -143,16 +144,15 @@ _TABLES = {
     "OPERATOR": r"\nabla ∇ | \surd √ square-root",
     "FUNCTION": r"\nexists ∄ not-exists | \neg ¬ not | \lnot ¬ not",
     "ADDOP": r"""
-        + + plus | - - minus | \pm ± plus-or-minus | \mp ∓ minus-or-plus
-        \cap ∩ intersection | \cup ∪ union | \uplus ⊎ | \sqcap ⊓ square-intersection | \sqcup ⊔ square-union
-        \vee ∨ or | \lor ∨ or | \wedge ∧ and | \land ∧ and | \setminus ∖ set-minus | \smallsetminus ∖ set-minus
-        \diamond ⋄ | \bigtriangleup △ | \bigtriangledown ▽ | \triangleleft ⊲ | \triangleright ⊳ | \lhd ⊲ subgroup-of
-        \rhd ⊳ contains-as-subgroup | \unlhd ⊴ subgroup-of-or-equals | \unrhd ⊵ contains-as-subgroup-or-equals
-        \oplus ⊕ direct-sum | \ominus ⊖ symmetric-difference | \top ⊤ top | \bot ⊥ bottom | \dotplus ∔
-        \Cap ⋒ double-intersection | \doublecap ⋒ double-intersection | \Cup ⋓ double-union | \doublecup ⋓ double-union
-        \barwedge ⊼ not-and | \veebar ⊻ exclusive-or | \doublebarwedge ⩞ | \boxminus ⊟ | \boxplus ⊞ | \curlywedge ⋏
-        \curlyvee ⋎ | \circleddash ⊝ | \intercal ⊺ | \And & and | \& & and
-
+        + + plus | - - minus | \pm ± plus-or-minus | \mp ∓ minus-or-plus | \cap ∩ intersection | \cup ∪ union
+        \uplus ⊎ | \sqcap ⊓ square-intersection | \sqcup ⊔ square-union | \vee ∨ or | \lor ∨ or | \wedge ∧ and
+        \land ∧ and | \setminus ∖ set-minus | \smallsetminus ∖ set-minus | \diamond ⋄ | \bigtriangleup △
+        \bigtriangledown ▽ | \triangleleft ⊲ | \triangleright ⊳ | \lhd ⊲ subgroup-of | \rhd ⊳ contains-as-subgroup
+        \unlhd ⊴ subgroup-of-or-equals | \unrhd ⊵ contains-as-subgroup-or-equals | \oplus ⊕ direct-sum
+        \ominus ⊖ symmetric-difference | \top ⊤ top | \bot ⊥ bottom | \dotplus ∔ | \Cap ⋒ double-intersection
+        \doublecap ⋒ double-intersection | \Cup ⋓ double-union | \doublecup ⋓ double-union | \barwedge ⊼ not-and
+        \veebar ⊻ exclusive-or | \doublebarwedge ⩞ | \boxminus ⊟ | \boxplus ⊞ | \curlywedge ⋏ | \curlyvee ⋎
+        \circleddash ⊝ | \intercal ⊺ | \And & and | \& & and
     """,
     "MULOP": r"""
         * * times | / / divide | \times × times | \div ÷ divide | \ast ∗ | \star ⋆ | \circ ∘ compose | \bullet ∙
@@ -161,22 +161,21 @@ _TABLES = {
         \ltimes ⋉ left-normal-factor-semidirect-product | \rtimes ⋊ right-normal-factor-semidirect-product
         \leftthreetimes ⋋ left-semidirect-product | \rightthreetimes ⋌ right-semidirect-product | \circledast ⊛
         \circledcirc ⊚ | \centerdot ⋅ | \backslash \ | \slash / divide
-
     """,
     "RELOP": r"""
         = = equals | < < less-than | > > greater-than | \lt < less-than | \gt > greater-than | := := assign
         \leq ≤ less-than-or-equals | \le ≤ less-than-or-equals | \geq ≥ greater-than-or-equals
         \ge ≥ greater-than-or-equals | \neq ≠ not-equals | \ne ≠ not-equals | \prec ≺ precedes
         \preceq ⪯ precedes-or-equals | \succ ≻ succeeds | \succeq ⪰ succeeds-or-equals | \ll ≪ much-less-than
-        \gg ≫ much-greater-than | \subset ⊂ subset-of | \subseteq ⊆ subset-of-or-equals | \sqsubset ⊏ square-image-of
-        \sqsubseteq ⊑ square-image-of-or-equals | \in ∈ element-of | \ni ∋ contains | \owns ∋ contains
-        \supset ⊃ superset-of | \supseteq ⊇ superset-of-or-equals | \sqsupset ⊐ square-original-of
-        \sqsupseteq ⊒ square-original-of-or-equals | \equiv ≡ equivalent-to | \sim ∼ similar-to
-        \simeq ≃ similar-to-or-equals | \asymp ≍ asymptotically-equals | \approx ≈ approximately-equals
-        \cong ≅ approximately-equals | \doteq ≐ approaches-limit | \notin ∉ not-element-of | \models ⊧ models
-        \perp ⟂ perpendicular-to | \bowtie ⋈ | \Join ⋈ join | \smile ⌣ | \frown ⌢ | \propto ∝ proportional-to
-        \varpropto ∝ proportional-to | \leqq ≦ less-than-or-equals | \leqslant ⩽ less-than-or-equals
-        \eqslantless ⪕ less-than-or-equals | \lesssim ≲ less-than-or-similar-to
+        \gg ≫ much-greater-than | \subset ⊂ subset-of | \subseteq ⊆ subset-of-or-equals
+        \sqsubset ⊏ square-image-of | \sqsubseteq ⊑ square-image-of-or-equals | \in ∈ element-of | \ni ∋ contains
+        \owns ∋ contains | \supset ⊃ superset-of | \supseteq ⊇ superset-of-or-equals
+        \sqsupset ⊐ square-original-of | \sqsupseteq ⊒ square-original-of-or-equals | \equiv ≡ equivalent-to
+        \sim ∼ similar-to | \simeq ≃ similar-to-or-equals | \asymp ≍ asymptotically-equals
+        \approx ≈ approximately-equals | \cong ≅ approximately-equals | \doteq ≐ approaches-limit
+        \notin ∉ not-element-of | \models ⊧ models | \perp ⟂ perpendicular-to | \bowtie ⋈ | \Join ⋈ join | \smile ⌣
+        \frown ⌢ | \propto ∝ proportional-to | \varpropto ∝ proportional-to | \leqq ≦ less-than-or-equals
+        \leqslant ⩽ less-than-or-equals | \eqslantless ⪕ less-than-or-equals | \lesssim ≲ less-than-or-similar-to
         \lessapprox ⪅ less-than-or-approximately-equals | \approxeq ≊ approximately-equals-or-equals | \lessdot ⋖
         \lll ⋘ very-much-less-than | \llless ⋘ very-much-less-than | \lessgtr ≶ less-than-or-greater-than
         \lesseqgtr ⋚ less-than-or-equals-or-greater-than | \lesseqqgtr ⪋ less-than-or-equals-or-greater-than
@@ -188,73 +187,72 @@ _TABLES = {
         \bumpeq ≏ difference-between | \Bumpeq ≎ | \geqq ≧ greater-than-or-equals
         \geqslant ⩾ greater-than-or-equals | \eqslantgtr ⪖ greater-than-or-equals
         \gtrsim ≳ greater-than-or-equivalent-to | \gtrapprox ⪆ greater-than-or-approximately-equals | \eqsim ≂
-        \gtrdot ⋗ | \ggg ⋙ very-much-greater-than | \gggtr ⋙ very-much-greater-than | \gtrless ≷ greater-than-or-less-than
-        \gtreqless ⋛ greater-than-or-equals-or-less-than | \gtreqqless ⪌ greater-than-or-equals-or-less-than | \eqcirc ≖
-        \circeq ≗ | \triangleq ≜ | \thicksim ∼ similar-to | \thickapprox ≈ approximately-equals
-        \supseteqq ⫆ superset-of-or-equals | \Supset ⋑ double-superset-of | \succcurlyeq ≽ succeeds-or-equals
-        \curlyeqsucc ⋟ equals-or-succeeds | \succsim ≿ succeeds-or-equivalent-to
-        \succapprox ⪸ succeeds-or-approximately-equals | \Vdash ⊩ forces | \shortmid ∣ divides | \shortparallel ∥ parallel-to
-        \between ≬ between | \pitchfork ⋔ proper-intersection | \blacktriangleleft ◀ | \blacktriangleright ▶ | \backepsilon ϶
-        \nless ≮ not-less-than | \nleq ≰ not-less-than-nor-equals | \nleqslant ⩽̸ not-less-than-nor-equals
+        \gtrdot ⋗ | \ggg ⋙ very-much-greater-than | \gggtr ⋙ very-much-greater-than
+        \gtrless ≷ greater-than-or-less-than | \gtreqless ⋛ greater-than-or-equals-or-less-than
+        \gtreqqless ⪌ greater-than-or-equals-or-less-than | \eqcirc ≖ | \circeq ≗ | \triangleq ≜
+        \thicksim ∼ similar-to | \thickapprox ≈ approximately-equals | \supseteqq ⫆ superset-of-or-equals
+        \Supset ⋑ double-superset-of | \succcurlyeq ≽ succeeds-or-equals | \curlyeqsucc ⋟ equals-or-succeeds
+        \succsim ≿ succeeds-or-equivalent-to | \succapprox ⪸ succeeds-or-approximately-equals | \Vdash ⊩ forces
+        \shortmid ∣ divides | \shortparallel ∥ parallel-to | \between ≬ between | \pitchfork ⋔ proper-intersection
+        \blacktriangleleft ◀ | \blacktriangleright ▶ | \backepsilon ϶ | \nless ≮ not-less-than
+        \nleq ≰ not-less-than-nor-equals | \nleqslant ⩽̸ not-less-than-nor-equals
         \nleqq ≦̸ not-less-than-nor-equals | \lneq ⪇ less-than-and-not-equals | \lneqq ≨ less-than-and-not-equals
         \lvertneqq ≨ less-than-and-not-equals | \lnsim ⋦ less-than-and-not-equivalent-to
-        \lnapprox ⪉ less-than-and-not-approximately-equals | \nprec ⊀ not-precedes | \npreceq ⋠ not-precedes-nor-equals
-        \precneqq ⪵ precedes-and-not-equals | \precnsim ⋨ precedes-and-not-equivalent-to
-        \precnapprox ⪹ precedes-and-not-approximately-equals | \nsim ≁ not-similar-to | \nshortmid ∤ not-divides
-        \nmid ∤ not-divides | \nvdash ⊬ not-proves | \nVdash ⊮ not-forces | \nvDash ⊭ | \nVDash ⊯
-        \ntriangleleft ⋪ not-subgroup-of | \ntrianglelefteq ⋬ not-subgroup-of-nor-equals
-        \nsubseteq ⊈ not-subset-of-nor-equals | \nsubseteqq ⫅̸ not-subset-of-nor-equals
-        \subsetneq ⊊ subset-of-and-not-equals | \varsubsetneq ⊊ subset-of-and-not-equals
-        \subsetneqq ⫋ subset-of-and-not-equals | \varsubsetneqq ⫋ subset-of-and-not-equals
-        \supsetneq ⊋ superset-of-and-not-equals | \varsupsetneq ⊋ superset-of-and-not-equals
-        \supsetneqq ⫌ superset-of-and-not-equals | \varsupsetneqq ⫌ superset-of-and-not-equals
-        \ngtr ≯ not-greater-than | \ngeq ≱ not-greater-than-nor-equals | \ngeqslant ⩾̸ not-greater-than-nor-equals
-        \ngeqq ≧̸ not-greater-than-nor-equals | \gneq ⪈ greater-than-and-not-equals | \gneqq ≩ greater-than-and-not-equals
+        \lnapprox ⪉ less-than-and-not-approximately-equals | \nprec ⊀ not-precedes
+        \npreceq ⋠ not-precedes-nor-equals | \precneqq ⪵ precedes-and-not-equals
+        \precnsim ⋨ precedes-and-not-equivalent-to | \precnapprox ⪹ precedes-and-not-approximately-equals
+        \nsim ≁ not-similar-to | \nshortmid ∤ not-divides | \nmid ∤ not-divides | \nvdash ⊬ not-proves
+        \nVdash ⊮ not-forces | \nvDash ⊭ | \nVDash ⊯ | \ntriangleleft ⋪ not-subgroup-of
+        \ntrianglelefteq ⋬ not-subgroup-of-nor-equals | \nsubseteq ⊈ not-subset-of-nor-equals
+        \nsubseteqq ⫅̸ not-subset-of-nor-equals | \subsetneq ⊊ subset-of-and-not-equals
+        \varsubsetneq ⊊ subset-of-and-not-equals | \subsetneqq ⫋ subset-of-and-not-equals
+        \varsubsetneqq ⫋ subset-of-and-not-equals | \supsetneq ⊋ superset-of-and-not-equals
+        \varsupsetneq ⊋ superset-of-and-not-equals | \supsetneqq ⫌ superset-of-and-not-equals
+        \varsupsetneqq ⫌ superset-of-and-not-equals | \ngtr ≯ not-greater-than | \ngeq ≱ not-greater-than-nor-equals
+        \ngeqslant ⩾̸ not-greater-than-nor-equals | \ngeqq ≧̸ not-greater-than-nor-equals
+        \gneq ⪈ greater-than-and-not-equals | \gneqq ≩ greater-than-and-not-equals
         \gvertneqq ≩ greater-than-and-not-equals | \gnsim ⋧ greater-than-and-not-equivalent-to
-        \gnapprox ⪊ greater-than-and-not-approximately-equals | \nsucc ⊁ not-succeeds | \nsucceq ⋡ not-succeeds-nor-equals
-        \succneqq ⪶ succeeds-and-not-equals | \succnsim ⋩ succeeds-and-not-equivalent-to
-        \succnapprox ⪺ succeeds-and-not-approximately-equals | \ncong ≇ not-approximately-equals
-        \nparallel ∦ not-parallel-to | \nshortparallel ∦ not-parallel-to | \ntriangleright ⋫ not-contains-as-subgroup
-        \ntrianglerighteq ⋭ not-contains-as-subgroup-or-equals | \nsupseteq ⊉ not-superset-of-nor-equals
-        \nsupseteqq ⫆̸ not-superset-of-nor-equals | \vartriangleleft ⊲ subgroup-of | \vartriangleright ⊳ contains-as-subgroup
+        \gnapprox ⪊ greater-than-and-not-approximately-equals | \nsucc ⊁ not-succeeds
+        \nsucceq ⋡ not-succeeds-nor-equals | \succneqq ⪶ succeeds-and-not-equals
+        \succnsim ⋩ succeeds-and-not-equivalent-to | \succnapprox ⪺ succeeds-and-not-approximately-equals
+        \ncong ≇ not-approximately-equals | \nparallel ∦ not-parallel-to | \nshortparallel ∦ not-parallel-to
+        \ntriangleright ⋫ not-contains-as-subgroup | \ntrianglerighteq ⋭ not-contains-as-subgroup-or-equals
+        \nsupseteq ⊉ not-superset-of-nor-equals | \nsupseteqq ⫆̸ not-superset-of-nor-equals
+        \vartriangleleft ⊲ subgroup-of | \vartriangleright ⊳ contains-as-subgroup
         \trianglelefteq ⊴ subgroup-of-or-equals | \trianglerighteq ⊵ contains-as-subgroup-or-equals
         \trianglelefteqslant ⊴ subgroup-of-or-equals | \coloneqq := assign | \coloneq := assign | \defeq := assign
         \eqqcolon =: | \relbar - | \Relbar =
-
-
-
-
     """,
     "ARROW": r"""
         \to → | \rightarrow → | \leftarrow ← | \gets ← | \Leftarrow ⇐ | \Rightarrow ⇒ | \mapsto ↦ maps-to
         \hookleftarrow ↩ | \hookrightarrow ↪ | \leftharpoonup ↼ | \leftharpoondown ↽ | \rightharpoonup ⇀
         \rightharpoondown ⇁ | \longleftarrow ⟵ | \Longleftarrow ⟸ | \longrightarrow ⟶ | \Longrightarrow ⟹
-        \longmapsto ⟼ | \leadsto ↝ leads-to | \rightsquigarrow ⇝ | \uparrow ↑ | \Uparrow ⇑ | \downarrow ↓ | \Downarrow ⇓
-        \updownarrow ↕ | \Updownarrow ⇕ | \nearrow ↗ | \searrow ↘ | \swarrow ↙ | \nwarrow ↖ | \implies ⟹ implies
-        \impliedby ⟸ implied-by | \leftleftarrows ⇇ | \leftrightarrows ⇆ | \Lleftarrow ⇚ | \twoheadleftarrow ↞
-        \leftarrowtail ↢ | \looparrowleft ↫ | \curvearrowleft ↶ | \circlearrowleft ↺ | \Lsh ↰ | \upuparrows ⇈
-        \downharpoonleft ⇃ | \multimap ⊸ | \rightrightarrows ⇉ | \rightleftarrows ⇄ | \Rrightarrow ⇛
-        \twoheadrightarrow ↠ | \rightarrowtail ↣ | \looparrowright ↬ | \curvearrowright ↷ | \circlearrowright ↻ | \Rsh ↱
-        \downdownarrows ⇊ | \downharpoonright ⇂ | \nleftarrow ↚ | \nrightarrow ↛ | \nLeftarrow ⇍ | \nRightarrow ⇏
-        \nleftrightarrow ↮ | \nLeftrightarrow ⇎ | \dashrightarrow ⇢ | \dashleftarrow ⇠ | \leftrightsquigarrow ↭
-
+        \longmapsto ⟼ | \leadsto ↝ leads-to | \rightsquigarrow ⇝ | \uparrow ↑ | \Uparrow ⇑ | \downarrow ↓
+        \Downarrow ⇓ | \updownarrow ↕ | \Updownarrow ⇕ | \nearrow ↗ | \searrow ↘ | \swarrow ↙ | \nwarrow ↖
+        \implies ⟹ implies | \impliedby ⟸ implied-by | \leftleftarrows ⇇ | \leftrightarrows ⇆ | \Lleftarrow ⇚
+        \twoheadleftarrow ↞ | \leftarrowtail ↢ | \looparrowleft ↫ | \curvearrowleft ↶ | \circlearrowleft ↺ | \Lsh ↰
+        \upuparrows ⇈ | \downharpoonleft ⇃ | \multimap ⊸ | \rightrightarrows ⇉ | \rightleftarrows ⇄ | \Rrightarrow ⇛
+        \twoheadrightarrow ↠ | \rightarrowtail ↣ | \looparrowright ↬ | \curvearrowright ↷ | \circlearrowright ↻
+        \Rsh ↱ | \downdownarrows ⇊ | \downharpoonright ⇂ | \nleftarrow ↚ | \nrightarrow ↛ | \nLeftarrow ⇍
+        \nRightarrow ⇏ | \nleftrightarrow ↮ | \nLeftrightarrow ⇎ | \dashrightarrow ⇢ | \dashleftarrow ⇠
+        \leftrightsquigarrow ↭
     """,
     "METARELOP": r"""
-        : : | \colon : | \leftrightarrow ↔ | \Leftrightarrow ⇔ | \iff ⇔ iff | \rightleftharpoons ⇌ | \leftrightharpoons ⇋
-        \longleftrightarrow ⟷ | \Longleftrightarrow ⟺ | \vdash ⊢ proves | \dashv ⊣ does-not-prove | \therefore ∴ therefore
-        \because ∵ because
+        : : | \colon : | \leftrightarrow ↔ | \Leftrightarrow ⇔ | \iff ⇔ iff | \rightleftharpoons ⇌
+        \leftrightharpoons ⇋ | \longleftrightarrow ⟷ | \Longleftrightarrow ⟺ | \vdash ⊢ proves
+        \dashv ⊣ does-not-prove | \therefore ∴ therefore | \because ∵ because
     """,
     "PUNCT": ", , | ; ;",
     "PERIOD": ". . | \\ldotp .",
     "POSTFIX": r"! ! factorial | !! !! double-factorial | \% % percent | % % percent",
     "SUPOP": r"\prime ′",
     "OPEN": r"""
-        ( ( | [ [ | \{ { | \lbrace { | \lbrack [ | \lceil ⌈ | \lfloor ⌊ | \langle ⟨ | \lgroup ⟮ | \lvert BAR | \lVert ∥
-        \llbracket ⟦ | \ulcorner ⌜ | \llcorner ⌞ | \lmoustache ⎰ | \lparen ( | \lBrace ⦃
+        ( ( | [ [ | \{ { | \lbrace { | \lbrack [ | \lceil ⌈ | \lfloor ⌊ | \langle ⟨ | \lgroup ⟮ | \lvert BAR
+        \lVert ∥ | \llbracket ⟦ | \ulcorner ⌜ | \llcorner ⌞ | \lmoustache ⎰ | \lparen ( | \lBrace ⦃
     """,
     "CLOSE": r"""
-        ) ) | ] ] | \} } | \rbrace } | \rbrack ] | \rceil ⌉ | \rfloor ⌋ | \rangle ⟩ | \rgroup ⟯ | \rvert BAR | \rVert ∥
-        \rrbracket ⟧ | \urcorner ⌝ | \lrcorner ⌟ | \rmoustache ⎱ | \rparen ) | \rBrace ⦄
+        ) ) | ] ] | \} } | \rbrace } | \rbrack ] | \rceil ⌉ | \rfloor ⌋ | \rangle ⟩ | \rgroup ⟯ | \rvert BAR
+        \rVert ∥ | \rrbracket ⟧ | \urcorner ⌝ | \lrcorner ⌟ | \rmoustache ⎱ | \rparen ) | \rBrace ⦄
     """,
     "VERTBAR": r"\vert BAR | \| ∥ | \Vert ∥ | \mid ∣ | \parallel ∥ parallel-to | \bracevert BAR",
     "MODIFIEROP": r"\bmod mod modulo",

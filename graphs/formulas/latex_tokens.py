@@ -12,12 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\[\s\S]|%[^\n]*\n?|\s+|\d+(?:\.\d+)?|\.\.\.|\.\d+|[\s\S]")
 _COMMENT = re.compile(r"(?<!\\)%")
-_DEFINITION = re.compile(
-    r"\\(?:(?:re)?new|provide)command\*?(?![A-Za-z])|\\def(?![A-Za-z])|\\DeclareMathOperator\*?(?![A-Za-z])|\\let(?![A-Za-z])"
-)
+_DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMathOperator|def|let)(?![A-Za-z])")
 
 
 def tokens(latex: str) -> list[str]:
@@ -30,7 +29,7 @@ def tokens(latex: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A command that stands for other tokens: ``#1`` in ``body`` is its first argument, ``default`` if that is optional."""
+    """A command that stands for other tokens: ``#1`` in ``body`` is its first argument, by default ``default``."""
 
     body: tuple[str, ...]
     parameters: int = 0
@@ -48,7 +47,7 @@ def read_macros(text: str) -> dict[str, Macro]:
     Known are ``\newcommand``, ``\renewcommand``, ``\providecommand``, ``\def``, ``\let`` and ``\DeclareMathOperator``.
     """
     found: dict[str, Macro] = {}
-    for match in _DEFINITION.finditer(text):
+    for match in islice(_DEFINITION.finditer(text), MAX_DEFINITIONS):
         stack = tokens(text[match.start() : match.start() + MAX_DEFINITION])
         stack.reverse()
         command = stack.pop()
@@ -58,12 +57,14 @@ def read_macros(text: str) -> dict[str, Macro]:
     return found
 
 
-MAX_DEFINITION = 5_000
+MAX_DEFINITIONS = 500
+"""Definitions that are read in one text; the rest are passed over."""
+MAX_DEFINITION = 2_000
 """Longer definitions of macros, in characters, are passed over."""
 
 
 def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
-    """The macro that is defined by the tokens after ``command``, at the end of the reversed list ``stack``; they are used up."""
+    """The macro defined by the tokens after ``command``, last in the reversed list ``stack``; they are used up."""
     if command == r"\def":
         return _read_def(stack)
     star = False
