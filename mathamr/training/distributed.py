@@ -93,6 +93,18 @@ class Ranks:
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
+    def shared_text(self, text: str) -> str:
+        """The text of rank 0, on all ranks."""
+        if self.size == 1:
+            return text
+        content = torch.tensor(list(text.encode()), dtype=torch.uint8, device=self.device)
+        length = torch.tensor([content.numel()], device=self.device)
+        self.broadcast([length])
+        if not self.is_main:
+            content = torch.empty(int(length), dtype=torch.uint8, device=self.device)
+        self.broadcast([content])
+        return bytes(content.tolist()).decode()
+
     def any(self, flag: bool) -> bool:
         """Whether ``flag`` holds on some rank: what one rank is told (a signal), all must act on at the same step."""
         if self.size == 1:

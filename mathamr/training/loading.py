@@ -75,12 +75,14 @@ class TrainingBatches:
     """The batches of every epoch.
 
     Args:
+
+    Attributes:
         negatives: posts that look like answers of a question and are none, by question; ``config.negatives`` of them
-            are drawn for each question of a batch, fewer where there are not so many.
+            are drawn for each question of a batch, fewer where there are not so many. Known answers and posts of the
+            held-out pairs are passed over.
 
     Raises:
-        ConfigError: when the training pairs do not fill a batch or the ranks outnumber its pairs, and when hard
-            negatives are asked for and not given, or the other way round.
+        ConfigError: when the training pairs do not fill a batch or the ranks outnumber its pairs.
     """
 
     def __init__(
@@ -89,7 +91,6 @@ class TrainingBatches:
         split: PairSplit,
         config: TrainConfig,
         world: Ranks,
-        negatives: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         if config.batch_size > len(split.train):
             raise ConfigError(
@@ -98,12 +99,10 @@ class TrainingBatches:
             )
         if config.batch_size < world.size:
             raise ConfigError(f"train.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks")
-        if bool(config.negatives) != bool(negatives):
-            raise ConfigError(
-                f"train.negatives={config.negatives}, but hard negatives are given for {len(negatives or {})} questions"
-            )
         self._store, self._split, self._config, self._world = store, split, config, world
-        self._negatives = negatives or {}
+        self.negatives: Mapping[str, Sequence[str]] = {}
+        held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
+        self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
         self.per_epoch = len(split.train) // config.batch_size
 
     def epoch(self, epoch: int, first: int, count: int) -> Generator[TrainingBatch]:
@@ -172,8 +171,8 @@ class TrainingBatches:
         rng = np.random.default_rng(_stream(self._config.seed, _NEGATIVES, epoch, number))
         drawn = []
         for question in questions:
-            known = self._split.positives[question]
-            candidates = [post_id for post_id in self._negatives.get(question, ()) if post_id not in known]
+            passed_over = self._split.positives[question] | self._held_out
+            candidates = [post_id for post_id in self.negatives.get(question, ()) if post_id not in passed_over]
             chosen = rng.choice(len(candidates), size=min(wanted, len(candidates)), replace=False)
             drawn.append([candidates[i] for i in chosen])
         return drawn

@@ -17,17 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-
-@dataclass(frozen=True, slots=True)
-class EpochRecord:
-    """One epoch: mean training loss, scores on the held-out pairs, and seconds of training without validation."""
-
-    epoch: int
-    step: int
-    train_loss: float
-    val_loss: float
-    val_mrr: float
-    seconds: float
+from mathamr.training.result import EpochRecord
 
 
 @dataclass

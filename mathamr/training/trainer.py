@@ -26,7 +26,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,53 +43,21 @@ from mathamr.training.interruption import Interrupted, StopSignal, listen
 from mathamr.training.learner import Learner
 from mathamr.training.loading import TrainingBatches
 from mathamr.training.measuring import Stopwatch, peak_memory_bytes, reset_peak_memory
+from mathamr.training.negatives import NegativeSource
 from mathamr.training.pairs import PairSplit, split_pairs
+from mathamr.training.result import EpochRecord, TrainResult
 from mathamr.training.schedule import cosine
-from mathamr.training.state import EpochRecord, RunState, differences
+from mathamr.training.state import RunState, differences
 from mathamr.training.validation import Validation
 
 __all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
 
 Log = Callable[[dict[str, Any]], None]
 Progress = Callable[[int], None]
+Negatives = Mapping[str, Sequence[str]] | NegativeSource
 
 # Settings that no result depends on: a run may go on with others.
 _FREE = frozenset({"device", "workers", "checkpoint_every"})
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """What came out of training.
-
-    Attributes:
-        best: checkpoint of the lowest validation loss.
-        best_step: optimizer step it was taken at; ``best_val_loss`` and ``best_val_mrr`` are its scores.
-        epochs: one record an epoch.
-        stopped_early: whether the validation loss had stopped falling before the last epoch.
-        loss_curve: training loss of every optimizer step.
-        time_per_epoch_s: mean seconds of an epoch, without validation.
-        pairs_per_s: training pairs a second over all ranks, without validation.
-        peak_memory_bytes: of the device, or of the process on the CPU.
-        parameters: their number by part of the model, and ``total``.
-        train_pairs: pairs on each side of the split; ``validation_pairs`` likewise.
-        left_out: pairs without graphs; ``missing`` are the posts that have none.
-    """
-
-    best: Path
-    best_step: int
-    best_val_loss: float
-    best_val_mrr: float
-    epochs: tuple[EpochRecord, ...]
-    stopped_early: bool
-    loss_curve: tuple[float, ...]
-    time_per_epoch_s: float
-    pairs_per_s: float
-    peak_memory_bytes: int
-    parameters: dict[str, int]
-    train_pairs: int
-    validation_pairs: int
-    left_out: int
-    missing: tuple[str, ...]
 
 
 def train(
@@ -101,7 +68,7 @@ def train(
     *,
     out: str | os.PathLike[str],
     resume: Literal["auto", "never"] = "auto",
-    negatives: Mapping[str, Sequence[str]] | None = None,
+    negatives: Negatives | None = None,
     log: Log | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
@@ -113,8 +80,8 @@ def train(
         pairs: questions and their answers. Those without graphs are left out, counted and listed.
         resume: ``auto`` goes on from ``OUT/last`` where it exists, ``never`` removes both
             checkpoints and starts anew.
-        negatives: for each question posts that are no answers (:mod:`mathamr.training.negatives`), of which
-            ``config.negatives`` are drawn each time.
+        negatives: for each question posts that are no answers, of which ``config.negatives`` are drawn each time; or a
+            source that mines them anew as training goes on (:mod:`mathamr.training.negatives`).
         log: receives records, see above.
         progress: called with the number of optimizer steps done since the last call.
 
@@ -124,7 +91,7 @@ def train(
             died. ``OUT/last`` is valid, and the message says which step it is of.
         Interrupted: SIGTERM or SIGUSR1 came; ``OUT/last`` is of the step at which training stopped.
     """
-    _check(config, store, resume)
+    _check(config, store, negatives, resume)
     with ranks(config.device) as world, listen() as signal:
         _check_precision(config, world.device)
         split = split_pairs(pairs, frozenset(store.post_ids()), validation_fraction=config.validation_fraction)
@@ -137,9 +104,18 @@ def train(
         return run.finish(log if world.is_main else None, progress if world.is_main else None)
 
 
-def _check(config: TrainConfig, store: GraphStore, resume: str) -> None:
+def _check(config: TrainConfig, store: GraphStore, negatives: Negatives | None, resume: str) -> None:
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
+    if bool(config.negatives) != bool(negatives):
+        given = (
+            "none are"
+            if negatives is None
+            else "a source of them is"
+            if callable(negatives)
+            else f"{len(negatives)} are"
+        )
+        raise ConfigError(f"train.negatives={config.negatives} hard negatives a question, but {given} given")
     if store.spec.structure == "none" and config.maxsim_weight < 1:
         raise ConfigError(
             "graphs of structure 'none' have no document vector, but train.single_vector or train.beta < 1 trains it; "
@@ -163,14 +139,19 @@ class _Run:
         split: PairSplit,
         encoder_config: EncoderConfig,
         out: Path,
-        negatives: Mapping[str, Sequence[str]] | None,
+        negatives: Negatives | None,
         world: Ranks,
         signal: StopSignal,
     ) -> None:
         self.config, self.store, self.split, self.world, self.signal = config, store, split, world, signal
         self.best, self.last = out / "best", out / "last"
         self.encoder_config = encoder_config
-        self.batches = TrainingBatches(store, split, config, world, negatives)
+        self.batches = TrainingBatches(store, split, config, world)
+        self.source: NegativeSource | None = None
+        if callable(negatives):
+            self.source = negatives
+        elif negatives is not None:
+            self.batches.negatives = negatives
         self.validation = Validation(store, split, config, world)
         self.steps_per_epoch = self.batches.per_epoch // config.accumulate
         if self.steps_per_epoch == 0:
@@ -179,7 +160,7 @@ class _Run:
                 "use a smaller train.accumulate or train.batch_size, or more pairs"
             )
         self.total_steps = self.steps_per_epoch * config.epochs
-        self.data_hash = _data_hash(split, negatives)
+        self.data_hash = _data_hash(split, self.batches.negatives)
         self.learner = Learner(
             config,
             encoder_config,
@@ -211,6 +192,8 @@ class _Run:
             )
         self.learner.restore(found.weights, state.tensors)
         self.state = RunState.of(state.scalars["progress"], state.tensors["losses"])
+        if self.source is not None:
+            self.batches.negatives = state.scalars["mined"]
 
     def _info(self) -> CheckpointInfo:
         return CheckpointInfo(
@@ -235,6 +218,8 @@ class _Run:
         self.learner.check_finite()
         tensors = {**self.learner.tensors(), "losses": torch.tensor(self.state.losses, dtype=torch.float64)}
         scalars = {"progress": self.state.scalars(), "data_hash": self.data_hash}
+        if self.source is not None:
+            scalars["mined"] = dict(self.batches.negatives)
         checkpoint.save(self.last, self._info(), self.learner.encoder.state_dict(), TrainingState(tensors, scalars))
 
     def _save_best(self) -> None:
@@ -273,6 +258,10 @@ class _Run:
         epoch = len(state.epochs)
         done = state.step - epoch * self.steps_per_epoch
         left = self.steps_per_epoch - done
+        if self.source is not None and done == 0 and epoch % self.source.every == 0:
+            # One rank mines for all: near ties could fall differently on another.
+            mined = self.source(self.learner.encoder) if self.world.is_main else {}
+            self.batches.negatives = json.loads(self.world.shared_text(json.dumps(mined)))
         with closing(self.batches.epoch(epoch, done * accumulate, left * accumulate)) as batches:
             for _ in range(left):
                 watch = Stopwatch()
@@ -398,6 +387,6 @@ class _Run:
         )
 
 
-def _data_hash(split: PairSplit, negatives: Mapping[str, Sequence[str]] | None) -> str:
-    content = json.dumps([split.fingerprint(), {key: list(value) for key, value in (negatives or {}).items()}])
+def _data_hash(split: PairSplit, negatives: Mapping[str, Sequence[str]]) -> str:
+    content = json.dumps([split.fingerprint(), {key: list(value) for key, value in negatives.items()}])
     return hashlib.sha256(content.encode()).hexdigest()[:16]

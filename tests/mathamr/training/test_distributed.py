@@ -45,6 +45,7 @@ from test_distributed import learner_and_batch
 
 losses = {{}}
 with ranks("cpu") as world:
+    assert world.shared_text(f"ranks π {{rank}}") == "ranks π 0"
     for negatives in (0, 1, 3):
         learner, batch = learner_and_batch(store, pairs, world, negatives)
         record = learner.step([batch], 1e-3)
@@ -76,13 +77,13 @@ def learner_and_batch(store: GraphStore, pairs: list[Pair], world: Ranks, negati
         batch_size=7, negatives=negatives, beta=0.5, symmetric=True, node_mask=0.0, edge_dropout=0.0, node_budget=90
     )
     split = split_pairs(pairs, set(store.post_ids()), validation_fraction=0.25)
-    hard = {f"q{i}": [f"a{(i + k) % 48}" for k in (3, 7, 11)] for i in range(48)} if negatives else None
     vocabulary = store.vocabulary
     learner = Learner(
         config, ENCODER, num_labels=vocabulary.num_labels, num_relations=vocabulary.num_relations, world=world
     )
-    batch = TrainingBatches(store, split, config, world, hard).batch(split.train[:7], 0, 0)
-    return learner, batch
+    batches = TrainingBatches(store, split, config, world)
+    batches.negatives = {f"q{i}": [f"a{k}" for k in range(48)] for i in range(48)}
+    return learner, batches.batch(split.train[:7], 0, 0)
 
 
 def two_ranks(code: str, **values: Any) -> list[subprocess.Popen]:

@@ -258,7 +258,7 @@ def test_pairs_that_cannot_be_trained_on(store: GraphStore, pairs: list[Pair], m
         ({"grad_clip": float("nan")}, "grad_clip=nan"),
         ({"precision": "fp8"}, "precision=fp8 is not one of fp32, bf16"),
         ({"device": "abacus"}, "device=abacus"),
-        ({"negatives": 2}, "negatives=2, but hard negatives are given for 0 questions"),
+        ({"negatives": 2}, "train.negatives=2 hard negatives a question, but none are given"),
     ],
 )
 def test_settings_that_contradict(

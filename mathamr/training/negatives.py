@@ -1,0 +1,214 @@
+"""Hard negatives: posts that look like answers of a question and are none.
+
+    rankings = bm25_rankings(questions, answers, k=100)                  # or shared_tag_rankings, model_rankings
+    mined = mine(rankings, positives, available=store.post_ids(), keep=10, closest=0.95)
+    train(config, store, pairs, encoder_config, out="model", negatives=mined.by_question)
+
+Whatever ranks answers, a filter decides which of them are safe to be taken for wrong. It looks at how the question's
+own answer fared: what scores nearly as high may well be an answer that nobody has marked (Moreira et al. 2024,
+"NV-Retriever: Improving text embedding models with effective hard-negative mining", TopK-PercPos with 95 %).
+
+>>> rankings = {"q": [("a7", 9.8), ("a1", 10.0), ("a3", 9.0), ("gone", 8.0), ("a4", 7.0), ("a5", 6.0)]}
+>>> mined = mine(rankings, {"q": frozenset({"a1"})}, available={"a1", "a3", "a4", "a5", "a7"}, keep=2, closest=0.95)
+>>> mined.by_question
+{'q': ('a3', 'a4')}
+>>> mined.counts
+{'kept': 2, 'known answer': 1, 'too close to the answer': 1, 'no graph': 1, 'beyond the first kept': 1}
+
+Negatives of the model itself go out of date as it learns: :class:`ModelNegatives` mines them anew every few epochs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from graphs.errors import ConfigError
+from graphs.store import GraphStore
+from mathamr.model.encoder import Encoder
+from mathamr.retrieval.encoding import encode
+from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.index import Ranking, Strategy
+
+Rankings = Mapping[str, Ranking]
+
+
+class NegativeSource(Protocol):
+    """Gives the negatives of each question under the encoder as it is before every ``every``-th epoch."""
+
+    every: int
+
+    def __call__(self, encoder: Encoder) -> Mapping[str, Sequence[str]]:
+        """The encoder may be put into evaluation mode."""
+
+
+KEPT, KNOWN, CLOSE, NO_GRAPH, BEYOND = (
+    "kept",
+    "known answer",
+    "too close to the answer",
+    "no graph",
+    "beyond the first kept",
+)
+UNRANKED = "answer not ranked"
+
+
+@dataclass(frozen=True)
+class MinedNegatives:
+    """What was kept, best ranked first, and why the rest was not.
+
+    Attributes:
+        by_question: questions without any are left out.
+        counts: ranked posts by what became of them.
+        without: questions that have none.
+    """
+
+    by_question: dict[str, tuple[str, ...]]
+    counts: dict[str, int]
+    without: int
+
+
+def mine(
+    rankings: Rankings,
+    positives: Mapping[str, frozenset[str]],
+    *,
+    available: Container[str],
+    keep: int,
+    closest: float | None,
+) -> MinedNegatives:
+    """Keep the best ranked posts that are no answers.
+
+    Args:
+        rankings: answers ranked for each question; scores at least 0.
+        positives: the known answers of each question.
+        available: posts that have graphs.
+        keep: at most so many for each question.
+        closest: leave out what scores more than ``closest`` times the question's best ranked known answer; where none
+            is ranked, every post of the ranking scores more, and all are left out. None filters nothing.
+
+    Raises:
+        ConfigError: ``keep`` less than 1, or ``closest`` not between 0 and 1.
+    """
+    if keep < 1:
+        raise ConfigError(f"keep={keep} negatives of a question; at least 1 is needed")
+    if closest is not None and not 0 < closest <= 1:
+        raise ConfigError(f"closest={closest} must lie between 0 and 1, e.g. 0.95, or be None for no filter")
+    counts: Counter[str] = Counter()
+    by_question = {}
+    for question, ranking in rankings.items():
+        known = positives.get(question, frozenset())
+        own = [score for post_id, score in ranking if post_id in known]
+        bound = np.inf if closest is None else closest * max(own) if own else None
+        kept: list[str] = []
+        for post_id, score in ranking:
+            fate = _fate(post_id, score, bound, known, available)
+            if fate == KEPT and len(kept) == keep:
+                fate = BEYOND
+            if fate == KEPT:
+                kept.append(post_id)
+            counts[fate] += 1
+        if kept:
+            by_question[question] = tuple(kept)
+    order = (KEPT, KNOWN, CLOSE, UNRANKED, NO_GRAPH, BEYOND)
+    return MinedNegatives(
+        by_question, {fate: counts[fate] for fate in order if counts[fate]}, len(rankings) - len(by_question)
+    )
+
+
+def _fate(post_id: str, score: float, bound: float | None, known: frozenset[str], available: Container[str]) -> str:
+    if post_id in known:
+        return KNOWN
+    if post_id not in available:
+        return NO_GRAPH
+    if bound is None:
+        return UNRANKED
+    return CLOSE if score > bound else KEPT
+
+
+def bm25_rankings(
+    questions: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], *, k: int
+) -> dict[str, Ranking]:
+    """Answers by BM25, from the tokens of the posts (:func:`mathamr.retrieval.bm25.tokens_of_post`)."""
+    from mathamr.retrieval.bm25 import BM25Index
+
+    index = BM25Index.build(list(answers), answers.values())
+    return dict(zip(questions, index.search(questions.values(), k), strict=True))
+
+
+def shared_tag_rankings(
+    questions: Mapping[str, Iterable[str]], answers: Mapping[str, Iterable[str]], *, k: int, seed: int
+) -> dict[str, Ranking]:
+    """Answers by the number of tags they share with a question, equal ones in random order.
+
+    Use it with ``closest=None``: a question's own answer shares all tags, and says nothing about the others.
+
+    >>> tags = {"a1": ["algebra", "groups"], "a2": ["algebra"], "a3": ["analysis"]}
+    >>> shared_tag_rankings({"q": ["groups", "algebra"]}, tags, k=10, seed=0)
+    {'q': [('a1', 2.0), ('a2', 1.0)]}
+    """
+    rng = np.random.default_rng(seed)
+    by_tag: dict[str, list[str]] = {}
+    for post_id, tags in answers.items():
+        for tag in tags:
+            by_tag.setdefault(tag, []).append(post_id)
+    rankings = {}
+    for question, tags in questions.items():
+        shared = Counter(post_id for tag in set(tags) for post_id in by_tag.get(tag, ()))
+        shuffled = [list(shared)[i] for i in rng.permutation(len(shared))]
+        best = sorted(shuffled, key=lambda post_id: -shared[post_id])[:k]
+        rankings[question] = [(post_id, float(shared[post_id])) for post_id in best]
+    return rankings
+
+
+def model_rankings(
+    encoder: Encoder, store: GraphStore, questions: Sequence[str], answers: Sequence[str], *, k: int
+) -> dict[str, Ranking]:
+    """Answers by exact MaxSim under ``encoder``, divided by the number of query vectors: cosines, 1 at most."""
+    index = ExactIndex.build(answers, encode(encoder, store, answers))
+    queries = encode(encoder, store, questions)
+    found = index.search(queries, Strategy("maxsim"), k)
+    sizes = queries.sizes.tolist()
+    return {
+        question: [(post_id, score / size) for post_id, score in ranking]
+        for question, ranking, size in zip(questions, found, sizes, strict=True)
+    }
+
+
+class ModelNegatives:
+    """Negatives of the model under training, mined before every ``every``-th epoch: a :class:`NegativeSource`.
+
+    Args:
+        positives: known answers by question; all of them are the candidates.
+        k: candidates ranked for each question; ``keep`` and ``closest`` as in :func:`mine`.
+        report: receives what each mining kept and why.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        positives: Mapping[str, frozenset[str]],
+        *,
+        k: int,
+        keep: int,
+        closest: float | None,
+        every: int,
+        report: Callable[[MinedNegatives], None] | None = None,
+    ) -> None:
+        if every < 1:
+            raise ConfigError(f"every={every} epochs; at least 1 is needed")
+        self._store, self._positives, self._available = store, positives, frozenset(store.post_ids())
+        self._k, self._keep, self._closest, self.every = k, keep, closest, every
+        self._report = report
+
+    def __call__(self, encoder: Encoder) -> dict[str, tuple[str, ...]]:
+        """The negatives of each question under ``encoder``."""
+        questions = sorted(question for question in self._positives if question in self._available)
+        answers = sorted({post_id for known in self._positives.values() for post_id in known} & self._available)
+        rankings = model_rankings(encoder, self._store, questions, answers, k=min(self._k, len(answers)))
+        mined = mine(rankings, self._positives, available=self._available, keep=self._keep, closest=self._closest)
+        if self._report is not None:
+            self._report(mined)
+        return mined.by_question

@@ -1,0 +1,57 @@
+"""What training reports: a record for each epoch, and one for the whole.
+
+result.best, result.best_step, result.best_val_loss     # (Path('model/best'), 1406, 2.31)
+[record.val_mrr for record in result.epochs]            # [0.31, 0.38, 0.41]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """One epoch: mean training loss, scores on the held-out pairs, and seconds of training without validation."""
+
+    epoch: int
+    step: int
+    train_loss: float
+    val_loss: float
+    val_mrr: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What came out of training.
+
+    Attributes:
+        best: checkpoint of the lowest validation loss.
+        best_step: optimizer step it was taken at; ``best_val_loss`` and ``best_val_mrr`` are its scores.
+        epochs: one record an epoch.
+        stopped_early: whether the validation loss had stopped falling before the last epoch.
+        loss_curve: training loss of every optimizer step.
+        time_per_epoch_s: mean seconds of an epoch, without validation.
+        pairs_per_s: training pairs a second over all ranks, without validation.
+        peak_memory_bytes: of the device, or of the process on the CPU.
+        parameters: their number by part of the model, and ``total``.
+        train_pairs: pairs on each side of the split; ``validation_pairs`` likewise.
+        left_out: pairs without graphs; ``missing`` are the posts that have none.
+    """
+
+    best: Path
+    best_step: int
+    best_val_loss: float
+    best_val_mrr: float
+    epochs: tuple[EpochRecord, ...]
+    stopped_early: bool
+    loss_curve: tuple[float, ...]
+    time_per_epoch_s: float
+    pairs_per_s: float
+    peak_memory_bytes: int
+    parameters: dict[str, int]
+    train_pairs: int
+    validation_pairs: int
+    left_out: int
+    missing: tuple[str, ...]
