@@ -17,6 +17,8 @@ it: its items run again one by one, and the one that kills a process by itself i
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -105,7 +107,16 @@ def _alone(
 
 def _start(task: Callable[..., Callable[[Any], Any]], arguments: tuple[object, ...]) -> None:
     global _task
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _task = task(*arguments)
+
+
+def _end_with_parent() -> None:
+    """A killed parent cannot end its workers: each waits for its death."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(item: Any) -> Any:

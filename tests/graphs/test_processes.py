@@ -1,6 +1,10 @@
 """Results come in order, and a process that dies takes only its own item with it."""
 
 import os
+import subprocess
+import sys
+import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,11 @@ class Square:
         return number * number + self.offset
 
 
+class ProcessId:
+    def __call__(self, number: int) -> int:
+        return os.getpid()
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_are_in_the_order_of_the_items(workers: int) -> None:
     assert list(ordered_map(Square, (1,), iter(range(20)), workers=workers)) == [n * n + 1 for n in range(20)]
@@ -39,6 +48,31 @@ def test_a_death_without_a_way_to_give_up_says_what_to_do() -> None:
 def test_an_exception_in_a_process_reaches_the_caller() -> None:
     with pytest.raises(ValueError, match="minus two"):
         list(ordered_map(Square, (0,), iter([1, -2]), workers=2))
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    program = textwrap.dedent(
+        f"""
+        import sys, time
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from graphs.processes import ordered_map
+        from test_processes import ProcessId
+        for process in ordered_map(ProcessId, (), iter([1, 2]), workers=2):
+            print(process, flush=True)
+            time.sleep(60)
+        """
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(100):
+        if not Path(f"/proc/{worker}").exists() or " Z " in Path(f"/proc/{worker}/stat").read_text():
+            return
+        time.sleep(0.1)
+    pytest.fail(f"process {worker} lives on")
 
 
 def test_no_more_items_are_taken_than_are_under_way(tmp_path: Path) -> None:
