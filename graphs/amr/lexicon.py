@@ -57,6 +57,8 @@ MATHEMATICAL_ADJECTIVES = frozenset(
     independent integrable integral measurable normal open perfect prime regular simple uncountable unbounded
     """.split()  # noqa: SIM905
 )
+#: Words that mean another thing in mathematics than in the gold graphs.
+_MATHEMATICAL_WORDS = {"solution N": "thing<ARG2-of<solve-01", "people N": "person"}
 _COMMON_ENDINGS = (
     "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ity", "ities", "ism", "isms", "ing", "ings", "ed", "ly",
     "ance", "ence", "ances", "ences", "ical", "ular", "able", "ible", "ous", "ive", "ics", "metic", "onal", "tial",
@@ -157,6 +159,8 @@ class Lexicon:
             word_class == "J" and lemma in MATHEMATICAL_ADJECTIVES
         ):
             return lemma
+        if f"{lemma} {word_class}" in _MATHEMATICAL_WORDS:
+            return _MATHEMATICAL_WORDS[f"{lemma} {word_class}"]
         known = self._words.get(f"{lemma} {word_class}")
         if known is not None:
             return known

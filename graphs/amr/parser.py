@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from graphs.amr.document import DocumentAMR, merge
 from graphs.amr.penman_text import atom, decode
@@ -51,6 +51,13 @@ class AMRParser(Protocol):
         May raise :class:`AMRError` for the batch as a whole, which is then tried again in halves.
         """
         ...
+
+
+@runtime_checkable
+class DocumentSource(Protocol):
+    """A parser that knows whole documents by the id of their post, as one that reads graphs made elsewhere does."""
+
+    def document(self, post_id: str, sentences: Sequence[str]) -> DocumentAMR | Failure: ...
 
 
 def chunk_sentences(sentences: Sequence[str], max_tokens: int = MAX_TOKENS) -> list[list[str]]:
@@ -128,8 +135,11 @@ def parse_documents(
     """The AMR of each document, given as post id and sentences; a :class:`Failure` where no chunk of it has a graph.
 
     Chunks go to the parser ``batch_size`` at a time, across documents. A document that lost some of its chunks is
-    made of the others, with the failures in ``DocumentAMR.failures``.
+    made of the others, with the failures in ``DocumentAMR.failures``. A :class:`DocumentSource` is asked
+    by post id instead.
     """
+    if isinstance(parser, DocumentSource):
+        return [parser.document(post_id, sentences) for post_id, sentences in documents]
     chunks: list[list[str]] = []
     spans: list[range] = []
     for _, sentences in documents:

@@ -160,7 +160,7 @@ class Relater:
             role = {"nsubj": ":ARG0", "dobj": ":ARG1"}.get(token.dep, ":ARG2")
         elif token.dep in ("pobj", "npadvmod", "appos") and token.dep != "npadvmod":
             role = ":mod"
-        self.draft.attribute(head.inner, role, token.constant)
+        self.draft.attribute(head.node if role == ":quant" else head.inner, role, token.constant)
 
     def _hang_prepositional(self, head: Token, preposition: Token, token: Token) -> None:
         draft, lower = self.draft, preposition.lower

@@ -1,0 +1,82 @@
+"""AMR by amrlib's sentence parsers, in this process. Its weights are a download of their own: see docs/amr.md.
+
+    parser = AmrlibParser("models/model_parse_xfm_bart_large-v0_1_0")
+
+Sentences keep their case and are parsed one graph each; a sentence without a graph is a failure of its chunk only
+when the chunk has no other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import metadata
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from graphs.amr.document import merge
+from graphs.amr.penman_text import decode, encode
+from graphs.errors import AMRError, Failure
+
+
+class AmrlibParser:
+    """AMR by ``amrlib.load_stog_model``; ``model_dir`` is the folder with the unpacked weights."""
+
+    name = "amrlib"
+
+    def __init__(self, model_dir: str | PathLike[str], *, device: str | None = None, batch_size: int = 16) -> None:
+        folder = Path(model_dir)
+        if not folder.is_dir():
+            raise AMRError(f"{folder} is no folder; unpack a model of amrlib there (docs/amr.md)", kind="no_model")
+        try:
+            import amrlib
+        except ImportError as error:
+            raise ImportError("AmrlibParser needs amrlib: pip install amrlib==0.8.1") from error
+        options: dict[str, Any] = {"batch_size": batch_size} | ({"device": device} if device else {})
+        self._parser = amrlib.load_stog_model(model_dir=str(folder), **options)
+        self.version = metadata.version("amrlib")
+        self.model = _model_name(folder)
+
+    def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+        """One Penman text or :class:`Failure` a chunk; raises :class:`AMRError` where the model fails on the batch."""
+        sentences = [sentence for chunk in chunks for sentence in chunk]
+        try:
+            graphs = self._parser.parse_sents(sentences, add_metadata=False)
+        except (RuntimeError, ValueError, IndexError, KeyError) as error:  # torch's errors are RuntimeErrors
+            raise AMRError(f"amrlib: {type(error).__name__}: {error}", kind="parser_error") from error
+        if len(graphs) != len(sentences):
+            raise AMRError(f"amrlib gave {len(graphs)} graphs for {len(sentences)} sentences", kind="wrong_number")
+        answers = iter(graphs)
+        return [gathered([next(answers) for _ in chunk]) for chunk in chunks]
+
+
+def gathered(graphs: Sequence[str | None]) -> str | Failure:
+    """The graphs of a chunk's sentences as one text, those that can be read.
+
+    >>> gathered(["(p / prove-01)", None, "(h / hold-01)"])
+    '(m / multi-sentence :snt1 (p / prove-01) :snt2 (h / hold-01))'
+    >>> gathered([None]).kind
+    'no_graph'
+    """
+    found = []
+    problem = AMRError("amrlib gave no graph for any sentence", kind="no_graph")
+    for text in graphs:
+        if text is None:
+            continue
+        try:
+            found.append(decode(text, forest=True))
+        except AMRError as error:
+            problem = error
+    if not found:
+        return Failure("", "amr", problem.kind, problem.message)
+    return encode(merge(found).graph)
+
+
+def _model_name(folder: Path) -> str:
+    """The model's own name from ``amrlib_meta.json``, else the folder's."""
+    try:
+        meta = json.loads((folder / "amrlib_meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return folder.name
+    return " ".join(str(meta[key]) for key in ("model_type", "version") if key in meta) or folder.name

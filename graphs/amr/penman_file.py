@@ -1,0 +1,106 @@
+"""Graphs made elsewhere: a Penman file with ``# ::id`` lines stands in for a parser.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = Path(folder) / "graphs.penman"
+...     _ = path.write_text("# ::id 7 ::kind question\\n# ::snt Prove it.\\n(p / prove-01\\n  :ARG1 (i / it))\\n")
+...     parser = PenmanFileParser(path)
+...     found, missing = parser.document("7"), parser.document("8")
+>>> found.graph.triples[-1]
+('i', ':instance', 'it')
+>>> missing.kind
+'unknown_id'
+
+Of the file, only the places of its graphs are held in memory (about 150 bytes a graph); each is read when it is asked
+for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from graphs.amr.document import DocumentAMR, merge
+from graphs.amr.penman_text import blocks, decode
+from graphs.errors import AMRError, Failure
+
+
+class PenmanFileParser:
+    """A parser that looks graphs up by the post's id (:meth:`document`) or by the sentences' text (:meth:`parse`)."""
+
+    name = "penman_file"
+    version = "1"
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._path = Path(path)
+        self._offsets: dict[str, int] = {}
+        self._by_text: dict[bytes, int] = {}
+        digest = hashlib.sha256()
+        offset = start = 0
+        before = b""  # the first character of the line before
+        try:
+            with self._path.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    digest.update(line)
+                    first = line.strip()[:1]
+                    if first and (not before or (first == b"#" and before != b"#")):
+                        start = offset
+                    before = first
+                    if line.startswith(b"#"):
+                        self._note(line, start, number)
+                    offset += len(line)
+        except OSError as error:
+            raise AMRError(
+                f"{self._path}: {error.strerror}; penman_file needs a file of graphs", kind="no_file"
+            ) from error
+        if not self._offsets:
+            raise AMRError(
+                f"{self._path}: no line with '# ::id' in it; graphs are found by the id of their post", kind="no_id"
+            )
+        self.model = f"{self._path.name} sha256:{digest.hexdigest()[:16]}"
+
+    def _note(self, line: bytes, start: int, number: int) -> None:
+        for block in blocks([line.decode("utf-8", "replace"), "(a / a)"]):
+            post_id, sentence = block.metadata.get("id"), block.metadata.get("snt")
+            if post_id is not None:
+                if post_id in self._offsets:
+                    raise AMRError(
+                        f"{self._path}:{number}: a second graph with the id {post_id!r}", kind="duplicate_id"
+                    )
+                self._offsets[post_id] = start
+            if sentence:
+                self._by_text.setdefault(_key(sentence), start)
+
+    def document(self, post_id: str, sentences: Sequence[str] = ()) -> DocumentAMR | Failure:
+        """The graph with this id; the sentences are not looked at."""
+        offset = self._offsets.get(post_id)
+        if offset is None:
+            return Failure(post_id, "amr", "unknown_id", f"{self._path} has no graph with '# ::id {post_id}'")
+        try:
+            return merge([decode(self._read(offset), forest=True)])
+        except AMRError as error:
+            return Failure(post_id, "amr", error.kind, f"{self._path}, '# ::id {post_id}': {error.message}")
+
+    def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+        """The graph whose ``# ::snt`` line is the chunk's sentences, joined by a space."""
+        answers: list[str | Failure] = []
+        for chunk in chunks:
+            offset = self._by_text.get(_key(" ".join(chunk)))
+            if offset is None:
+                message = f"{self._path} has no graph with '# ::snt {' '.join(chunk)[:60]}...'"
+                answers.append(Failure("", "amr", "unknown_sentence", message))
+            else:
+                answers.append(self._read(offset))
+        return answers
+
+    def _read(self, offset: int) -> str:
+        with self._path.open("rb") as file:
+            file.seek(offset)
+            block = next(blocks(line.decode("utf-8", "replace") for line in file), None)
+        return block.text if block is not None else ""
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(" ".join(text.split()).encode("utf-8", "replace"), digest_size=12).digest()

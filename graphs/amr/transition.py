@@ -1,0 +1,194 @@
+"""The neural parser of the published results, in a process and a Python environment of its own.
+
+    parser = TransitionParser(python="envs/transition/bin/python", model="doc-sen-conll-amr-seed42")
+    parse_documents(parser, documents)
+
+``transition-amr-parser`` pins an old torch and cannot live beside this project's. A worker (``transition_worker.py``,
+or any program that speaks the same JSON lines) is started with the other environment's Python, fed with batches, and
+started again when it died or took too long. A batch that fails raises :class:`AMRError`, upon which
+:func:`graphs.amr.parser.parse_chunks` tries its halves, until the chunk at fault stands alone as a failure: ``died``,
+``timeout``, ``parser_error``, ``protocol``. docs/amr.md tells how to set up the environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from graphs.errors import AMRError, Failure, MathAMRError
+
+
+class WorkerStartError(MathAMRError):
+    """The worker cannot start: a fault of its environment, not of a chunk, so no batch is halved for it."""
+
+
+WORKER = Path(__file__).with_name("transition_worker.py")
+
+
+class TransitionParser:
+    """AMR by a worker process.
+
+    ``python`` is the interpreter of the worker's environment; ``seconds_per_chunk`` the time that a batch has for each
+    of its chunks; ``start_seconds`` the time to load the model. Close it (or use it in ``with``) to end the worker.
+    """
+
+    name = "transition"
+
+    def __init__(
+        self,
+        python: str,
+        model: str = "doc-sen-conll-amr-seed42",
+        *,
+        worker: str | os.PathLike[str] = WORKER,
+        seconds_per_chunk: float = 120.0,
+        start_seconds: float = 900.0,
+    ) -> None:
+        self.model = model
+        self._command = [python, os.fspath(worker), "--model", model]
+        self._seconds_per_chunk = seconds_per_chunk
+        self._start_seconds = start_seconds
+        self._worker: _Worker | None = None
+        self._version = ""
+
+    @property
+    def version(self) -> str:
+        """The version of the parser, as the worker tells it; starts the worker if need be."""
+        if not self._version:
+            self._running()
+        return self._version
+
+    def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+        """One Penman text or :class:`Failure` a chunk; raises :class:`AMRError` where the batch failed as a whole."""
+        worker = self._running()
+        try:
+            return worker.answers(chunks, time.monotonic() + self._seconds_per_chunk * len(chunks))
+        except AMRError as error:
+            if error.kind != "parser_error":  # the worker is dead, hangs, or cannot be understood
+                self.close()
+            raise
+
+    def _running(self) -> _Worker:
+        if self._worker is not None and not self._worker.is_alive():
+            self.close()
+        if self._worker is None:
+            worker = _Worker(self._command)
+            try:
+                ready = worker.record(time.monotonic() + self._start_seconds)
+                if not ready.get("ready"):
+                    raise AMRError(
+                        f"the worker began with {ready}; it must begin with {{'ready': true}}", kind="protocol"
+                    )
+            except AMRError as error:
+                worker.stop()
+                # Not a fault of any chunk: a worker that cannot start would fail them all, one by one.
+                raise WorkerStartError(f"the AMR worker did not start: {error.message}") from error
+            self._version = str(ready.get("version", "unknown"))
+            self._worker = worker
+        return self._worker
+
+    def close(self) -> None:
+        """End the worker; the next batch starts another."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
+
+    def __enter__(self) -> TransitionParser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Worker:
+    """A running worker process, its answers read by a thread so that they can be waited for with a limit."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
+            )
+        except OSError as error:
+            self._log.close()
+            raise WorkerStartError(f"{command[0]}: {error.strerror}; python= names the worker's interpreter") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input: IO[bytes] = self._process.stdin
+        self._output: IO[bytes] = self._process.stdout
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._output:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def answers(self, chunks: Sequence[Sequence[str]], deadline: float) -> list[str | Failure]:
+        """Send a batch and collect an answer for each of its chunks."""
+        lines = [json.dumps({"post_id": "", "chunk": i, "sentences": list(c)}) for i, c in enumerate(chunks)]
+        sender = threading.Thread(target=self._send, args=("\n".join([*lines, "", ""]).encode(),), daemon=True)
+        sender.start()  # a worker that answers while it reads must not find both pipes full
+        answers: list[str | Failure] = []
+        while len(answers) < len(chunks):
+            record = self.record(deadline)
+            if "batch_error" in record:
+                raise AMRError(str(record["batch_error"]), kind="parser_error")
+            if record.get("chunk") != len(answers):
+                raise AMRError(f"answer {record.get('chunk')!r} where {len(answers)} was due", kind="protocol")
+            if isinstance(record.get("penman"), str):
+                answers.append(record["penman"])
+            else:
+                answers.append(Failure("", "amr", "parser_error", str(record.get("error", "neither graph nor error"))))
+        return answers
+
+    def _send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):  # a dead worker is noticed where its answer is missing
+            self._input.write(data)
+            self._input.flush()
+
+    def record(self, deadline: float) -> dict[str, Any]:
+        """The next line of the worker, read as JSON."""
+        try:
+            line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise AMRError("the worker gave no answer within its time", kind="timeout") from None
+        if line is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+            raise AMRError(f"the worker died (exit status {self._process.poll()}): {self._last_words()}", kind="died")
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise AMRError(f"the worker wrote {line[:80]!r}; each line must be a JSON object", kind="protocol")
+        return record
+
+    def _last_words(self) -> str:
+        self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, self._log.tell() - 300))
+        return self._log.read().decode("utf-8", "replace").strip() or "it wrote nothing to standard error"
+
+    def stop(self) -> None:
+        """Kill the worker and what it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._reader.join(5)
+        for stream in (self._input, self._output, self._log):
+            with contextlib.suppress(OSError):
+                stream.close()

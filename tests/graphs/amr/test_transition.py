@@ -1,0 +1,98 @@
+"""The protocol of the worker process, driven with a stand-in that can crash, hang and return anything."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphs.amr.document import DocumentAMR
+from graphs.amr.parser import parse_chunks, parse_documents
+from graphs.amr.penman_text import encode
+from graphs.amr.transition import WORKER, TransitionParser, WorkerStartError
+from graphs.errors import Failure
+
+STAND_IN = Path(__file__).with_name("stand_in_worker.py")
+
+
+def parser_of(model: str = "stand-in", seconds: float = 20.0) -> TransitionParser:
+    return TransitionParser(sys.executable, model, worker=STAND_IN, seconds_per_chunk=seconds, start_seconds=20.0)
+
+
+@pytest.fixture
+def parser() -> Iterator[TransitionParser]:
+    with parser_of() as running:
+        yield running
+
+
+def kinds(answers: list[str | Failure]) -> list[str]:
+    return [answer.kind if isinstance(answer, Failure) else "graph" for answer in answers]
+
+
+def test_a_batch_goes_through_and_the_worker_tells_its_version(parser: TransitionParser) -> None:
+    assert parser.parse([["one"], ["two", "three"]]) == [
+        '(s / say-01~0 :ARG1 "one")',
+        "(d / document :snt1 (s1 / say-01~e.1) :snt2 (s2 / say-01~e.2))",
+    ]
+    assert (parser.name, parser.version, parser.model) == ("transition", "0.0.1", "stand-in")
+
+
+def test_a_batch_larger_than_the_pipes_goes_through(parser: TransitionParser) -> None:
+    long = "word " * 4000
+    assert kinds(parser.parse([[long]] * 40)) == ["graph"] * 40
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [("crash", "died"), ("raise", "parser_error"), ("chatter", "protocol"), ("refuse", "parser_error")],
+)
+def test_the_chunk_at_fault_fails_alone(parser: TransitionParser, word: str, kind: str) -> None:
+    answers = parse_chunks(parser, [["one"], ["two"], [word], ["four"], ["five"]])
+    assert kinds(answers) == ["graph", "graph", kind, "graph", "graph"]
+
+
+def test_a_dead_worker_leaves_its_last_words(parser: TransitionParser) -> None:
+    (failure,) = parse_chunks(parser, [["crash"]])
+    assert isinstance(failure, Failure)
+    assert "exit status 137" in failure.message
+    assert "out of memory" in failure.message
+
+
+def test_a_chunk_that_hangs_is_given_up_after_its_time() -> None:
+    with parser_of(seconds=0.7) as parser:
+        assert kinds(parse_chunks(parser, [["one"], ["hang"]])) == ["graph", "timeout"]
+        assert kinds(parse_chunks(parser, [["again"]])) == ["graph"]
+
+
+def test_broken_empty_and_disconnected_graphs_end_where_they_should(parser: TransitionParser) -> None:
+    documents = [("1", ["broken"]), ("2", ["empty"]), ("3", ["disconnected"]), ("4", ["fine"])]
+    broken, empty, disconnected, fine = parse_documents(parser, documents)
+    assert isinstance(broken, Failure)
+    assert (broken.post_id, broken.stage, broken.kind) == ("1", "amr", "truncated")
+    assert isinstance(empty, DocumentAMR)
+    assert encode(empty.graph) == "(a / amr-empty)"
+    assert isinstance(disconnected, DocumentAMR)
+    assert disconnected.reattached == 1
+    assert encode(disconnected.graph) == "(a / and :op1 (b / b) :rel (c / c))"
+    assert isinstance(fine, DocumentAMR)
+    assert encode(fine.graph) == '(s / say-01 :ARG1 "fine")'
+
+
+@pytest.mark.parametrize("model", ["no-start", "rude"])
+def test_a_worker_that_cannot_start_is_an_error_and_no_failure_of_a_chunk(model: str) -> None:
+    with pytest.raises(WorkerStartError, match="did not start"), parser_of(model) as parser:
+        parse_chunks(parser, [["one"], ["two"]])
+
+
+def test_an_interpreter_that_is_not_there_is_named() -> None:
+    with pytest.raises(WorkerStartError, match="/nowhere/python"), TransitionParser("/nowhere/python") as parser:
+        parser.parse([["one"]])
+
+
+def test_the_real_worker_says_what_it_lacks() -> None:
+    # This environment has no transition-amr-parser: the worker dies at its import, and the message says so.
+    with pytest.raises(WorkerStartError, match="transition_amr_parser"), TransitionParser(sys.executable) as parser:
+        parser.parse([["one"]])
+    assert WORKER.name == "transition_worker.py"
