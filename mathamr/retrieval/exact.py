@@ -45,8 +45,11 @@ DType = Literal["float32", "float16"]
 FORMAT = "mathamr-exact-index"
 VERSION = 1
 
-# Documents a block: 4,096 x 128 query vectors are 2 MiB of scores, about what the cache of a core holds.
-BLOCK_DOCUMENTS = 4096
+# Documents a block, and similarities that are computed before they are reduced: 2,048 documents x 128 query vectors and
+# 2 MiB stay in the caches of a core; a GPU wants large products.
+BLOCK_DOCUMENTS = 2048
+CPU_SIMILARITIES = 1 << 19
+GPU_SIMILARITIES = 1 << 26
 CPU_QUERY_VECTORS = 128
 GPU_QUERY_VECTORS = 2048
 MAX_SCORES = 1 << 26  # scores kept at once, 256 MiB: queries x documents
@@ -260,16 +263,23 @@ class ExactIndex:
         member = torch.zeros(len(owner), len(queries), device=owner.device)
         member[torch.arange(len(owner), device=owner.device), owner] = 1.0  # (v, num_queries)
         scores = queries.vectors.new_empty(len(queries), len(self))
-        similarity = queries.vectors.new_empty(self._block, len(owner))
+        on_cpu = self._vectors.device.type == "cpu"
+        most = max(self._block * len(owner), CPU_SIMILARITIES if on_cpu else GPU_SIMILARITIES)
+        buffer = queries.vectors.new_empty(most)
         for block in self._blocks:
             end = block.starts[-1] + block.counts[-1]
             vectors = self._vectors[block.starts[0] : end].float()  # (V_block, p)
-            best = torch.mm(vectors[: block.counts[0]], transposed)  # (n, v)
-            row = block.counts[0]
-            for count in block.counts[1:]:
-                part = torch.mm(vectors[row : row + count], transposed, out=similarity[:count])
-                torch.maximum(best[:count], part, out=best[:count])
-                row += count
+            best = queries.vectors[:0]
+            row = 0
+            for count, run in _runs(block.counts, most // len(owner)):
+                part = buffer[: run * count * len(owner)].view(run * count, len(owner))
+                torch.mm(vectors[row : row + run * count], transposed, out=part)
+                reached = part.view(run, count, -1).amax(0)  # (count, v)
+                if row == 0:
+                    best = reached  # position 0 is every document's: (n, v)
+                else:
+                    torch.maximum(best[:count], reached, out=best[:count])
+                row += run * count
             scores[:, block.first : block.first + block.counts[0]] = (best @ member).T
         return scores
 
@@ -304,6 +314,21 @@ def _blocks(sizes: np.ndarray, block: int) -> Iterator[Block]:
         starts = row + np.concatenate([[0], np.cumsum(counts)[:-1]])
         yield Block(first, starts.tolist(), counts.tolist())
         row += int(part.sum())
+
+
+def _runs(counts: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
+    """Positions with equal counts, together: ``(count, positions)`` with count * positions <= rows, or one position.
+
+    >>> list(_runs([4, 4, 4, 2, 1, 1], rows=8))
+    [(4, 2), (4, 1), (2, 1), (1, 2)]
+    """
+    position = 0
+    while position < len(counts):
+        run = 1
+        while position + run < len(counts) and counts[position + run] == counts[position] <= rows // (run + 1):
+            run += 1
+        yield counts[position], run
+        position += run
 
 
 def _top(scores: Tensor, k: int) -> list[np.ndarray]:
