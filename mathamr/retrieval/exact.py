@@ -274,9 +274,9 @@ class ExactIndex:
             for count, run in _runs(block.counts, most // len(owner)):
                 part = buffer[: run * count * len(owner)].view(run * count, len(owner))
                 torch.mm(vectors[row : row + run * count], transposed, out=part)
-                reached = part.view(run, count, -1).amax(0)  # (count, v)
+                reached = part.view(run, count, -1).amax(0) if run > 1 else part  # (count, v)
                 if row == 0:
-                    best = reached  # position 0 is every document's: (n, v)
+                    best = reached.clone()  # position 0 is every document's: (n, v)
                 else:
                     torch.maximum(best[:count], reached, out=best[:count])
                 row += run * count
