@@ -50,6 +50,8 @@ def run(config: DictConfig, command: str) -> str:
         console.say(f"{config.experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
         shared = Path(config.outputs) / "shared" / f"{corpus.name}-{fingerprint[:12]}"
         track = open_track(config.track, corpus, shared, console)
+        for job in missing:
+            track.check(job.config)
         question = pose(config, corpus)
         for number, job in enumerate(missing, 1):
             console.say(f"[{number}/{len(missing)}] {job.name}")

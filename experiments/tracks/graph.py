@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -42,6 +42,7 @@ from mathamr.model.encoder import EncoderConfig
 from mathamr.retrieval import Strategy, search
 from mathamr.retrieval import build as build_index
 from mathamr.retrieval.encoding import encode
+from mathamr.retrieval.index import BackendName
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.trainer import train
@@ -56,6 +57,19 @@ class GraphTrack:
         self._corpus = corpus
         self._shared = shared
         self._console = console
+
+    def check(self, config: DictConfig) -> None:
+        """Every setting once: the library's own types know what they may be."""
+        if config.graph.parser not in PARSERS:
+            known = ", ".join(PARSERS)
+            raise ConfigError(f"graph.parser={config.graph.parser} is not known here; the parsers are {known}")
+        spec_of(config)
+        EncoderConfig(**_plain(config.model))
+        TrainConfig(**_plain(config.train))
+        Strategy(config.retrieval.strategy)
+        if config.index.backend not in get_args(BackendName):
+            known = ", ".join(get_args(BackendName))
+            raise ConfigError(f"index.backend={config.index.backend} is not known; the backends are {known}")
 
     def prepare(self, config: DictConfig, question: Question) -> None:
         """Formula trees, graphs and tensors."""
@@ -179,9 +193,6 @@ class GraphTrack:
 
     def _build_collection(self, config: DictConfig, question: Question, formulas: Path | None) -> None:
         """collection.db of the posts and of the question's topics."""
-        if config.graph.parser not in PARSERS:
-            known = ", ".join(PARSERS)
-            raise ConfigError(f"graph.parser={config.graph.parser} is not known here; the parsers are {known}")
         path = self._collection_path(config)
         years = "".join(f"-{year}" for year in config.data.years)
         done = path.with_name(f"{path.stem}{years}.done")

@@ -47,6 +47,9 @@ class Indexed:
 class Track(Protocol):
     """The protocol; ``experiments/tracks/graph.py`` is the first to follow it."""
 
+    def check(self, config: DictConfig) -> None:
+        """Refuse settings that cannot be, with a ``MathAMRError``, before anything runs."""
+
     def prepare(self, config: DictConfig, question: Question) -> None:
         """Make what the job of ``config`` needs and others may share; quick when it is there already."""
 
