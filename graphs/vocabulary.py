@@ -19,8 +19,9 @@ cover is reported.
 **Relations.** Relation ``2k`` and its inverse ``2k + 1`` (name with ``*``) stand side by side, so ``id ^ 1`` is the
 inverse. 0 to 7 are the virtual ones (``:virtual_formula``, ``:virtual_sentence``, ``:virtual_document``,
 ``:auxiliary_vn``), 8 and 9 ``:unknown``; then the roles by falling count. All roles seen are kept, but for numbered
-ones (``:op12``, ``:snt31``, ``:opt-17``) past 9 that are as rare as a rare number: these, like numbers never seen,
-stand for the nearest lower number that is kept, which keeps the relations bounded however long a list in some post is.
+ones (``:op12``, ``:snt31``, ``:opt-17``) past 9 that are as rare as a rare number, and all past 31: these, like numbers
+never seen, stand for the nearest lower number that is kept. So the relations stay bounded, however long the lists in
+some posts are (real operator trees have nodes of 500 operands).
 Any other role that was never seen is ``:unknown``.
 """
 
@@ -51,7 +52,7 @@ Row = tuple[str, str, str]  # post id, Penman text, formula map as JSON
 Decode = Callable[[str, Mapping[str, str]], DocumentGraph]
 
 _FORMAT = 1  # of the ids: goes up when normalisation or the reserved ids change
-_ALWAYS_KEPT_INDEX = 9
+_ALWAYS_KEPT_INDEX, _HIGHEST_KEPT_INDEX = 9, 31
 _ROWS_PER_TASK = 256
 
 
@@ -145,6 +146,11 @@ class _CountRows:
         return counts
 
 
+def _keeps(index: int, count: int, number_threshold: int) -> bool:
+    """Whether a numbered role has a relation of its own."""
+    return index <= _ALWAYS_KEPT_INDEX or (index <= _HIGHEST_KEPT_INDEX and count >= number_threshold)
+
+
 def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
     """Lists of ``size`` rows, the last one shorter."""
     stream = iter(rows)
@@ -207,7 +213,7 @@ class Vocabulary:
             role
             for role, n in sorted(counts.relations.items(), key=lambda item: (-item[1], item[0]))
             if role not in RESERVED_RELATIONS
-            and ((parsed := numbered(role)) is None or parsed[1] <= _ALWAYS_KEPT_INDEX or n >= number_threshold)
+            and ((parsed := numbered(role)) is None or _keeps(parsed[1], n, number_threshold))
         ]
         statistics = {
             "graphs": counts.graphs,

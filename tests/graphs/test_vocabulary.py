@@ -64,7 +64,7 @@ def test_text_cannot_forge_a_reserved_label() -> None:
 
 
 def test_relations_unseen_in_training_have_a_place() -> None:
-    relations = {":snt1": 9, ":snt2": 9, ":opt-0": 50, ":opt-12": 7, ":opt-31": 2, ":ARG0": 3}
+    relations = {":snt1": 9, ":snt2": 9, ":opt-0": 50, ":opt-12": 7, ":opt-31": 2, ":opt-40": 90, ":ARG0": 3}
     vocabulary = Vocabulary.build(Counts(relations=relations), size=20)
     name = {role: vocabulary.relation_name(vocabulary.relation_id(role)) for role in (":snt57", ":opt-31", ":opt-40")}
     assert name == {":snt57": ":snt2", ":opt-31": ":opt-12", ":opt-40": ":opt-12"}
