@@ -36,7 +36,6 @@ from graphs.formulas.latex_content import interpret
 from graphs.formulas.latex_grammar import parse_list
 from graphs.formulas.latex_layout import draw
 from graphs.formulas.latex_nodes import Node
-from graphs.formulas.latex_symbols import ABSENT
 from graphs.formulas.latex_tokens import Macro, Macros, read_macros
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 
@@ -63,8 +62,8 @@ def parse_latex(latex: str, macros: Macros | None = None) -> ParsedFormula:
     except RecursionError:
         return _refused(_TOO_DEEP)
     node = lists[-1].node
-    if node is None or node is ABSENT:
-        return _refused("the formula shows no symbol")
+    if node is None or not latex.strip():
+        return _refused("the formula is empty")
     errors: list[tuple[TreeKind, str]] = []
     slt = _tree("slt", node, errors)
     opt = _tree("opt", node, errors)

@@ -58,7 +58,8 @@ class Factors(Fences):
         operator = self.any_op()
         if operator is None:
             return None
-        if self.roles[self.at] in AFTER_IDLE:
+        following = self.roles[self.at]
+        if following in AFTER_IDLE and (self.nesting or following != "CLOSE"):
             return operator
         if role in ADDITIVE:
             operand = self.factor()

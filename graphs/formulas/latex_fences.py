@@ -195,6 +195,8 @@ class Fences(Cursor):
         evaluation, self.no_evaluation = self.no_evaluation, True
         self.abs_depth -= 1
         result = self.expression()
+        if self.lenient and result is not None and self.roles[self.at] in ("RELOP", "METARELOP"):
+            result = self.more_formulae(self.extended(result))
         self.abs_depth += 1
         self.no_evaluation = evaluation
         self.nesting -= 1

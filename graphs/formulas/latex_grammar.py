@@ -15,11 +15,11 @@ Each method reads from ``self.at`` on and returns a node, or ``None`` without ha
 
 from __future__ import annotations
 
-from graphs.formulas.latex_constructs import applied, conditional, fence, listing, primes, relation
+from graphs.formulas.latex_constructs import applied, fence, listing, primes, relation
 from graphs.formulas.latex_cursor import FLOATS, SCRIPTS, STOPS, Exhausted
-from graphs.formulas.latex_nodes import Dual, Infix, MathList, Named, Node, Row, Script, Token, Unparsed
+from graphs.formulas.latex_nodes import Dual, Infix, MathList, Named, Node, Row, Script, Unparsed
 from graphs.formulas.latex_repair import mended
-from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_COMMA, SYMBOLS
+from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_COMMA
 from graphs.formulas.latex_terms import Terms
 from graphs.formulas.latex_unparsed import kludge
 
@@ -137,22 +137,6 @@ class Grammar(Terms):
             if operand is not None:
                 return applied(operator, [ABSENT, operand])
         self.at = 0
-        return self._restriction() if self.lenient else None
-
-    def _restriction(self) -> Node | None:
-        """``|_U`` or the ``|U`` of a script: a bar with what it restricts to."""
-        start = self.at
-        if self.roles[start] != "VERTBAR":
-            return None
-        bar = self.items[start]
-        self.at += 1
-        evaluated = self.evaluated(ABSENT, bar)
-        if evaluated is not None:
-            return evaluated
-        operand = self.formulae()
-        if operand is not None:
-            return Infix(conditional(bar if isinstance(bar, Token) else SYMBOLS["|"]), [ABSENT, operand])
-        self.at = start
         return None
 
     def script_list(self, sup: bool) -> Node | None:
@@ -189,8 +173,6 @@ class Grammar(Terms):
         if operator is not None:
             operand = self.expression()
             return operator if operand is None else applied(operator, [ABSENT, operand])
-        if self.lenient and self.roles[start] == "VERTBAR":
-            return self._restriction()
         if self.roles[start] == "OPEN":
             self.at = start + 1
             result = self.one_script(sup)

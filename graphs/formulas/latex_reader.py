@@ -42,6 +42,7 @@ EMPTY: Final = Token("EMPTY", "", "", "")  # {} : what a script then stands at f
 GROUP_END: Final = frozenset("}")
 CELL_END: Final = frozenset(("&", r"\\", r"\cr", r"\end", r"\tabularnewline", r"\newline"))
 NOTHING: Final[frozenset[str]] = frozenset()
+_DIGITS: Final = frozenset("0123456789")
 _UPRIGHT = frozenset(("rm", "bf", "sf", "tt", "it"))
 ENDS_LINE = frozenset((r"\\", r"\cr", r"\tabularnewline", r"\newline"))
 
@@ -81,13 +82,10 @@ class Reader:
         self.stopped = ""
         self.stop = NOTHING
         self.expansions = 0
-        self.columns = 0
 
     def formula(self) -> MathList:
         """The list of the whole formula."""
         items = self.items(NOTHING)
-        if self.stack:  # pragma: no cover - items() reads to the end where nothing stops it
-            raise FormulaError("symbols are left over after the formula", kind="syntax")
         whole = MathList([item for item in items if item is not EMPTY], "Anything,")
         self.lists.append(whole)
         return whole
@@ -134,8 +132,8 @@ class Reader:
                     node = self._word(token)
                 elif self.display and token in LIMITS_IN_DISPLAY:
                     node = with_limits(symbols[token], True)
-            elif token[0].isdigit() or (token[0] == "." and len(token) > 1 and token != "..."):
-                node = self._number(token, out)
+            elif token[-1] in _DIGITS:
+                node = symbol("NUMBER", token)
             else:
                 handler = HANDLERS.get(token)
                 if handler is not None:
@@ -150,24 +148,8 @@ class Reader:
                     if node is None:
                         broken = token in ENDS_LINE
                         continue
-            if out:
-                before = out[-1]
-                if node.role == "NUMBER" and before.role == "NUMBER" and not broken:
-                    out[-1] = _joined_numbers(before, node, spaced)
-                    continue
-                if type(node) is Fraction and before.role == "NUMBER" and _is_of_numbers(node):
-                    out[-1] = Infix(INVISIBLE_PLUS, [before, node])
-                    continue
-                if node is before and node in _DOT_TRIPLES and len(out) > 1 and out[-2] is node:
-                    out[-2:] = [_DOT_TRIPLES[node]]
-                    continue
-                if node is _COLON_EQUALS_PART and before is _COLON:
-                    out[-1] = _ASSIGN
-                    continue
-                if node is _FACTORIAL and before is _FACTORIAL:
-                    out[-1] = _DOUBLE_FACTORIAL
-                    continue
-            out.append(node)
+            if not out or broken or not _joined(out, node, spaced):
+                out.append(node)
             broken = False
         if space >= WIDE - 0.1 and out and out[-1].role != "PUNCT":
             out.append(SPACE)
@@ -221,7 +203,7 @@ class Reader:
             if token in self.macros:
                 self._expand(token)
                 continue
-            if len(token) > 1 and (token[0].isdigit() or token[0] == "."):
+            if len(token) > 1 and token[0] in "0123456789.":
                 stack.append(token[1:])
                 token = token[0]
             found = SYMBOLS.get(token)
@@ -315,12 +297,9 @@ class Reader:
         """Letters in an upright font that stand side by side are one name."""
         stack = self.stack
         word = letter
-        while stack and (stack[-1] in LETTERS or stack[-1].isdigit()) and (stack[-1].isdigit() or stack[-1].isascii()):
+        while stack and (stack[-1] in LETTERS or stack[-1][0] in _DIGITS):
             word += stack.pop()
         return LETTERS[word] if len(word) == 1 else symbol("UNKNOWN", word)
-
-    def _number(self, token: str, out: list[Node]) -> Token:
-        return symbol("NUMBER", token)
 
     def _other(self, token: str) -> Node | None:
         """A character or a command that no table has."""
@@ -382,13 +361,31 @@ _IGNORED_COMMANDS = r"""
 """
 _IGNORED = frozenset(_IGNORED_COMMANDS.split())
 """Commands that leave nothing and take nothing."""
-_COLON = SYMBOLS[":"]
-_COLON_EQUALS_PART = SYMBOLS["="]
-_ASSIGN = SYMBOLS[":="]
-_FACTORIAL = SYMBOLS["!"]
-_DOUBLE_FACTORIAL = SYMBOLS["!!"]
+_PAIRS: dict[tuple[Node, Node], Token] = {
+    (SYMBOLS[":"], SYMBOLS["="]): SYMBOLS[":="],
+    (SYMBOLS["!"], SYMBOLS["!"]): SYMBOLS["!!"],
+}
 _PRIME = SYMBOLS[r"\prime"]
 _DOT_TRIPLES = {SYMBOLS["."]: SYMBOLS[r"\ldots"], SYMBOLS[r"\cdot"]: SYMBOLS[r"\cdots"]}
+
+
+def _joined(out: list[Node], node: Node, spaced: bool) -> bool:
+    """Whether a node is one with the last of a list: digits of a number, dots, a mixed number, ``:=``, ``!!``."""
+    before = out[-1]
+    if before.role == "NUMBER":
+        if node.role == "NUMBER":
+            out[-1] = _joined_numbers(before, node, spaced)
+            return True
+        if type(node) is Fraction and _is_of_numbers(node):
+            out[-1] = Infix(INVISIBLE_PLUS, [before, node])
+            return True
+    elif node is before and node in _DOT_TRIPLES and len(out) > 1 and out[-2] is node:
+        out[-2:] = [_DOT_TRIPLES[node]]
+        return True
+    elif (before, node) in _PAIRS:
+        out[-1] = _PAIRS[before, node]
+        return True
+    return False
 
 
 def _joined_numbers(first: Node, second: Node, spaced: bool) -> Token:

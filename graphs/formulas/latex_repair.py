@@ -1,8 +1,8 @@
 r"""A list of symbols that the grammar does not read, mended: what people type though no grammar has it.
 
-Runs of punctuation and of relation signs become one sign, full stops in a row become dots, and scripts stand on
-something. The symbols all stay, in their order; only what is read as one changes. Nothing is mended that the grammar
-reads as it stands, so that formulas which LaTeXML reads are read as it does.
+Runs of punctuation and of relation signs become one sign, and scripts stand on something. The symbols all stay, in
+their order; only what is read as one changes. Nothing is mended that the grammar reads as it stands, so that formulas
+which LaTeXML reads are read as it does.
 
 >>> from graphs.formulas.latex_reader import Reader
 >>> [item.role for item in mended(Reader(r"x\colon = y,,z").formula().items)]
@@ -34,7 +34,7 @@ def mended(items: list[Node]) -> list[Node]:
                 run += 1
             out.append(_stops(items[position:run]))
         elif role in _RELATIONAL:
-            while run < end and items[run].role in _RELATIONAL and not _opens_angle(items, run):
+            while run < end and _runs_on(items, run):
                 run += 1
             out.append(item if run == position + 1 else _relation(items[position:run]))
         elif type(item) is ScriptMark and not item.floating and (not out or out[-1].role in _ON_NOTHING):
@@ -47,17 +47,18 @@ def mended(items: list[Node]) -> list[Node]:
     return _without_idle_stops(out)
 
 
-def _opens_angle(items: list[Node], position: int) -> bool:
-    """Whether a less-than sign is an opening bracket: ``= <1,2>``."""
-    return items[position].name == "less-than" and any(item.name == "greater-than" for item in items[position + 1 :])
+def _runs_on(items: list[Node], position: int) -> bool:
+    """Whether a relation sign goes with the one before: not a second arrow, nor the bracket of ``= <1,2>``."""
+    item = items[position]
+    if item.role not in _RELATIONAL or item.role == items[position - 1].role == "ARROW":
+        return False
+    return item.name != "less-than" or all(other.name != "greater-than" for other in items[position + 1 :])
 
 
 def _stops(run: list[Node]) -> Node:
-    """A run of punctuation as one: dots if it has nothing but full stops, else what parts the elements of a list."""
+    """A run of punctuation as one, which parts the elements of a list."""
     if len(run) == 1:
         return run[0]
-    if all(item.role == "PERIOD" for item in run):
-        return Dual(SYMBOLS[r"\ldots"], Row(run), role="ID")
     return Dual(run[0], Row(run), role="PUNCT", value=",")
 
 

@@ -93,7 +93,7 @@ def _fraction_of_all(reader: Reader, token: str, out: list[Node]) -> None:
     """All before the command over all after it; :meth:`Reader.items` reads on."""
 
 
-@handles(r"\sqrt", r"\surd{")
+@handles(r"\sqrt")
 def _root(reader: Reader, token: str, out: list[Node]) -> Node:
     index = reader.optional()
     return Root(reader.argument(), index)
@@ -201,9 +201,7 @@ def _binding(reader: Reader, token: str, out: list[Node]) -> Node | None:
     r"\rlap",
     r"\llap",
     r"\smash",
-    r"\hphantom ",
     r"\vcenter",
-    r"\raisebox ",
     r"\mathchoice",
 )
 def _transparent(reader: Reader, token: str, out: list[Node]) -> None:

@@ -334,7 +334,7 @@ SPACES = {
     r"\,": 1.667, r"\thinspace": 1.667, r"\!": -1.667, r"\negthinspace": -1.667, r"\:": 2.222, r"\>": 2.222,
     r"\medspace": 2.222, r"\;": 2.778, r"\thickspace": 2.778, "\\ ": 5.0, r"\space": 5.0, "~": 3.333,
     r"\nobreakspace": 3.333, r"\enspace": 5.0, r"\enskip": 5.0, r"\quad": 10.0, r"\qquad": 20.0,
-    r"\negmedspace": -2.222, r"\negthickspace": -2.778,
+    "\\\n": 5.0, "\\\t": 5.0, "\\\r": 5.0, r"\negmedspace": -2.222, r"\negthickspace": -2.778,
 }  # fmt: skip
 """Width of a space in points, at ten points an em."""
 

@@ -20,7 +20,7 @@ class Terms(Factors):
             raise Exhausted
         start = self.at
         roles = self.roles
-        if roles[start] in ADDITIVE or (self.lenient and roles[start] == "MULOP"):
+        if roles[start] in ADDITIVE:
             sign = self.operator()
             term = self.term()
             result: Node | None = None if term is None else Infix(sign, [term])

@@ -101,7 +101,7 @@ def _text(reader: Reader, token: str, out: list[Node]) -> Node | None:
     return Text(parts)
 
 
-@handles(r"\operatorname", r"\operatornamewithlimits", r"\mathoperator", r"\operatorname*")
+@handles(r"\operatorname", r"\operatornamewithlimits", r"\mathoperator")
 def _operator_name(reader: Reader, token: str, out: list[Node]) -> Node:
     limits = reader.star() or token == r"\operatornamewithlimits"
     limits = limits and reader.display

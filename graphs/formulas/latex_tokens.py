@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-_TOKEN = re.compile(r"\\[A-Za-z]+|\\[\s\S]|%[^\n]*\n?|\s+|\d+(?:\.\d+)?|\.\.\.|\.\d+|[\s\S]")
+_TOKEN = re.compile(r"\\[A-Za-z]+|\\[\s\S]|%[^\n]*\n?|\s+|[0-9]+(?:\.[0-9]+)?|\.\.\.|\.[0-9]+|[\s\S]")
+_NUMBERS = frozenset("123456789")  # of parameters
 _COMMENT = re.compile(r"(?<!\\)%")
 _DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMathOperator|def|let)(?![A-Za-z])")
 
@@ -102,7 +103,7 @@ def _read_def(stack: list[str]) -> tuple[str, Macro] | None:
     delimiters: list[list[str]] = [[]]
     while stack and stack[-1] != "{":
         token = stack.pop()
-        if token == "#" and stack and stack[-1].isdigit():
+        if token == "#" and stack and stack[-1] in _NUMBERS:
             stack.pop()
             delimiters.append([])
         elif not token.isspace():
@@ -127,7 +128,7 @@ def group(stack: list[str]) -> list[str] | None:
         return None
     stack.pop()
     if token != "{":
-        if len(token) > 1 and (token[0].isdigit() or token[0] == "."):
+        if len(token) > 1 and token[0] in "0123456789.":
             stack.append(token[1:])
             return [token[0]]
         return [token]
@@ -183,7 +184,7 @@ def expand(macro: Macro, stack: list[str]) -> None:
     while position < len(body):
         token = body[position]
         following = body[position + 1] if position + 1 < len(body) else ""
-        if token == "#" and following[:1].isdigit() and 0 < int(following[0]) <= len(arguments):
+        if token == "#" and following[:1] in _NUMBERS and int(following[0]) <= len(arguments):
             result += arguments[int(following[0]) - 1]
             if len(following) > 1:
                 result.append(following[1:])

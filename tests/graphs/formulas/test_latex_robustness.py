@@ -1,0 +1,127 @@
+r"""Any string at all: a tree or an error record, in bounded time and depth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs.formulas.latex import parse_latex, read_macros
+from graphs.formulas.latex_reader import HANDLERS
+from graphs.formulas.latex_symbols import ACCENTS, SYMBOLS
+from graphs.formulas.tree import ParsedFormula
+
+PIECES = [
+    *SYMBOLS,
+    *ACCENTS,
+    *HANDLERS,
+    *"abxyz0123456789{}{}{}^_^_()[]|<>,.;:&$%#~ =+-*/!'",
+    *(rf"\begin{{{name}}}" for name in ("matrix", "cases", "align", "array", "nothing")),
+    *(rf"\end{{{name}}}" for name in ("matrix", "cases", "align", "array", "nothing")),
+    r"\left(",
+    r"\right)",
+    r"\left.",
+    r"\right|",
+    r"\\",
+    "{}",
+    r"\newcommand{\q}[1]{#1#1}",
+    r"\q",
+    r"\def\z#1#2{#2}",
+    r"\z",
+    r"\frac{a}{b}",
+]
+
+
+def check(parsed: ParsedFormula) -> None:
+    refused = {kind for kind, _ in parsed.errors}
+    for kind, tree in (("slt", parsed.slt), ("opt", parsed.opt)):
+        assert (tree is None) == (kind in refused)
+        if tree is not None:
+            assert all(tree.labels)
+            assert tree.parents[0] == -1
+            assert all(parent < child for child, parent in enumerate(tree.parents))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text(latex: str) -> None:
+    check(parse_latex(latex))
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=60))
+def test_any_sequence_of_commands(pieces: list[str]) -> None:
+    check(parse_latex(" ".join(pieces)))
+    check(parse_latex("".join(pieces)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=20))
+def test_any_definitions(text: str, pieces: list[str]) -> None:
+    macros = read_macros(text + r"\newcommand{\q}[1]{" + "".join(pieces) + "}")
+    check(parse_latex(r"\q{x}+\q y", macros))
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        "{" * 10_000 + "}" * 10_000,
+        "{" * 10_000,
+        "(" * 9_000 + "x" + ")" * 9_000,
+        "(" * 400 + "x",
+        r"\left(" * 3_000,
+        r"x^{" * 5_000,
+        "x^" * 9_000,
+        "|" * 5_000,
+        "a|b" * 3_000,
+        "||a||b" * 2_000,
+        "a<" * 6_000,
+        "-x+y" * 2_500,
+        r"\{x|" * 36 + "y" + r"\}" * 36,
+        r"\langle a|" * 1_800,
+        r"\begin{matrix}" * 1_000,
+        "&" * 19_999,
+        "\\" * 19_999,
+        "'" * 19_999,
+        r"\def\a{\a\a}\a",
+        "".join(rf"\def\a{chr(98 + i)}{{\a{chr(97 + i)}\a{chr(97 + i)}}}" for i in range(20)) + r"\av",
+        "\x00\ud800😀",
+        r"\newcommand{\q}[1]{#²#٣#0#}\q{x}²٣",
+        "x" * 1_000_000,
+    ],
+    ids=range(23),
+)
+def test_hostile_input(latex: str) -> None:
+    check(parse_latex(latex))
+
+
+def test_many_definitions_are_cut_short() -> None:
+    assert len(read_macros("".join(rf"\def\a{chr(97 + i % 26)}{{x}}" for i in range(20_000)))) == 26
+
+
+SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "math-train" / "train.jsonl"
+
+
+@pytest.mark.shared
+def test_formulas_of_solved_problems_are_read_almost_always() -> None:
+    if not SHARED.exists():
+        pytest.skip(f"no collection of problems at {SHARED}")
+    import json
+    import re
+
+    formulas: set[str] = set()
+    with SHARED.open(encoding="utf-8") as lines:
+        for line in lines:
+            formulas.update(re.findall(r"(?<!\\)\$([^$]+)\$", json.loads(line)["solution"]))
+            if len(formulas) > 8_000:
+                break
+    unread = 0
+    for formula in formulas:
+        parsed = parse_latex(formula)
+        check(parsed)
+        unread += any(
+            tree is not None and any(label[:2] == "E!" for label in tree.labels) for tree in (parsed.slt, parsed.opt)
+        )
+    assert unread < 0.015 * len(formulas)
