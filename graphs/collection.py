@@ -30,7 +30,7 @@ from graphs.amr.parser import AMRParser, parse_documents
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import FormulaRef, PlaceholderText, Post
 from graphs.errors import AMRError, Failure, FormulaError, GraphError, StoreError
-from graphs.formulas.latex import parse_latex
+from graphs.formulas.latex import parse_latex, read_macros
 from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.processes import ordered_map
@@ -94,13 +94,17 @@ class FormulaTrees:
         self._parsed: dict[str, ParsedFormula] = {}  # short formulas such as ``n`` occur thousands of times
 
     def of(self, formulas: Sequence[FormulaRef]) -> list[ParsedFormula]:
-        """Both trees of each formula; where the store lacks one of them, the LaTeX supplies it."""
+        """Both trees of each formula of a post; where the store lacks one of them, the LaTeX supplies it.
+
+        Macros that one formula of the post defines hold in all of them, as they do where posts are rendered.
+        """
         stored = {} if self._store is None else self._store.get_many([f.formula_id for f in formulas])
+        macros = read_macros("\n".join(formula.latex for formula in formulas))
         trees = []
         for formula in formulas:
             known = stored.get(formula.formula_id)
             if known is None or known.slt is None or known.opt is None:
-                parsed = self._from_latex(formula.latex)
+                parsed = parse_latex(formula.latex, macros) if macros else self._from_latex(formula.latex)
                 known = parsed if known is None else ParsedFormula(known.slt or parsed.slt, known.opt or parsed.opt)
             trees.append(known)
         return trees
