@@ -16,7 +16,7 @@ LOCATIVES = frozenset(
     """.split()  # noqa: SIM905
 )
 _IMPERSONAL = frozenset(["follow", "seem", "appear", "happen", "suffice", "hold", "result"])
-_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
+SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _DEGREES = frozenset(["more", "most", "less", "least", "as"])
 _NO_EXCLAMATION = frozenset(["yes", "no", "well", "please", "ok", "okay", "thanks", "hi", "hello"])
 
@@ -52,7 +52,7 @@ class Composer:
 
     def subject(self, token: Token) -> Token | None:
         """The token's subject, if it is in the graph."""
-        return next((s for s in self.children(token, *_SUBJECTS) if s.node >= 0 or s.constant), None)
+        return next((s for s in self.children(token, *SUBJECTS) if s.node >= 0 or s.constant), None)
 
     def _compose(self, token: Token) -> None:
         if token.text == STANDS_FOR:
@@ -298,11 +298,13 @@ class Composer:
             if not asked:
                 draft.attribute(token.outer, ":mode", "interrogative")
                 return
+        if any(self.tokens[i].lower == "please" for i in token.children):
+            draft.attribute(token.inner, ":polite", "+")
         if token.tag != "VB" or token.pos not in ("VERB", "AUX") or token.dep not in ("ROOT", "ccomp", "conj"):
             return
-        if self.children(token, "aux", *_SUBJECTS, "mark", "expl") and not self._is_negative_command(token):
+        if self.children(token, "aux", *SUBJECTS, "mark", "expl") and not self._is_negative_command(token):
             return
-        if token.dep == "conj" and self.children(self.tokens[token.head], "aux", *_SUBJECTS):
+        if token.dep == "conj" and self.children(self.tokens[token.head], "aux", *SUBJECTS):
             return
         if token.dep == "ccomp" and token.index > self.tokens[token.head].index:
             return
@@ -313,7 +315,7 @@ class Composer:
 
     def _is_negative_command(self, token: Token) -> bool:
         auxiliaries = self.children(token, "aux")
-        return bool(auxiliaries) and all(a.lemma == "do" for a in auxiliaries) and not self.children(token, *_SUBJECTS)
+        return bool(auxiliaries) and all(a.lemma == "do" for a in auxiliaries) and not self.children(token, *SUBJECTS)
 
     def pronoun(self, concept: str) -> int:
         """The sentence's node for a pronoun, made if there is none."""

@@ -131,6 +131,8 @@ def _place_word(draft: Draft, lexicon: Lexicon, token: Token) -> None:
     if lower in QUANTITIES:
         draft.place(token, lower)
         return
+    if lower == "please" and head is not token:
+        return  # the clause takes it up
     if token.pos == "PROPN" and token.text[:1].isupper() and len(token.text) == 1:
         # A letter by itself is a variable of mathematics.
         token.node = token.inner = token.outer = name(draft, "variable", [token.text])
@@ -227,7 +229,8 @@ def _place_number(draft: Draft, token: Token) -> None:
         return
     value = _value(draft, token)
     if value is None:
-        draft.place(token, token.lower)
+        if _clean(token.lower):
+            draft.place(token, _clean(token.lower))
         return
     if token.dep in ("ROOT", "nsubj", "nsubjpass", "conj", "ccomp", "advcl", "relcl", "dep", "appos") or any(
         draft.tokens[c].dep in ("prep", "conj", "amod", "relcl", "det") for c in token.children

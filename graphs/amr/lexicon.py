@@ -58,7 +58,7 @@ MATHEMATICAL_ADJECTIVES = frozenset(
     """.split()  # noqa: SIM905
 )
 #: Words that mean another thing in mathematics than in the gold graphs.
-_MATHEMATICAL_WORDS = {"solution N": "thing<ARG2-of<solve-01", "people N": "person"}
+_MATHEMATICAL_WORDS = {"solution N": "thing<ARG2-of<solve-01", "people N": "person", "mathematic N": "mathematics"}
 _COMMON_ENDINGS = (
     "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ity", "ities", "ism", "isms", "ing", "ings", "ed", "ly",
     "ance", "ence", "ances", "ences", "ical", "ular", "able", "ible", "ous", "ive", "ics", "metic", "onal", "tial",
@@ -176,7 +176,9 @@ class Lexicon:
             known = self._words.get(f"{base} J") or self._nouns.get(f"{base} J")
             if known and "<" not in known:
                 return known
-        return lemma[:-4] if lemma.endswith("ically") else lemma[:-2] if len(lemma) > 4 else lemma
+        if lemma.endswith(("ably", "ibly")):
+            return lemma[:-1] + "e"
+        return lemma[:-2] if len(lemma) > 4 else lemma
 
     def frame(self, lemma: str) -> Frame | None:
         """The frame of a verb, ``None`` where the lists have none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,3 +97,14 @@ def test_the_real_worker_says_what_it_lacks() -> None:
     with pytest.raises(WorkerStartError, match="transition_amr_parser"), TransitionParser(sys.executable) as parser:
         parser.parse([["one"]])
     assert WORKER.name == "transition_worker.py"
+
+
+@pytest.mark.weights
+def test_the_real_parser_parses_a_placeholder() -> None:
+    python = os.environ.get("TRANSITION_PYTHON", "")
+    if not python:
+        pytest.skip("TRANSITION_PYTHON names no interpreter with transition-amr-parser")
+    with TransitionParser(python) as parser:
+        (document,) = parse_documents(parser, [("1", ["Prove that FORMULA_0 is finite.", "Why?"])])
+    assert isinstance(document, DocumentAMR)
+    assert "prove-01" in encode(document.graph)
