@@ -4,9 +4,11 @@
     python scripts/train.py --graphs preprocessed.db --pairs pairs.tsv --out model train=thesis train.epochs=3
     torchrun --nproc-per-node 4 scripts/train.py --graphs preprocessed.db --pairs pairs.tsv --out model
 
-The file of pairs has two columns, question id and answer id, with a tab between. Any key of the groups ``model`` and
-``train`` of ``conf/`` can be set. ``model/best`` is the checkpoint of the lowest validation loss, ``model/log.jsonl``
-has a record for every step. The same command goes on where an interrupted run stopped.
+The file of pairs has two columns, question id and answer id, with a tab between; so has that of hard negatives
+(``--negatives``: question id and the id of a post that does not answer it; set ``train.negatives`` to how many of them
+are drawn for each question). Any key of the groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is
+the checkpoint of the lowest validation loss, ``model/log.jsonl`` has a record for every step. The same command goes on
+where an interrupted run stopped.
 
 Exit codes: 0 trained; 2 a message says what is wrong; 75 stopped by SIGTERM or SIGUSR1, saved: run it again to go on.
 """
@@ -46,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--graphs", type=Path, required=True, help="preprocessed.db")
     parser.add_argument("--pairs", type=Path, required=True, help="question id and answer id, a tab between")
+    parser.add_argument("--negatives", type=Path, help="hard negatives: question id and post id, a tab between")
     parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoints")
     parser.add_argument("--resume", choices=("auto", "never"), default="auto", help="never: start anew")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="e.g. train.epochs=3 model.hidden_dim=128")
@@ -54,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         encoder_config, config = read_settings(given.settings)
         store, pairs = GraphStore(given.graphs), read_pairs(given.pairs)
-        result, graphs_per_s = run(config, store, pairs, encoder_config, given.out, given.resume, console)
+        negatives = None if given.negatives is None else by_question(read_pairs(given.negatives))
+        result, graphs_per_s = run(config, store, pairs, encoder_config, negatives, given.out, given.resume, console)
     except Interrupted as stop:
         print(stop, file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -71,6 +75,7 @@ def run(
     store: GraphStore,
     pairs: Sequence[Pair],
     encoder_config: EncoderConfig,
+    negatives: dict[str, list[str]] | None,
     out: Path,
     resume: str,
     console: Console,
@@ -102,6 +107,7 @@ def run(
             pairs,
             encoder_config,
             out=out,
+            negatives=negatives,
             resume="never" if resume == "never" else "auto",
             log=log,
             progress=advance,
@@ -130,7 +136,7 @@ def _plain(group: DictConfig) -> dict[str, Any]:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Pairs of a file with two columns.
+    """Pairs of posts, from a file with two columns.
 
     Raises:
         CorpusError: no such file, or a line without two columns.
@@ -141,12 +147,20 @@ def read_pairs(path: Path) -> list[Pair]:
             for number, line in enumerate(file, 1):
                 columns = line.rstrip("\r\n").split("\t")
                 if len(columns) != 2 or not all(columns):
-                    message = f"{len(columns)} columns, 2 are needed: question id and answer id with a tab between"
+                    message = f"{len(columns)} columns, 2 are needed: question id and post id with a tab between"
                     raise CorpusError(message, path=path, line=number)
                 pairs.append(Pair(*columns))
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"cannot be read: {error}", path=path) from error
     return pairs
+
+
+def by_question(pairs: Sequence[Pair]) -> dict[str, list[str]]:
+    """The second posts of ``pairs``, in order, by the first."""
+    posts: dict[str, list[str]] = {}
+    for pair in pairs:
+        posts.setdefault(pair.question_id, []).append(pair.answer_id)
+    return posts
 
 
 def summary(result: TrainResult, graphs_per_s: float | None) -> str:

@@ -90,6 +90,16 @@ def test_a_bad_file_is_a_message_with_its_line(
     assert "pairs.tsv: cannot be read" in capsys.readouterr().err
 
 
+def test_hard_negatives_come_from_a_file(
+    script: ModuleType, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "hard.tsv").write_text("".join(f"q{i}\ta{j}\n" for i in range(48) for j in range(0, 48, 5)))
+    hard = ["--negatives", str(tmp_path / "hard.tsv")]
+    assert script.main([*command, *hard, *SMALL, "train.negatives=2"]) == 0
+    assert script.main([*command, *hard, *SMALL]) == 2
+    assert "train.negatives=0 hard negatives a question, but 48 are given" in capsys.readouterr().err
+
+
 def test_an_interrupted_run_has_its_own_code(
     script: ModuleType, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
