@@ -61,9 +61,12 @@ class IndexConfig:
 
 @dataclass
 class RetrievalConfig:
-    """How the index is searched (thesis 3.5.2) and how many results a topic gets."""
+    """How the index is searched, as in :class:`mathamr.retrieval.Strategy`, and how many results a topic gets."""
 
     strategy: str = MISSING
+    exact: bool = MISSING
+    pool: int = MISSING
+    ef: int = MISSING
     k: int = MISSING
 
 

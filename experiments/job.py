@@ -33,6 +33,7 @@ from mathamr.evaluation.efficiency import Stopwatch, peak_memory
 from mathamr.evaluation.metrics import Evaluation, evaluate
 from mathamr.evaluation.runs import Run, qrels_of, write_run
 from mathamr.training.checkpoint import code_version
+from mathamr.training.interruption import Interrupted
 
 MEASURES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref", "recall_1000")
 
@@ -54,6 +55,8 @@ def run_job(job: Job, folder: Path, track: Track, question: Question, console: C
         _drop_leftovers(job, place)
         try:
             result = _run(job, place, track, question)
+        except Interrupted:
+            raise  # the next call goes on from the checkpoint
         except MathAMRError as error:
             console.say(f"{job.name} failed: {error}")
             _write_json(place / "failed.json", {**_identity(job), "error": type(error).__name__, "reason": str(error)})

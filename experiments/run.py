@@ -27,6 +27,7 @@ from experiments.tracks.track import Question
 from graphs.corpus.corpus import Corpus, open_corpus
 from graphs.errors import ConfigError, MathAMRError
 from mathamr.evaluation.metrics import Regime
+from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
 TASK = 1
 
@@ -87,6 +88,9 @@ def main(config: DictConfig) -> None:
     command = "python -m experiments.run " + " ".join(sys.argv[1:])
     try:
         print(run(validated(config), command))
+    except Interrupted as error:
+        print(error, file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
     except MathAMRError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

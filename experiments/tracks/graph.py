@@ -66,7 +66,7 @@ class GraphTrack:
         spec_of(config)
         EncoderConfig(**_plain(config.model))
         TrainConfig(**_plain(config.train))
-        Strategy(config.retrieval.strategy)
+        _strategy(config)
         if config.index.backend not in get_args(BackendName):
             known = ", ".join(get_args(BackendName))
             raise ConfigError(f"index.backend={config.index.backend} is not known; the backends are {known}")
@@ -132,6 +132,7 @@ class GraphTrack:
                 documents,
                 path=trained.folder.parent / "index",
                 location=config.index.location,
+                model_hash=checkpoint.weights_hash(trained.folder),
             )
         costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "vectors": index.num_vectors}
         return Indexed(index, costs)
@@ -147,7 +148,8 @@ class GraphTrack:
             lost = sorted({topic.topic_id for topic in question.topics} - set(topics))
             self._console.say(f"  {len(lost)} topics have no graph and score 0: {', '.join(lost)}")
         queries = encode(encoder, graphs, topics).to("cpu")
-        rankings = search(indexed.index, queries, Strategy(config.retrieval.strategy), config.retrieval.k)
+        model_hash = checkpoint.weights_hash(trained.folder)
+        rankings = search(indexed.index, queries, _strategy(config), config.retrieval.k, model_hash=model_hash)
         indexed.index.close()
         return dict(zip(topics, rankings, strict=True))
 
@@ -277,6 +279,11 @@ def spec_of(config: DictConfig) -> VirtualNodeSpec:
     """The virtual nodes and formula mode of a configuration."""
     graph = config.graph
     return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
+
+
+def _strategy(config: DictConfig) -> Strategy:
+    chosen = config.retrieval
+    return Strategy(chosen.strategy, exact=chosen.exact, pool=chosen.pool, ef=chosen.ef)
 
 
 def _plain(group: DictConfig) -> dict[str, Any]:

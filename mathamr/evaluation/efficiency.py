@@ -62,6 +62,11 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
 
 
+def peak_device_memory(device: torch.device) -> int:
+    """Largest memory of the device so far, in bytes: what torch held on a GPU, or the process in the CPU's."""
+    return peak_gpu_memory(device) if device.type == "cuda" else peak_memory()
+
+
 def peak_gpu_memory(device: torch.device | str | None = None) -> int:
     """Largest memory that torch held on a CUDA device since :func:`reset_peak_gpu_memory`, in bytes; 0 without CUDA."""
     if not torch.cuda.is_available() or (device is not None and torch.device(device).type != "cuda"):

@@ -28,7 +28,8 @@ from torch import Tensor
 from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.index import Index, Strategy, build, open_index
+from mathamr.retrieval.backends import build, open_index
+from mathamr.retrieval.index import Index, Strategy
 
 TABLE = "formulas.tsv"
 INDEX = "vectors"

@@ -1,7 +1,7 @@
 """One way to search every index: ``search(index, queries, strategy, k)``.
 
 >>> import torch
->>> from mathamr.retrieval.index import build
+>>> from mathamr.retrieval.backends import build
 >>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
 >>> index = build("exact", ["154", "255"], documents, model_hash="abc")
 >>> question = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])

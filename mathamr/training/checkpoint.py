@@ -25,6 +25,7 @@ beside the old one, then renames: between the two renames ``NAME`` is missing an
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import shutil
@@ -175,6 +176,13 @@ def load(
             )
             raise TrainingError(message, path=path)
     return Checkpoint(path, info, _read_tensors(folder / _WEIGHTS))
+
+
+def weights_hash(path: str | os.PathLike[str]) -> str:
+    """Identifies the model of a checkpoint: an index of its vectors carries this, and is searched with no other."""
+    weights = _existing(Path(path)) / _WEIGHTS
+    with weights.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def load_state(path: str | os.PathLike[str]) -> TrainingState:

@@ -35,6 +35,7 @@ import mathamr.training.checkpoint as checkpoint
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, TrainingError
 from graphs.store import GraphStore
+from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory
 from mathamr.model.encoder import EncoderConfig
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig
@@ -42,7 +43,6 @@ from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.interruption import Interrupted, StopSignal, listen
 from mathamr.training.learner import Learner
 from mathamr.training.loading import TrainingBatches
-from mathamr.training.measuring import Stopwatch, peak_memory_bytes, reset_peak_memory
 from mathamr.training.negatives import NegativeSource
 from mathamr.training.pairs import PairSplit, split_pairs
 from mathamr.training.result import EpochRecord, TrainResult
@@ -231,7 +231,7 @@ class _Run:
     def finish(self, log: Log | None, progress: Progress | None) -> TrainResult:
         """Train from where the run stands to its end."""
         log, progress = log or (lambda record: None), progress or (lambda steps: None)
-        reset_peak_memory(self.world.device)
+        reset_peak_gpu_memory(self.world.device)
         log(self._start_record())
         progress(self.state.step)
         try:
@@ -264,11 +264,12 @@ class _Run:
             self.batches.negatives = json.loads(self.world.shared_text(json.dumps(mined)))
         with closing(self.batches.epoch(epoch, done * accumulate, left * accumulate)) as batches:
             for _ in range(left):
-                watch = Stopwatch()
-                group = [watch.waiting(batches) for _ in range(accumulate)]
-                rate = self._learning_rate()
-                record = self.learner.step(group, rate)
-                seconds = watch.seconds()
+                with Stopwatch() as watch:
+                    group = [next(batches) for _ in range(accumulate)]
+                    waited = watch.seconds
+                    rate = self._learning_rate()
+                    record = self.learner.step(group, rate)
+                seconds = watch.seconds
                 state.step += 1
                 state.losses.append(record["loss"])
                 state.epoch_seconds += seconds
@@ -280,7 +281,7 @@ class _Run:
                         **record,
                         "learning_rate": rate,
                         "seconds": seconds,
-                        "waited_s": watch.waited,
+                        "waited_s": waited,
                         "graphs_per_s": sum(batch.num_graphs for batch in group) / seconds,
                     }
                 )
@@ -327,7 +328,7 @@ class _Run:
                 "pairs_per_s": self.steps_per_epoch * self._pairs_per_step / max(record.seconds, 1e-9),
                 "temperature": float(self.learner.temperature().detach()),
                 "best": improved,
-                "peak_memory_bytes": peak_memory_bytes(self.world.device),
+                "peak_memory_bytes": peak_device_memory(self.world.device),
             }
         )
 
@@ -378,7 +379,7 @@ class _Run:
             loss_curve=tuple(state.losses),
             time_per_epoch_s=seconds / len(state.epochs),
             pairs_per_s=state.step * self._pairs_per_step / seconds,
-            peak_memory_bytes=peak_memory_bytes(self.world.device),
+            peak_memory_bytes=peak_device_memory(self.world.device),
             parameters=self.learner.parameter_counts(),
             train_pairs=len(self.split.train),
             validation_pairs=len(self.split.validation),

@@ -12,8 +12,8 @@ import torch
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import Strategy, build, search
+from mathamr.retrieval.backends import open_index
 from mathamr.retrieval.exact import ExactIndex
-from mathamr.retrieval.index import open_index
 from mathamr.retrieval.qdrant import EmbeddedIndex, Hnsw
 from mathamr.retrieval.strategies import search_reference
 

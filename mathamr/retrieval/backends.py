@@ -1,0 +1,80 @@
+"""The backends by name: an index is built or opened without knowing which class keeps it.
+
+>>> import torch
+>>> from mathamr.maxsim import VectorSets
+>>> from mathamr.retrieval.index import Strategy
+>>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
+>>> index = build("exact", ["154", "255"], documents)
+>>> question = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
+>>> index.search(question, Strategy("maxsim"), k=10)
+[[('255', 1.7999999523162842), ('154', 1.0)]]
+>>> index.search(question, Strategy("single_vector"), k=1)  # the last vector of a set is the document's
+[[('154', 1.0)]]
+
+Each backend is imported when it is asked for: a search in memory needs no Qdrant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from graphs.errors import ConfigError
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.index import BackendName, Index
+
+
+def build(
+    backend: str,
+    post_ids: Sequence[str],
+    documents: VectorSets,
+    *,
+    path: Path | None = None,
+    location: str | None = None,
+    model_hash: str = "",
+) -> Index:
+    """An index of ``documents``, one set of unit vectors a post id, in the backend's default form.
+
+    ``path`` is the folder that it is kept in; ``exact`` without one lives in memory. ``location`` is for ``qdrant``:
+    ``embedded`` (the default), ``:memory:`` or a server's URL. The backends' own ``build`` take more options.
+    """
+    if backend == "exact":
+        from mathamr.retrieval.exact import ExactIndex
+
+        if location is not None:
+            raise ConfigError(f"location={location} belongs to the backend qdrant; exact takes only a path")
+        return ExactIndex.build(post_ids, documents, path=path, model_hash=model_hash)
+    if backend == "qdrant":
+        if location in (None, "embedded"):
+            from mathamr.retrieval.qdrant import EmbeddedIndex
+
+            return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash)
+        from mathamr.retrieval.qdrant_server import ServerIndex
+
+        return ServerIndex.build(post_ids, documents, location=str(location), model_hash=model_hash)
+    raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")
+
+
+def open_index(
+    backend: str, *, path: Path | None = None, location: str | None = None, model_hash: str | None = None
+) -> Index:
+    """Open an index that :func:`build` has made, with the same ``path`` or ``location``.
+
+    With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` where there is none.
+    """
+    if backend == "qdrant" and location not in (None, "embedded"):
+        from mathamr.retrieval.qdrant_server import ServerIndex
+
+        return ServerIndex.open(location=str(location), model_hash=model_hash)
+    if path is None:
+        raise ConfigError(f"no path was given; the backend {backend} keeps its index in a folder")
+    if backend == "exact":
+        from mathamr.retrieval.exact import ExactIndex
+
+        return ExactIndex.open(path, model_hash=model_hash)
+    if backend == "qdrant":
+        from mathamr.retrieval.qdrant import EmbeddedIndex
+
+        return EmbeddedIndex.open(path, model_hash=model_hash)
+    raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")

@@ -1,0 +1,37 @@
+"""Benchmarks: ``python scripts/bench.py NAME [OPTIONS]``; the last line that each prints is one JSON object.
+
+    python scripts/bench.py relational_conv     # our relational convolution against PyTorch Geometric's
+    python scripts/bench.py loader              # loading and collating against PyTorch Geometric's on-disk stores
+    python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
+    python scripts/bench.py formula_agreement --oracle FILE     # trees from LaTeX against the official ones
+
+Machines are noisy, so what counts are ratios of two things timed in one run. ``NAME --help`` lists the options.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+BENCHMARKS = {
+    "relational_conv": "bench_relational_conv.py",
+    "loader": "bench_loader.py",
+    "smatch": "smatch_score.py",
+    "formula_agreement": "formula_agreement.py",
+}
+
+
+def main() -> int:
+    """Run the benchmark that the first argument names, with the arguments after it."""
+    if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARKS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    script = Path(__file__).with_name(BENCHMARKS[sys.argv[1]])
+    sys.argv = [f"bench.py {sys.argv[1]}", *sys.argv[2:]]
+    runpy.run_path(str(script), run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
