@@ -90,7 +90,7 @@ def two_ranks(code: str, **values: Any) -> list[subprocess.Popen]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    text = (PROLOGUE + code).format(folder=str(Path(__file__).parent), **values)
+    text = (PROLOGUE + code).format(folder=str(Path(__file__).parents[1]), **values)
     shared = {
         **os.environ,
         "PYTHONPATH": str(Path(__file__).resolve().parents[3]),

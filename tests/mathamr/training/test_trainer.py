@@ -101,7 +101,7 @@ train(settings(**{changes!r}), GraphStore({store!r}), pairs, ENCODER, out={out!r
 def run_until(step: int, signal_name: str, store: GraphStore, out: Path, **changes: Any) -> subprocess.CompletedProcess:
     """Train in another process, which sends itself a signal after a step."""
     code = RUN.format(
-        folder=str(Path(__file__).parent),
+        folder=str(Path(__file__).parents[1]),
         step=step,
         signal=signal_name,
         changes=changes,

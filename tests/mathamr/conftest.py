@@ -1,4 +1,4 @@
-"""What the tests of training train on. Tests and the processes they start import ``tiny_collection`` from here."""
+"""What models are tested on. Tests and the processes they start import ``tiny_collection`` from here."""
 
 from __future__ import annotations
 
