@@ -11,7 +11,8 @@ a time.
 
 With one worker everything runs in this process. With more, at most a few items a worker are under way, so that a slow
 consumer holds back the producer. A process that dies (out of memory, a crash in native code) takes no other item with
-it: its items run again one by one, and the one that kills a process by itself is handed to ``give_up``.
+it: its items run again one by one, and the one that kills a process by itself is handed to ``give_up``. A process that
+cannot even start (no parser, no database) is no item's fault: that raises, and costs no item.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ Result = TypeVar("Result")
 
 _ITEMS_PER_WORKER = 3
 
-_task: Callable[[Any], Any] | None = None  # one a process
+# One of the two a process, once it has started.
+_task: Callable[[Any], Any] | None = None
+_fault: Exception | None = None
 
 
 def ordered_map(
@@ -51,6 +54,10 @@ def ordered_map(
         arguments: what to make it from; must travel between processes.
         workers: processes; 1 runs everything in this one.
         give_up: gives the result for an item whose process dies; without it such an item raises.
+
+    Raises:
+        MathAMRError: when a process dies at its start, or on an item without ``give_up``.
+        Exception: what ``task`` raises, when it is made or called.
     """
     if workers <= 1:
         call = task(*arguments)
@@ -96,6 +103,13 @@ def _alone(
     """Run one item in a process of its own."""
     with pool(1) as executor:
         try:
+            executor.submit(_started).result()
+        except BrokenProcessPool:
+            raise MathAMRError(
+                "a worker process dies as it starts, before it gets any work, out of memory perhaps; run again with"
+                " fewer workers, finished work is kept"
+            ) from cause
+        try:
             return executor.submit(_run, item).result()
         except BrokenProcessPool:
             if give_up is None:
@@ -106,9 +120,12 @@ def _alone(
 
 
 def _start(task: Callable[..., Callable[[Any], Any]], arguments: tuple[object, ...]) -> None:
-    global _task
+    global _task, _fault
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _task = task(*arguments)
+    try:
+        _task = task(*arguments)
+    except Exception as error:  # noqa: BLE001 - raised again for the first item; raised here, it would only end the process
+        _fault = error
 
 
 def _end_with_parent() -> None:
@@ -119,6 +136,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+def _started() -> None:
+    """Answers when the process has started."""
+
+
 def _run(item: Any) -> Any:
+    if _fault is not None:
+        raise _fault
     assert _task is not None
     return _task(item)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphs.errors import MathAMRError
+from graphs.errors import MathAMRError, StoreError
 from graphs.processes import ordered_map
 
 
@@ -30,6 +30,16 @@ class ProcessId:
         return os.getpid()
 
 
+class CannotStart:
+    def __init__(self, dies: bool) -> None:
+        if dies:
+            os._exit(9)
+        raise StoreError("no such file; build it first", path="formulas.db")
+
+    def __call__(self, number: int) -> int:
+        return number
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_are_in_the_order_of_the_items(workers: int) -> None:
     assert list(ordered_map(Square, (1,), iter(range(20)), workers=workers)) == [n * n + 1 for n in range(20)]
@@ -48,6 +58,14 @@ def test_a_death_without_a_way_to_give_up_says_what_to_do() -> None:
 def test_an_exception_in_a_process_reaches_the_caller() -> None:
     with pytest.raises(ValueError, match="minus two"):
         list(ordered_map(Square, (0,), iter([1, -2]), workers=2))
+
+
+def test_a_process_that_cannot_start_raises_and_gives_up_no_item() -> None:
+    given_up: list[int] = []
+    for dies, message in ((False, "formulas.db: no such file; build it first"), (True, "dies as it starts")):
+        with pytest.raises(MathAMRError, match=message):
+            list(ordered_map(CannotStart, (dies,), iter([1, 2]), workers=2, give_up=given_up.append))
+    assert given_up == []
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
