@@ -45,7 +45,7 @@ from enum import IntEnum
 import penman
 
 from graphs.amr.document import sentences_of
-from graphs.amr.penman_text import atom
+from graphs.amr.penman_text import atom, quote
 from graphs.amr.penman_text import decode as decode_penman
 from graphs.amr.penman_text import encode as encode_penman
 from graphs.amr.penman_text import label as label_of
@@ -138,7 +138,7 @@ _OUR_VARIABLE = re.compile(r"F\d+(?:[os]\d+)?")
 
 
 def _rename_clashes(amr: penman.Graph) -> penman.Graph:
-    """Rename the variables that look like ours; a parser that names variables after concepts never makes one."""
+    """Rename the variables that look like ours, and quote the constants that would become references to our nodes."""
     variables = amr.variables()
     names = {v: v for v in variables if _OUR_VARIABLE.fullmatch(v)}
     for variable in names:
@@ -146,9 +146,12 @@ def _rename_clashes(amr: penman.Graph) -> penman.Graph:
         while fresh in variables:
             fresh += "_"
         names[variable] = fresh
+    for _, role, target in amr.triples:
+        if role != ":instance" and target not in variables and target is not None and _OUR_VARIABLE.fullmatch(target):
+            names[target] = quote(target)
     if not names:
         return amr
-    triples = [(names.get(s, s), role, names.get(t, t)) for s, role, t in amr.triples]
+    triples = [(names.get(s, s), role, t if role == ":instance" else names.get(t, t)) for s, role, t in amr.triples]
     return penman.Graph(triples, top=names.get(amr.top, amr.top))
 
 

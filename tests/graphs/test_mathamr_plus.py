@@ -76,6 +76,12 @@ def test_every_formula_has_one_node_with_its_trees(amr: str, count: int, attachm
     assert is_connected(graph)
 
 
+def test_what_reads_like_one_of_our_variables_stays_what_it_is() -> None:
+    _, graph = built("(s / F0 :ARG1 (f / FORMULA_0) :quant F0 :mod F0s0 :ARG2 (F0o1 / F1))", 1)
+    own = {(graph.labels[s], role, graph.labels[t]) for s, role, t in graph.edges if graph.kinds[t] is NodeKind.AMR}
+    assert own == {("F0", ":quant", "F0"), ("F0", ":mod", "F0s0"), ("F0", ":ARG2", "F1")}
+
+
 def test_two_mentions_become_one_node_with_two_incoming_edges() -> None:
     _, graph = built("(a / and :op1 (f / FORMULA_0 :mod (l / large)) :op2 (f2 / FORMULA_0 :mod (s / small)))", 1)
     node = graph.formula_nodes[0]
