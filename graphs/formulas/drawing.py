@@ -21,7 +21,8 @@ from graphs.formulas.tree import FormulaTree
 
 _STEP = "  "
 _ABOVE, _BELOW = "aoc", "budw"
-_ROW, _CHARACTER, _PADDING, _GAP, _MARGIN = 56.0, 8.0, 20.0, 18.0, 24.0  # pixels
+_ROW, _CHARACTER, _PADDING, _GAP, _MARGIN = 52.0, 8.0, 20.0, 20.0, 24.0  # pixels
+_INDENT = 10.0  # pixels from the middle of a symbol to what hangs from it, so that edges pass on its left
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FILL = {"N": "#dce9f7", "V": "#e3f2dd", "F": "#f7ecd4", "O": "#f6dede", "U": "#f6dede", "M": "#ece2f4", "E": "#f2b8b8"}
 
@@ -82,7 +83,10 @@ def _width(label: str) -> float:
 
 
 def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
-    """Places (pixels) for the nodes of an SLT. A baseline runs to the right; every baseline gets rows of its own."""
+    """Places (pixels) for the nodes of an SLT. A baseline runs to the right; every baseline gets rows of its own.
+
+    All that hangs above or below a symbol stands to the right of its middle: the edge to it crosses no node.
+    """
     children = _children(tree)
     number = len(tree)
     own, width = [0.0] * number, [0.0] * number  # of a symbol with its scripts; of the baseline from there on
@@ -96,7 +100,7 @@ def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
             elif edge in _BELOW:
                 down[node] += up[child] + down[child] + 1
             if edge not in "ne":
-                own[node] = max(own[node], width[child] + _GAP)
+                own[node] = max(own[node], _indent(tree, node) + width[child])
         width[node] = own[node]
         for child in children[node]:
             if tree.edge_labels[child] in "ne":
@@ -114,7 +118,7 @@ def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
                 start[child], y[child] = right, y[node]
                 right += width[child]
                 continue
-            start[child] = start[node] + _GAP
+            start[child] = start[node] + _indent(tree, node)
             rows = up[child] + down[child] + 1
             if edge in _ABOVE:
                 y[child] = y[node] - _ROW * (above + down[child] + 1)
@@ -142,21 +146,41 @@ def _layered(tree: FormulaTree) -> tuple[list[float], list[float]]:
     return x, y
 
 
+def _indent(tree: FormulaTree, node: int) -> float:
+    """How far right of a symbol's left end its scripts and parts begin, in pixels."""
+    return _width(tree.labels[node]) / 2 + _INDENT
+
+
 def _nodes_and_edges(tree: FormulaTree, x: list[float], y: list[float]) -> list[str]:
-    edges, nodes = [], []
+    edges, nodes, names = [], [], []
     for node, label in enumerate(tree.labels):
+        half = _width(label) / 2
         parent = tree.parents[node]
         if parent >= 0:
-            ends = f'x1="{x[parent]:.1f}" y1="{y[parent]:.1f}" x2="{x[node]:.1f}" y2="{y[node]:.1f}"'
-            edges.append(f'<line {ends} stroke="#888"/>')
-            middle = (x[parent] + x[node]) / 2, (y[parent] + y[node]) / 2
-            edges.append(_text(middle[0] + 7, middle[1] - 3, tree.edge_labels[node], size=11, fill="#555"))
+            points = _edge(tree, parent, node, x, y)
+            path = " ".join(f"{horizontal:.1f},{vertical:.1f}" for horizontal, vertical in points)
+            edges.append(f'<polyline points="{path}" fill="none" stroke="#888"/>')
+            (left, top), (right, bottom) = points[:2]
+            above = 4.0 if top == bottom else -4.0  # the name of an edge stands over a level one, and on a slanted one
+            names.append(
+                _text((left + right) / 2, (top + bottom) / 2 - above, tree.edge_labels[node], size=11, halo=True)
+            )
         fill = _FILL.get(label[0], "white") if label[1:2] == "!" else "#f6dede"
-        half = _width(label) / 2
         corner = f'x="{x[node] - half:.1f}" y="{y[node] - 13:.1f}" width="{2 * half:.1f}" height="26" rx="13"'
         nodes.append(f'<rect {corner} fill="{fill}" stroke="#444"/>')
         nodes.append(_text(x[node], y[node] + 5, label))
-    return edges + nodes
+    return edges + nodes + names
+
+
+def _edge(tree: FormulaTree, parent: int, node: int, x: list[float], y: list[float]) -> list[tuple[float, float]]:
+    """The corners of an edge, from border to border: straight to the next row, around a corner to one further off."""
+    half_parent, half_node = _width(tree.labels[parent]) / 2, _width(tree.labels[node]) / 2
+    if y[parent] == y[node]:
+        return [(x[parent] + half_parent, y[parent]), (x[node] - half_node, y[node])]
+    side = 13.0 if y[node] > y[parent] else -13.0
+    if abs(y[parent] - y[node]) > _ROW + 1:
+        return [(x[parent], y[parent] + side), (x[parent], y[node]), (x[node] - half_node, y[node])]
+    return [(x[parent], y[parent] + side), (x[node], y[node] - side)]
 
 
 def _text(
@@ -166,10 +190,12 @@ def _text(
     *,
     anchor: str = "middle",
     size: int = 14,
-    fill: str = "black",
     weight: str = "normal",
+    halo: bool = False,
 ) -> str:
-    style = f'text-anchor="{anchor}" font-size="{size}" fill="{fill}" font-weight="{weight}"'
+    style = f'text-anchor="{anchor}" font-size="{size}" font-weight="{weight}"'
+    if halo:  # white around the letters, so that a line under them does not strike them out
+        style += ' fill="#555" stroke="white" stroke-width="3" paint-order="stroke"'
     return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{_escaped(text)}</text>'
 
 

@@ -1,5 +1,6 @@
 """graphs.formulas.drawing: text that shows the shape, SVG that is well-formed and does not overlap."""
 
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -60,6 +61,25 @@ def test_no_two_nodes_cover_each_other(trees: tuple[FormulaTree, ...]) -> None:
             assert apart or y >= other_y + other_height or other_y >= y + height
     right, bottom = float(root.get("width", "")), float(root.get("height", ""))
     assert all(x >= 0 and x + width <= right and y >= 0 and y + height <= bottom for x, y, width, height in boxes)
+
+
+def test_no_edge_of_a_layout_crosses_a_node() -> None:
+    inner = f"<mrow><mo>(</mo>{FRACTION}<mo>)</mo></mrow>"
+    tree = parse_slt(f"<math><mrow><msup><mi>x</mi>{inner}</msup><munder><mo>∑</mo>{FRACTION}</munder></mrow></math>")
+    root = ElementTree.fromstring(svg(tree))  # noqa: S314 - our own document
+    boxes = [
+        (float(rect.get("x", "")), float(rect.get("y", "")), float(rect.get("width", "")))
+        for rect in root.iter(f"{NAMESPACE}rect")
+        if rect.get("rx")
+    ]
+    lines = [line.get("points", "").split() for line in root.iter(f"{NAMESPACE}polyline")]
+    assert len(lines) == len(tree) - 1
+    for line in lines:
+        corners = [tuple(map(float, point.split(","))) for point in line]
+        for (left, top), (right, bottom) in pairwise(corners):
+            for part in range(1, 50):
+                x, y = left + (right - left) * part / 50, top + (bottom - top) * part / 50
+                assert not any(bx < x < bx + width and by < y < by + 26 for bx, by, width in boxes)
 
 
 @settings(max_examples=100, deadline=None)
