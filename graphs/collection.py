@@ -2,12 +2,13 @@
 
     collection = Collection("work/collection.db")
     collection.get("255").penman            # '(m / multi-sentence :snt1 (...) ...)'
-    collection.failure_table()              # {('amr', 'timeout'): 3}
+    collection.without_graph()              # 4: the posts that have a record of a failure instead
 
-Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments)``, ``failure(post_id, stage, kind,
-message)`` and ``meta``. :func:`build` streams posts through the parser in several processes; it may be killed at any
-moment and started again, and then goes on with the posts that are in neither table. ``graphs/exchange.py`` moves
-a collection as a plain Penman file.
+Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached)``, ``failure(post_id,
+stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several processes; it may be
+killed at any moment and started again, and then goes on with the posts that are in neither table. Of several posts with
+one id the first counts. ``graphs/shards.py`` builds a collection in parts and merges them, ``graphs/census.py`` counts
+what is in one, ``graphs/exchange.py`` moves one as a plain Penman file.
 """
 
 from __future__ import annotations
@@ -16,23 +17,17 @@ import hashlib
 import json
 import os
 import sqlite3
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-import penman
-
-from graphs import database, mathamr_plus
-from graphs.amr.parser import AMRParser, parse_documents
-from graphs.corpus.placeholders import extract
-from graphs.corpus.post import FormulaRef, PlaceholderText, Post
-from graphs.errors import AMRError, Failure, FormulaError, GraphError, StoreError
-from graphs.formulas.latex import parse_latex, read_macros
-from graphs.formulas.store import FormulaStore
-from graphs.formulas.tree import ParsedFormula
+from graphs import database
+from graphs.corpus.post import Post
+from graphs.errors import Failure, StoreError
+from graphs.graph_maker import GraphMaker, Made, ParserFactory, StoredGraph, worker_died
 from graphs.processes import ordered_map
 
 PURPOSE = "MathAMR+ graphs"
@@ -41,39 +36,13 @@ BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS graph(
     post_id TEXT PRIMARY KEY, kind TEXT NOT NULL, penman TEXT NOT NULL,
-    formula_map TEXT NOT NULL, attachments TEXT NOT NULL
+    formula_map TEXT NOT NULL, attachments TEXT NOT NULL, reattached INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failure(
     post_id TEXT NOT NULL, stage TEXT NOT NULL, kind TEXT NOT NULL, message TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS failure_post ON failure(post_id);
 """
-
-
-@dataclass(frozen=True, slots=True)
-class StoredGraph:
-    """One row of the collection: ``kind`` is question, answer or topic."""
-
-    post_id: str
-    kind: str
-    penman: str
-    formula_map: dict[str, str]
-    attachments: dict[str, str]
-
-    def decode(self) -> mathamr_plus.DocumentGraph:
-        """The graph as arrays."""
-        return mathamr_plus.decode(self.penman, self.formula_map)
-
-
-@dataclass(frozen=True, slots=True)
-class ParserFactory:
-    """Makes the parser in each worker process: ``factory`` is importable, ``options`` its keyword arguments."""
-
-    factory: Callable[..., AMRParser]
-    options: dict[str, object] = field(default_factory=dict)
-
-    def __call__(self) -> AMRParser:
-        return self.factory(**self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,44 +55,13 @@ class BuildSummary:
     attachments: dict[str, int]
 
 
-class FormulaTrees:
-    """The trees of formulas: from formulas.db where it has them, else made from the LaTeX in process."""
-
-    def __init__(self, formulas_db: str | os.PathLike[str] | None = None) -> None:
-        self._store = None if formulas_db is None else FormulaStore.open(formulas_db)
-        self._parsed: dict[str, ParsedFormula] = {}  # short formulas such as ``n`` occur thousands of times
-
-    def of(self, formulas: Sequence[FormulaRef]) -> list[ParsedFormula]:
-        """Both trees of each formula of a post; where the store lacks one of them, the LaTeX supplies it.
-
-        Macros that one formula of the post defines hold in all of them, as they do where posts are rendered.
-        """
-        stored = {} if self._store is None else self._store.get_many([f.formula_id for f in formulas])
-        macros = read_macros("\n".join(formula.latex for formula in formulas))
-        trees = []
-        for formula in formulas:
-            known = stored.get(formula.formula_id)
-            if known is None or known.slt is None or known.opt is None:
-                parsed = parse_latex(formula.latex, macros) if macros else self._from_latex(formula.latex)
-                known = parsed if known is None else ParsedFormula(known.slt or parsed.slt, known.opt or parsed.opt)
-            trees.append(known)
-        return trees
-
-    def _from_latex(self, latex: str) -> ParsedFormula:
-        if (known := self._parsed.get(latex)) is not None:
-            return known
-        parsed = parse_latex(latex)
-        if len(latex) <= 64 and len(self._parsed) < 50_000:
-            self._parsed[latex] = parsed
-        return parsed
-
-
 def build(
     path: str | os.PathLike[str],
     posts: Iterable[Post | Failure],
     parser: ParserFactory,
     *,
     source: str,
+    shard: str = "1/1",
     formulas_db: str | os.PathLike[str] | None = None,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
@@ -134,6 +72,7 @@ def build(
         posts: the collection, streamed; failures of reading are kept as records.
         parser: makes the AMR parser of each worker process.
         source: identifies the collection (its fingerprint); going on with another one is refused.
+        shard: which part of the collection the posts are (:class:`graphs.shards.Shard`); likewise.
         formulas_db: trees of the formulas by id; formulas it lacks are parsed from their LaTeX.
         workers: processes that parse, beside the one that reads and writes.
         progress: called with the number of posts done since the last call.
@@ -141,95 +80,55 @@ def build(
     Raises:
         StoreError: when another process writes to the file, or it was begun from another collection or parser.
     """
-    with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
-        continue_only(connection, path, {"source": source})
+    with writer(path) as connection:
+        continue_only(connection, path, {"source": source, "shard": shard})
+        database.write_meta(connection, finished=False)
+        connection.commit()
         batches = _pending_batches(connection, posts, progress or (lambda count: None))
-        results = ordered_map(_GraphMaker, (parser, formulas_db), batches, workers=workers, give_up=_worker_died)
+        results = ordered_map(GraphMaker, (parser, formulas_db), batches, workers=workers, give_up=worker_died)
         for made in results:
             continue_only(connection, path, {"parser": made.parser})
-            connection.executemany(
-                "INSERT OR REPLACE INTO graph VALUES (?, ?, ?, ?, ?)",
-                [
-                    (g.post_id, g.kind, g.penman, json.dumps(g.formula_map), json.dumps(g.attachments))
-                    for g in made.graphs
-                ],
-            )
-            connection.executemany(
-                "INSERT INTO failure VALUES (?, ?, ?, ?)",
-                [(f.post_id, f.stage, f.kind, f.message) for f in made.failures],
-            )
+            _write(connection, made)
             connection.commit()
             if progress is not None:
                 progress(made.posts)
+        database.write_meta(connection, finished=True)
+        connection.commit()
     return summarize(path)
 
 
-@dataclass(slots=True)
-class _Made:
-    """What became of one batch of posts."""
-
-    parser: str
-    posts: int
-    graphs: list[StoredGraph] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-
-
-class _GraphMaker:
-    """Lives in a worker process: posts -> rows of the collection."""
-
-    def __init__(self, parser: ParserFactory, formulas_db: str | os.PathLike[str] | None) -> None:
-        self._parser = parser()
-        self._trees = FormulaTrees(formulas_db)
-        self._name = " ".join((self._parser.name, self._parser.version, self._parser.model))
-
-    def __call__(self, posts: list[Post | Failure]) -> _Made:
-        made = _Made(self._name, len(posts))
-        texts: list[tuple[Post, PlaceholderText]] = []
-        for post in posts:
-            if isinstance(post, Failure):
-                made.failures.append(post)
-                continue
-            text = extract(post)
-            if text.sentences or text.formulas:
-                texts.append((post, text))
-            else:
-                made.failures.append(Failure(post.post_id, "read", "empty", "the post has neither words nor formulas"))
-        parsed = parse_documents(self._parser, [(post.post_id, text.sentences) for post, text in texts])
-        for (post, text), amr in zip(texts, parsed, strict=True):
-            if isinstance(amr, Failure):
-                made.failures.append(amr)
-                if not text.formulas:
-                    continue
-                graph = _penman_of_nothing()
-            else:
-                made.failures.extend(amr.failures)
-                graph = amr.graph
-            try:
-                full = mathamr_plus.build(graph, text.formulas, self._trees.of(text.formulas))
-            except (GraphError, AMRError, FormulaError) as error:
-                kind = getattr(error, "kind", "round_trip")
-                made.failures.append(Failure(post.post_id, "graph", kind, str(error)))
-                continue
-            except Exception as error:  # noqa: BLE001 - our own mistake on one post of millions is a record, too
-                message = "".join(traceback.format_exception(error))
-                made.failures.append(Failure(post.post_id, "graph", f"bug: {type(error).__name__}", message))
-                continue
-            made.graphs.append(StoredGraph(post.post_id, post.kind, full.penman, full.formula_map, full.attachments))
-        return made
+@contextmanager
+def writer(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """Open a collection as its only writer; a file of an earlier version gets the columns that it lacks."""
+    with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
+        if not _has_reattached(connection):
+            connection.execute("ALTER TABLE graph ADD COLUMN reattached INTEGER NOT NULL DEFAULT 0")
+            connection.commit()
+        yield connection
 
 
-def _penman_of_nothing() -> penman.Graph:
-    """The graph of a post whose text no parser could read: its formulas still hang from this root."""
-    return penman.Graph([("a", ":instance", "amr-empty")], top="a")
+def _has_reattached(connection: sqlite3.Connection) -> bool:
+    return any(column[1] == "reattached" for column in connection.execute("PRAGMA table_info(graph)"))
 
 
-def _worker_died(posts: list[Post | Failure]) -> _Made:
-    """The result for a batch that takes its process down with it."""
-    failures = [p if isinstance(p, Failure) else Failure(p.post_id, "amr", "worker_died", _DIED) for p in posts]
-    return _Made("", len(posts), failures=failures)
+def forget_failures(path: str | os.PathLike[str]) -> int:
+    """Delete every record of a failure, and the graphs that lack a part for it, so that the next :func:`build` tries
+    these posts again; returns the number of posts."""
+    with writer(path) as connection:
+        (posts,) = connection.execute("SELECT count(DISTINCT post_id) FROM failure").fetchone()
+        connection.execute("DELETE FROM graph WHERE post_id IN (SELECT post_id FROM failure)")
+        connection.execute("DELETE FROM failure")
+        database.write_meta(connection, finished=False)
+        connection.commit()
+    return int(posts)
 
 
-_DIED = "the process that parsed this post died, out of memory perhaps; delete this record and build again to retry"
+def _write(connection: sqlite3.Connection, made: Made) -> None:
+    """Write a batch, without the posts that have come in since it was made up: their ids stood in two batches."""
+    known = _known(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
+    connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in made.graphs if graph.post_id not in known])
+    rows = [(f.post_id, f.stage, f.kind, f.message) for f in made.failures if f.post_id not in known]
+    connection.executemany(INSERT_FAILURE, rows)
 
 
 def _pending_batches(
@@ -237,19 +136,34 @@ def _pending_batches(
 ) -> Iterator[list[Post | Failure]]:
     """Batches of the posts that are in neither table; ``skipped`` hears how many others went by."""
     stream = iter(posts)
-    while batch := list(islice(stream, BATCH_SIZE)):
-        ids = [post.post_id for post in batch]
-        marks = ",".join("?" * len(ids))
-        done = {
-            row[0]
-            for table in ("graph", "failure")
-            for row in connection.execute(f"SELECT post_id FROM {table} WHERE post_id IN ({marks})", ids)
-        }
-        pending = [post for post in batch if post.post_id not in done]
+    while batch := [_identified(post) for post in islice(stream, BATCH_SIZE)]:
+        first: dict[str, Post | Failure] = {}
+        for post in batch:
+            first.setdefault(post.post_id, post)
+        done = _known(connection, list(first))
+        pending = [post for post_id, post in first.items() if post_id not in done]
         if len(pending) < len(batch):
             skipped(len(batch) - len(pending))
         if pending:
             yield pending
+
+
+def _identified(post: Post | Failure) -> Post | Failure:
+    """A record that could not be read may have no id: its message, which names its place, gives it one."""
+    if post.post_id:
+        return post
+    assert isinstance(post, Failure)
+    return replace(post, post_id=f"unread-{hashlib.sha256(post.message.encode()).hexdigest()[:16]}")
+
+
+def _known(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:
+    """Those of the posts that are in either table."""
+    marks = ",".join("?" * len(post_ids))
+    return {
+        row[0]
+        for table in ("graph", "failure")
+        for row in connection.execute(f"SELECT post_id FROM {table} WHERE post_id IN ({marks})", post_ids)
+    }
 
 
 def continue_only(connection: sqlite3.Connection, path: str | os.PathLike[str], wanted: dict[str, str]) -> None:
@@ -268,6 +182,8 @@ class Collection:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._connection = database.connect_read_only(path, purpose=PURPOSE)
+        last = "reattached" if _has_reattached(self._connection) else "0"  # 0: written by an earlier version
+        self._columns = f"post_id, kind, penman, formula_map, attachments, {last}"
 
     def __enter__(self) -> Collection:
         return self
@@ -284,7 +200,7 @@ class Collection:
 
     @property
     def meta(self) -> dict[str, object]:
-        """Where the collection comes from: source, parser."""
+        """Where the collection comes from: source, parser, shard; ``finished``: whether all its posts went through."""
         return database.read_meta(self._connection)
 
     def get(self, post_id: str) -> StoredGraph:
@@ -293,7 +209,7 @@ class Collection:
         Raises:
             StoreError: when the collection has none, with the reason where there is one.
         """
-        row = self._connection.execute(f"SELECT {_COLUMNS} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
+        row = self._connection.execute(f"SELECT {self._columns} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
         if row is None:
             reason = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
             why = f": {reason[0]}" if reason else " and no record of a failure: is the id right?"
@@ -306,7 +222,12 @@ class Collection:
         return [row[0] for row in self._connection.execute(f"SELECT post_id FROM graph{where} ORDER BY post_id", kinds)]
 
     def __iter__(self) -> Iterator[StoredGraph]:
-        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph ORDER BY post_id"):
+        return self.graphs()
+
+    def graphs(self, *kinds: str) -> Iterator[StoredGraph]:
+        """Every graph (of some kinds)."""
+        where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+        for row in self._connection.execute(f"SELECT {self._columns} FROM graph{where} ORDER BY post_id", kinds):
             yield _stored(row)
 
     def rows(self, *kinds: str) -> Iterator[tuple[str, str, str]]:
@@ -317,8 +238,16 @@ class Collection:
 
     def failures(self) -> Iterator[Failure]:
         """Every record of a failure."""
-        for row in self._connection.execute("SELECT post_id, stage, kind, message FROM failure ORDER BY post_id"):
+        for row in self._connection.execute(
+            "SELECT post_id, stage, kind, message FROM failure ORDER BY post_id, rowid"
+        ):
             yield Failure(*row)
+
+    def without_graph(self, stage: str = "", kind: str = "") -> int:
+        """The number of posts that have a record of a failure (of one stage and kind) and no graph."""
+        chosen = " AND stage = ? AND kind = ?" if stage else ""
+        query = f"SELECT count(DISTINCT post_id) FROM failure WHERE post_id NOT IN (SELECT post_id FROM graph){chosen}"
+        return int(self._connection.execute(query, (stage, kind) if stage else ()).fetchone()[0])
 
     def fingerprint(self) -> str:
         """Identifies the content: changes when a graph is added, removed or changed."""
@@ -328,17 +257,21 @@ class Collection:
         return digest.hexdigest()[:16]
 
 
-_COLUMNS = "post_id, kind, penman, formula_map, attachments"
-INSERT_GRAPH = f"INSERT OR REPLACE INTO graph({_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+INSERT_GRAPH = (
+    "INSERT OR REPLACE INTO graph(post_id, kind, penman, formula_map, attachments, reattached)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+INSERT_FAILURE = "INSERT INTO failure(post_id, stage, kind, message) VALUES (?, ?, ?, ?)"
 
 
-def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str]:
+def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str, int]:
     """The values of :data:`INSERT_GRAPH`."""
-    return graph.post_id, graph.kind, graph.penman, json.dumps(graph.formula_map), json.dumps(graph.attachments)
+    maps = json.dumps(graph.formula_map), json.dumps(graph.attachments)
+    return graph.post_id, graph.kind, graph.penman, *maps, graph.reattached
 
 
-def _stored(row: tuple[str, str, str, str, str]) -> StoredGraph:
-    return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]))
+def _stored(row: tuple[str, str, str, str, str, int]) -> StoredGraph:
+    return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
 
 
 def summarize(path: str | os.PathLike[str]) -> BuildSummary:

@@ -28,7 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 from experiments.progress import Console
 from experiments.tracks.track import Indexed, Question, Trained
 from graphs import collection, mathamr_plus, store, vocabulary
-from graphs.amr.embedded import EmbeddedParser
+from graphs.amr import parsers
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post
@@ -47,8 +47,6 @@ from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.trainer import train
 
-PARSERS = {"embedded": EmbeddedParser}
-
 
 class GraphTrack:
     """See :class:`experiments.tracks.track.Track`."""
@@ -60,9 +58,10 @@ class GraphTrack:
 
     def check(self, config: DictConfig) -> None:
         """Every setting once: the library's own types know what they may be."""
-        if config.graph.parser not in PARSERS:
-            known = ", ".join(PARSERS)
-            raise ConfigError(f"graph.parser={config.graph.parser} is not known here; the parsers are {known}")
+        try:
+            parsers.check(config.graph.parser)
+        except ConfigError as error:
+            raise ConfigError(f"graph.{error.message}") from error
         spec_of(config)
         EncoderConfig(**_plain(config.model))
         TrainConfig(**_plain(config.train))
@@ -199,7 +198,7 @@ class GraphTrack:
         years = "".join(f"-{year}" for year in config.data.years)
         done = path.with_name(f"{path.stem}{years}.done")
         if not (done.exists() and path.exists()):
-            parser = collection.ParserFactory(PARSERS[config.graph.parser])
+            parser = collection.ParserFactory(parsers.open_parser, {"name": config.graph.parser})
             posts = chain(self._corpus.posts(), (topic.post for topic in question.topics))
             with self._console.stage("posts to graphs", unit="posts") as advance:
                 summary = collection.build(

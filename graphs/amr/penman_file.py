@@ -18,12 +18,14 @@ for.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from graphs.amr.document import DocumentAMR, merge
-from graphs.amr.penman_text import blocks, decode
+from graphs.amr.penman_text import Block, blocks, decode
 from graphs.errors import AMRError, Failure
 
 
@@ -74,12 +76,13 @@ class PenmanFileParser:
                 self._by_text.setdefault(_key(sentence), start)
 
     def document(self, post_id: str, sentences: Sequence[str] = ()) -> DocumentAMR | Failure:
-        """The graph with this id; the sentences are not looked at."""
+        """The graph with this id, with its own ``# ::formula_map``, if any; the sentences are not looked at."""
         offset = self._offsets.get(post_id)
         if offset is None:
             return Failure(post_id, "amr", "unknown_id", f"{self._path} has no graph with '# ::id {post_id}'")
+        block = self._read(offset)
         try:
-            return merge([decode(self._read(offset), forest=True)])
+            return replace(merge([decode(block.text, forest=True)]), formula_map=_formula_map(block))
         except AMRError as error:
             return Failure(post_id, "amr", error.kind, f"{self._path}, '# ::id {post_id}': {error.message}")
 
@@ -92,14 +95,28 @@ class PenmanFileParser:
                 message = f"{self._path} has no graph with '# ::snt {' '.join(chunk)[:60]}...'"
                 answers.append(Failure("", "amr", "unknown_sentence", message))
             else:
-                answers.append(self._read(offset))
+                answers.append(self._read(offset).text)
         return answers
 
-    def _read(self, offset: int) -> str:
+    def _read(self, offset: int) -> Block:
         with self._path.open("rb") as file:
             file.seek(offset)
-            block = next(blocks(line.decode("utf-8", "replace") for line in file), None)
-        return block.text if block is not None else ""
+            return next(blocks(line.decode("utf-8", "replace") for line in file), Block(0))
+
+
+def _formula_map(block: Block) -> dict[str, str] | None:
+    """The block's ``# ::formula_map``: ``{"FORMULA_0": "q_4", ...}``, numbered without a gap."""
+    text = block.metadata.get("formula_map")
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or found.keys() != {f"FORMULA_{i}" for i in range(len(found))}:
+        message = f"formula_map {text[:60]!r} is no JSON object with the keys FORMULA_0, FORMULA_1 ... without a gap"
+        raise AMRError(message, kind="formula_map")
+    return {name: str(found[name]) for name in (f"FORMULA_{i}" for i in range(len(found)))}
 
 
 def _key(text: str) -> bytes:

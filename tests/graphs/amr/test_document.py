@@ -64,6 +64,17 @@ def test_a_detached_part_of_a_collection_belongs_to_no_sentence() -> None:
     assert sentence["c"] == -1
 
 
+def test_a_part_beside_the_sentences_belongs_to_the_nearest_one() -> None:
+    graph = decode(
+        "(m / multi-sentence :snt1 (a / x) :snt2 (b / y :mod (s / shared))"
+        " :manner (c / z :ARG1 (d / w :ARG0 a :ARG1 (t / tie :mod a :poss s)) :ARG2 s) :time (n / now))"
+    )
+    sentence, roots = sentences_of(graph)
+    assert roots == ["a", "b"]
+    # c is one edge from sentence 1 and two from sentence 0; t as near to both.
+    assert sentence == {"m": -1, "a": 0, "b": 1, "s": 1, "c": 1, "d": 0, "t": 0, "n": -1}
+
+
 def test_empty_sentences_are_left_out_where_others_remain() -> None:
     document = merge([decode("(a / amr-empty)"), decode("(d / document :snt1 (p / prove-01) :snt2 (a / amr-empty))")])
     assert document.empty == 2

@@ -94,4 +94,22 @@ def test_all_real_parses_become_documents_whose_nodes_have_sentences() -> None:
         assert set(sentence.values()) - {-1} == set(range(len(roots)))
         assert set(sentence) == document.graph.variables()
         whole += list(sentence.values()).count(-1) <= 1
-    assert whole == 268  # in the others, the parser hung more than sentences below the root
+    assert whole == 269  # in the others, the parser hung parts below the root that nothing ties to a sentence
+
+
+def test_a_formula_map_comes_with_its_graph_and_a_broken_one_is_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "graphs.penman"
+    path.write_text(
+        '# ::id 1\n# ::formula_map {"FORMULA_1": "q_9", "FORMULA_0": "q_7"}\n(p / prove-01)\n\n'
+        '# ::id 2\n# ::formula_map {"FORMULA_1": "q_9"}\n(p / prove-01)\n\n'
+        "# ::id 3\n# ::formula_map {\n(p / prove-01)\n\n# ::id 4\n(p / prove-01)\n"
+    )
+    parser = PenmanFileParser(path)
+    known, gap, broken, none = (parser.document(post_id) for post_id in "1234")
+    assert isinstance(known, DocumentAMR)
+    assert list((known.formula_map or {}).items()) == [("FORMULA_0", "q_7"), ("FORMULA_1", "q_9")]
+    for failure in (gap, broken):
+        assert isinstance(failure, Failure)
+        assert failure.kind == "formula_map"
+    assert isinstance(none, DocumentAMR)
+    assert none.formula_map is None
