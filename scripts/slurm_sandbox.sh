@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# A Slurm of one node on this machine, to try batch scripts with: real daemons, everything below one folder.
+#
+#   eval "$(scripts/slurm_sandbox.sh up)"      # sets SLURM_CONF and SLURM_SANDBOX
+#   sinfo
+#   sbatch --wrap hostname
+#   scripts/slurm_sandbox.sh down              # ends its jobs and daemons, removes the folder
+#
+# up takes the folder as a second word (default: a new one below /tmp); down takes $SLURM_SANDBOX. Needs root and, from
+# Debian: apt-get install --no-install-recommends slurmctld slurmd slurm-client munge
+# The node has SANDBOX_CPUS processors (default 4), however many the machine has. There is no accounting: sacct knows nothing.
+set -euo pipefail
+
+fail() {
+    echo "slurm_sandbox: $1" >&2
+    exit 2
+}
+
+free_port() {
+    local port
+    for port in $(shuf -i 20000-32000 -n 50); do
+        (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null || { echo "$port" && return; }
+    done
+    fail "found no free port among 50 tried"
+}
+
+write_configuration() {
+    local folder="$1" host cpus="${SANDBOX_CPUS:-4}"
+    host="$(hostname -s)"
+    cat > "$folder/slurm.conf" << CONF
+ClusterName=sandbox
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$(free_port)
+SlurmdPort=$(free_port)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge.socket
+CredType=cred/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd.pid
+SlurmctldLogFile=$folder/slurmctld.log
+SlurmdLogFile=$folder/slurmd.log
+SlurmdParameters=config_overrides
+SchedulerType=sched/builtin
+SchedulerParameters=sched_interval=2,batch_sched_delay=0
+ReturnToService=2
+KillWait=5
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=1000
+PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP
+CONF
+}
+
+up() {
+    local folder="$1" program
+    [[ $(id -u) -eq 0 ]] || fail "the daemons start as root only; run it in a container, or as root"
+    for program in munged slurmctld slurmd sinfo; do
+        command -v "$program" > /dev/null || fail "$program is not installed; \
+apt-get install --no-install-recommends slurmctld slurmd slurm-client munge"
+    done
+    if [[ -z $folder ]]; then
+        folder="$(mktemp -d /tmp/slurm-sandbox.XXXXXX)"
+    elif [[ -e $folder/slurm.conf ]]; then
+        fail "$folder is in use; take it down first: scripts/slurm_sandbox.sh down $folder"
+    fi
+    mkdir -p "$folder/state" "$folder/spool"
+    chmod 755 "$folder"
+    folder="$(realpath "$folder")"
+    write_configuration "$folder"
+    (umask 077 && head -c 1024 /dev/urandom > "$folder/munge.key")
+    export SLURM_CONF="$folder/slurm.conf"
+    # --force: the folder may lie in one that others can write to, as /tmp.
+    munged --force --key-file="$folder/munge.key" --socket="$folder/munge.socket" --pid-file="$folder/munged.pid" \
+        --seed-file="$folder/munged.seed" --log-file="$folder/munged.log" 2>> "$folder/start.log" ||
+        give_up "$folder" munged.log
+    slurmctld -c 2>> "$folder/start.log" || give_up "$folder" slurmctld.log
+    slurmd -c 2>> "$folder/start.log" || give_up "$folder" slurmd.log
+    for _ in $(seq 100); do
+        if [[ $(sinfo --noheader --format=%t 2> /dev/null) == idle ]]; then
+            echo "export SLURM_CONF=$folder/slurm.conf SLURM_SANDBOX=$folder"
+            return
+        fi
+        sleep 0.2
+    done
+    give_up "$folder" slurmd.log slurmctld.log
+}
+
+give_up() {
+    local folder="$1" log
+    shift
+    for log in start.log "$@"; do tail -n 5 "$folder/$log" >&2 || true; done
+    down "$folder"
+    fail "Slurm did not start; the last lines of its logs stand above"
+}
+
+down() {
+    local folder="$1" daemon pid
+    [[ -n $folder ]] || fail "which one? scripts/slurm_sandbox.sh down FOLDER"
+    [[ -e $folder/slurm.conf ]] || fail "$folder holds no sandbox"
+    export SLURM_CONF="$folder/slurm.conf"
+    if [[ -e $folder/slurmd.pid ]]; then
+        timeout 10 scancel --user=root --full 2> /dev/null || true
+        for _ in $(seq 50); do
+            [[ -n $(timeout 5 squeue --noheader 2> /dev/null) ]] || break
+            sleep 0.2
+        done
+    fi
+    for daemon in slurmd slurmctld munged; do
+        pid="$(cat "$folder/$daemon.pid" 2> /dev/null)" || continue
+        kill "$pid" 2> /dev/null || continue
+        for _ in $(seq 50); do
+            kill -0 "$pid" 2> /dev/null || break
+            sleep 0.2
+        done
+        kill -KILL "$pid" 2> /dev/null || true
+    done
+    rm -rf "$folder"
+}
+
+case "${1:-}" in
+    up) up "${2:-}" ;;
+    down) down "${2:-${SLURM_SANDBOX:-}}" ;;
+    *) fail "up or down? $(sed -n 's/^#   //p' "$0" | head -n 1)" ;;
+esac
