@@ -10,7 +10,8 @@
 
 A file says in its ``meta`` table what it is for, so that the wrong file is refused by name. Writers use SQLite's
 rollback journal, which (unlike its write-ahead log) also works on the network file systems of clusters: a kill at any
-instant leaves the last committed state. A second writer is refused at once through a lock on ``FILE.lock``.
+instant leaves the last committed state, to which the next writer or reader returns. A second writer is refused at once
+through a lock on ``FILE.lock``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from graphs.errors import StoreError
@@ -40,13 +41,17 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
     with Path(f"{path}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             message = "another process is writing to this file; wait until it has finished, or write to another file"
+            raise StoreError(message, path=path) from error
+        except OSError as error:
+            message = f"the file system gives no lock ({error.strerror}); write to another one"
             raise StoreError(message, path=path) from error
         connection = sqlite3.connect(path)
         try:
             with _damage_explained(path):
                 connection.execute("PRAGMA synchronous=NORMAL")
+                _refuse_foreign(connection, path, purpose)
                 connection.execute(_META)
                 _check_purpose(connection, path, purpose)
                 connection.executescript(schema)
@@ -68,10 +73,43 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
         raise StoreError(f"no such file; build {purpose} first", path=path)
     with _damage_explained(path):
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-            raise StoreError(f"this database holds no {purpose} (it has no meta table)", path=path)
-        _check_purpose(connection, path, purpose)
+        try:
+            _roll_back(connection, path)
+            if not _tables(connection) & {"meta"}:
+                raise StoreError(f"this database holds no {purpose} (it has no meta table)", path=path)
+            _check_purpose(connection, path, purpose)
+        except BaseException:
+            connection.close()
+            raise
     return connection
+
+
+def _roll_back(connection: sqlite3.Connection, path: Path) -> None:
+    """Undo what a killed writer left half done, which a connection that only reads cannot; else do nothing."""
+    try:
+        _tables(connection)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
+            raise
+        try:
+            with closing(sqlite3.connect(path)) as writing:
+                _tables(writing)
+        except sqlite3.OperationalError as refused:
+            message = f"a writer was killed, and what it left half done cannot be undone here ({refused}); " + (
+                "make the file and its folder writable, or build it again: it goes on where it stopped"
+            )
+            raise StoreError(message, path=path) from error
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _refuse_foreign(connection: sqlite3.Connection, path: Path, purpose: str) -> None:
+    tables = _tables(connection)
+    if tables and "meta" not in tables:
+        message = f"this is a database of another program, not one for {purpose}; give another path"
+        raise StoreError(message, path=path)
 
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, object]:

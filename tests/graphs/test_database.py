@@ -1,5 +1,10 @@
 """One writer, many readers, and a clear word when a file is not what it should be."""
 
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,6 +43,38 @@ def test_a_file_of_another_purpose_is_refused_by_readers_and_writers(tmp_path: P
         database.connect_read_only(path, purpose="tensors")
     with pytest.raises(StoreError, match="holds words, not tensors"), database.writer(path, SCHEMA, purpose="tensors"):
         pass
+
+
+def test_a_reader_finds_the_last_commit_of_a_writer_that_was_killed_in_the_middle_of_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    program = textwrap.dedent(
+        f"""
+        import os, signal
+        from graphs import database
+        with database.writer({str(path)!r}, {SCHEMA!r}, purpose="words") as connection:
+            connection.executemany("INSERT INTO word VALUES (?)", [("ring" * 5000,)] * 50)
+            connection.commit()
+            connection.execute("PRAGMA cache_size = 10")
+            connection.execute("UPDATE word SET text = 'field'")
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    subprocess.run([sys.executable, "-c", program], check=False, cwd=Path(__file__).parents[2])
+    assert Path(f"{path}-journal").exists()
+    with closing(database.connect_read_only(path, purpose="words")) as connection:
+        assert set(connection.execute("SELECT text FROM word")) == {("ring" * 5000,)}
+
+
+def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE bookmark(url)")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="another program"), database.writer(path, SCHEMA, purpose="words"):
+        pass
+    with pytest.raises(StoreError, match="holds no words"):
+        database.connect_read_only(path, purpose="words")
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"not a database", b"\x00" * 5000])
