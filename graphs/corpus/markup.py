@@ -45,7 +45,8 @@ _TAG = re.compile(
     re.VERBOSE,
 )
 _ID = re.compile(r"""\sid\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""", re.IGNORECASE)
-_CLASS = re.compile(r"""\sclass\s*=\s*["']?[^"'>]*\bmath-container\b""", re.IGNORECASE)
+_CLASS = re.compile(r"""\sclass\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'=<>`]++))""", re.IGNORECASE)
+_MATH_CONTAINER = re.compile(r"\bmath-container\b", re.IGNORECASE)
 # Control characters, half surrogate pairs, invisible joiners, and the private use area that FORMULA is taken from.
 _UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b-\u200f\u2060\ufeff\ue000-\uf8ff\ud800-\udfff]")
 
@@ -123,6 +124,12 @@ def read_text(markup: str) -> list[Block]:
             if bare:
                 blocks.append(Block(bare, "item" if number > 0 or bare != words else "paragraph"))
     return blocks
+
+
+def _is_formula(attributes: str) -> bool:
+    """Whether the first ``class`` among a span's attributes is that of formulas."""
+    found = _CLASS.search(attributes)
+    return found is not None and _MATH_CONTAINER.search(found[found.lastindex or 0]) is not None
 
 
 class _Reader:
@@ -203,7 +210,7 @@ class _Reader:
                     self.inner_spans -= 1
                 else:
                     self.close_formula()
-        elif attributes and _CLASS.search(attributes):
+        elif _is_formula(attributes):
             self.close_formula()
             found = _ID.search(attributes)
             value = "" if found is None else html.unescape(found[1] or found[2] or found[3] or "")

@@ -126,6 +126,7 @@ HOSTILE = {
     "open pre": "<pre>" * 20_000 + formula(1),
     "doctype": '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>&e;' + formula(1),
     "brackets": "(" * 100_000 + formula(1),
+    "attributes": "<span" + " class=a" * 100_000 + ">" + formula(1),
     "unbalanced": "$$ $ \\( \\[ \\begin{align} " * 10_000 + formula(1),
     "script": f"<script>var x = 1;</script>{formula(1)}",
 }
