@@ -73,7 +73,8 @@ def build(
         parser: makes the AMR parser of each worker process.
         source: identifies the collection (its fingerprint); going on with another one is refused.
         shard: which part of the collection the posts are (:class:`graphs.shards.Shard`); likewise.
-        formulas_db: trees of the formulas by id; formulas it lacks are parsed from their LaTeX.
+        formulas_db: trees of the formulas by id; formulas it lacks are parsed from their LaTeX. Going on without
+            it where the file was begun with it is refused, and so is the reverse.
         workers: processes that parse, beside the one that reads and writes.
         progress: called with the number of posts done since the last call.
 
@@ -81,7 +82,8 @@ def build(
         StoreError: when another process writes to the file, or it was begun from another collection or parser.
     """
     with writer(path) as connection:
-        continue_only(connection, path, {"source": source, "shard": shard})
+        trees = "LaTeX" if formulas_db is None else "formulas.db"
+        continue_only(connection, path, {"source": source, "shard": shard, "trees": trees})
         database.write_meta(connection, finished=False)
         connection.commit()
         batches = _pending_batches(connection, posts, progress or (lambda count: None))
@@ -248,6 +250,11 @@ class Collection:
         chosen = " AND stage = ? AND kind = ?" if stage else ""
         query = f"SELECT count(DISTINCT post_id) FROM failure WHERE post_id NOT IN (SELECT post_id FROM graph){chosen}"
         return int(self._connection.execute(query, (stage, kind) if stage else ()).fetchone()[0])
+
+    def incomplete(self) -> int:
+        """The number of posts that have both a graph and a record of a failure: a part of their text is missing."""
+        query = "SELECT count(*) FROM graph WHERE post_id IN (SELECT post_id FROM failure)"
+        return int(self._connection.execute(query).fetchone()[0])
 
     def fingerprint(self) -> str:
         """Identifies the content: changes when a graph is added, removed or changed."""

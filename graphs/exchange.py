@@ -37,7 +37,7 @@ from graphs.errors import MathAMRError, StoreError
 
 _COMMIT_EVERY = 1000  # graphs
 _HEADER = "# ::collection "
-_IDENTITY = ("source", "parser", "shard")  # of the meta table, in the header
+_IDENTITY = ("source", "parser", "trees", "shard")  # of the meta table, in the header
 
 
 def export_penman(collection: Collection, path: str | os.PathLike[str]) -> int:

@@ -36,6 +36,7 @@ from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure, StoreError
 
 _COMMIT_EVERY = 1000  # graphs
+_COMMON = ("source", "parser", "trees")  # of the meta table: the same in all shards
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
     if not parts:
         raise StoreError("no shard is given; a merge needs all of them")
     meta = [part.meta for part in parts]
-    for key in ("source", "parser"):
+    for key in _COMMON:
         # A shard whose posts all failed before a parser saw them knows none.
         values = {str(known[key]): part.path for known, part in zip(meta, parts, strict=True) if key in known}
         if len(values) > 1:
@@ -138,6 +139,5 @@ def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
     missing = [str(shard) for number in range(1, counts[0] + 1) if (shard := Shard(number, counts[0])) not in shards]
     if missing:
         raise StoreError(f"{len(missing)} of {counts[0]} shards are missing: {', '.join(missing[:8])}")
-    common = {key: next(known[key] for known in meta if key in known) for key in ("source",)}
-    parser = next((known["parser"] for known in meta if "parser" in known), None)
-    return {**common, **({} if parser is None else {"parser": parser}), "shard": "1/1", "finished": True}
+    common = {key: known[key] for known in meta for key in _COMMON if key in known}
+    return {**common, "shard": "1/1", "finished": True}

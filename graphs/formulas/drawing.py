@@ -9,7 +9,8 @@ n  +
 n  V!y
 
 In text a child stands below its parent, one step to the right, behind the label of its edge; only the next symbol of a
-baseline (``n``) keeps its predecessor's column, so that a baseline reads downwards.
+baseline (``n``) keeps its predecessor's column, so that a baseline reads downwards. The pieces of a drawing serve
+:mod:`graphs.drawing`, which draws whole graphs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from graphs.formulas.tree import FormulaTree
 
 _STEP = "  "
 _ABOVE, _BELOW = "aoc", "budw"
-_ROW, _CHARACTER, _PADDING, _GAP, _MARGIN = 52.0, 8.0, 20.0, 20.0, 24.0  # pixels
+ROW, _CHARACTER, _PADDING, GAP, MARGIN = 52.0, 8.0, 20.0, 20.0, 24.0  # pixels
 _INDENT = 10.0  # pixels from the middle of a symbol to what hangs from it, so that edges pass on its left
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FILL = {"N": "#dce9f7", "V": "#e3f2dd", "F": "#f7ecd4", "O": "#f6dede", "U": "#f6dede", "M": "#ece2f4", "E": "#f2b8b8"}
@@ -46,16 +47,21 @@ def indented(tree: FormulaTree) -> str:
 def svg(*trees: FormulaTree, title: str = "") -> str:
     """The trees side by side in one SVG document, as in the papers: a symbol layout tree along its baseline, with
     scripts above and below it; an operator tree with its root on top."""
-    drawings = [(tree, *(_along_baseline(tree) if tree.kind == "slt" else _layered(tree))) for tree in trees]
+    drawings = [(tree, *places(tree)) for tree in trees]
     body = []
-    left, height = _MARGIN, 0.0
+    left, height = MARGIN, 0.0
     for tree, x, y in drawings:
         top = min(y)
-        body += _nodes_and_edges(tree, [left + value for value in x], [_MARGIN * 2.5 + value - top for value in y])
-        body.append(_text(left, _MARGIN, tree.kind.upper(), anchor="start", weight="bold"))
-        left += max(value + _width(label) / 2 for value, label in zip(x, tree.labels, strict=True)) + 3 * _MARGIN
-        height = max(height, max(y) - top + _MARGIN * 4)
-    size = f'width="{left:.0f}" height="{height:.0f}" viewBox="0 0 {left:.0f} {height:.0f}"'
+        body += elements(tree, [left + value for value in x], [MARGIN * 2.5 + value - top for value in y])
+        body.append(text_element(left, MARGIN, tree.kind.upper(), anchor="start", weight="bold"))
+        left += max(value + label_width(label) / 2 for value, label in zip(x, tree.labels, strict=True)) + 3 * MARGIN
+        height = max(height, max(y) - top + MARGIN * 4)
+    return document(body, left, height, title)
+
+
+def document(body: list[str], width: float, height: float, title: str) -> str:
+    """An SVG document of ``width`` by ``height`` pixels with these elements on white."""
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="serif" font-size="14">',
@@ -65,6 +71,11 @@ def svg(*trees: FormulaTree, title: str = "") -> str:
             "</svg>\n",
         ]
     )
+
+
+def places(tree: FormulaTree) -> tuple[list[float], list[float]]:
+    """x and y (pixels) of every node: an SLT along its baseline, an OPT in layers. Left ends are at 0 or more."""
+    return _along_baseline(tree) if tree.kind == "slt" else _layered(tree)
 
 
 def _children(tree: FormulaTree) -> list[list[int]]:
@@ -78,7 +89,8 @@ def _continues(tree: FormulaTree, node: int) -> bool:
     return tree.kind == "slt" and tree.edge_labels[node] == "n"
 
 
-def _width(label: str) -> float:
+def label_width(label: str) -> float:
+    """Pixels that a node with this label takes."""
     return _CHARACTER * len(label) + _PADDING
 
 
@@ -92,7 +104,7 @@ def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
     own, width = [0.0] * number, [0.0] * number  # of a symbol with its scripts; of the baseline from there on
     up, down = [0] * number, [0] * number  # rows that the baseline from there on needs above and below it
     for node in range(number - 1, -1, -1):
-        own[node] = _width(tree.labels[node]) + _GAP
+        own[node] = label_width(tree.labels[node]) + GAP
         for child in children[node]:
             edge = tree.edge_labels[child]
             if edge in _ABOVE:
@@ -109,7 +121,7 @@ def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
     x, y = [0.0] * number, [0.0] * number
     start = [0.0] * number  # the left end of a symbol with its scripts
     for node in range(number):
-        x[node] = start[node] + _width(tree.labels[node]) / 2
+        x[node] = start[node] + label_width(tree.labels[node]) / 2
         above = below = 0
         right = start[node] + own[node]
         for child in children[node]:
@@ -121,10 +133,10 @@ def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
             start[child] = start[node] + _indent(tree, node)
             rows = up[child] + down[child] + 1
             if edge in _ABOVE:
-                y[child] = y[node] - _ROW * (above + down[child] + 1)
+                y[child] = y[node] - ROW * (above + down[child] + 1)
                 above += rows
             else:
-                y[child] = y[node] + _ROW * (below + up[child] + 1)
+                y[child] = y[node] + ROW * (below + up[child] + 1)
                 below += rows
     return x, y
 
@@ -135,26 +147,26 @@ def _layered(tree: FormulaTree) -> tuple[list[float], list[float]]:
     number = len(tree)
     width = [0.0] * number
     for node in range(number - 1, -1, -1):
-        width[node] = max(_width(tree.labels[node]) + _GAP, sum(width[child] for child in children[node]))
+        width[node] = max(label_width(tree.labels[node]) + GAP, sum(width[child] for child in children[node]))
     x, y, start = [0.0] * number, [0.0] * number, [0.0] * number
     for node in range(number):
         x[node] = start[node] + width[node] / 2
         left = start[node] + (width[node] - sum(width[child] for child in children[node])) / 2
         for child in children[node]:
-            start[child], y[child] = left, y[node] + _ROW
+            start[child], y[child] = left, y[node] + ROW
             left += width[child]
     return x, y
 
 
 def _indent(tree: FormulaTree, node: int) -> float:
     """How far right of a symbol's left end its scripts and parts begin, in pixels."""
-    return _width(tree.labels[node]) / 2 + _INDENT
+    return label_width(tree.labels[node]) / 2 + _INDENT
 
 
-def _nodes_and_edges(tree: FormulaTree, x: list[float], y: list[float]) -> list[str]:
+def elements(tree: FormulaTree, x: list[float], y: list[float]) -> list[str]:
+    """The SVG elements of a tree whose nodes stand at ``x`` and ``y``."""
     edges, nodes, names = [], [], []
     for node, label in enumerate(tree.labels):
-        half = _width(label) / 2
         parent = tree.parents[node]
         if parent >= 0:
             points = _edge(tree, parent, node, x, y)
@@ -163,27 +175,32 @@ def _nodes_and_edges(tree: FormulaTree, x: list[float], y: list[float]) -> list[
             (left, top), (right, bottom) = points[:2]
             above = 4.0 if top == bottom else -4.0  # the name of an edge stands over a level one, and on a slanted one
             names.append(
-                _text((left + right) / 2, (top + bottom) / 2 - above, tree.edge_labels[node], size=11, halo=True)
+                text_element((left + right) / 2, (top + bottom) / 2 - above, tree.edge_labels[node], size=11, halo=True)
             )
         fill = _FILL.get(label[0], "white") if label[1:2] == "!" else "#f6dede"
-        corner = f'x="{x[node] - half:.1f}" y="{y[node] - 13:.1f}" width="{2 * half:.1f}" height="26" rx="13"'
-        nodes.append(f'<rect {corner} fill="{fill}" stroke="#444"/>')
-        nodes.append(_text(x[node], y[node] + 5, label))
+        nodes += node_elements(x[node], y[node], label, fill)
     return edges + nodes + names
+
+
+def node_elements(x: float, y: float, label: str, fill: str) -> list[str]:
+    """A node with its label."""
+    half = label_width(label) / 2
+    corner = f'x="{x - half:.1f}" y="{y - 13:.1f}" width="{2 * half:.1f}" height="26" rx="13"'
+    return [f'<rect {corner} fill="{fill}" stroke="#444"/>', text_element(x, y + 5, label)]
 
 
 def _edge(tree: FormulaTree, parent: int, node: int, x: list[float], y: list[float]) -> list[tuple[float, float]]:
     """The corners of an edge, from border to border: straight to the next row, around a corner to one further off."""
-    half_parent, half_node = _width(tree.labels[parent]) / 2, _width(tree.labels[node]) / 2
+    half_parent, half_node = label_width(tree.labels[parent]) / 2, label_width(tree.labels[node]) / 2
     if y[parent] == y[node]:
         return [(x[parent] + half_parent, y[parent]), (x[node] - half_node, y[node])]
     side = 13.0 if y[node] > y[parent] else -13.0
-    if abs(y[parent] - y[node]) > _ROW + 1:
+    if abs(y[parent] - y[node]) > ROW + 1:
         return [(x[parent], y[parent] + side), (x[parent], y[node]), (x[node] - half_node, y[node])]
     return [(x[parent], y[parent] + side), (x[node], y[node] - side)]
 
 
-def _text(
+def text_element(
     x: float,
     y: float,
     text: str,
@@ -193,6 +210,7 @@ def _text(
     weight: str = "normal",
     halo: bool = False,
 ) -> str:
+    """A text, escaped; with a halo it can be read over a line."""
     style = f'text-anchor="{anchor}" font-size="{size}" font-weight="{weight}"'
     if halo:  # white around the letters, so that a line under them does not strike them out
         style += ' fill="#555" stroke="white" stroke-width="3" paint-order="stroke"'
