@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from dataclasses import asdict, dataclass, field
@@ -21,6 +22,9 @@ import torch
 
 if sys.platform != "win32":
     import resource
+
+
+_STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class Stopwatch:
@@ -55,11 +59,24 @@ class Stopwatch:
 
 
 def peak_memory() -> int:
-    """Largest resident set of this process so far, in bytes; 0 where the system does not tell (Windows)."""
+    """Largest resident set of this process, in bytes, since :func:`reset_peak_memory` (Linux) or since it started.
+
+    0 where the system does not tell (Windows).
+    """
     if sys.platform == "win32":
         return 0
+    if _STATUS.exists():
+        peaks = [line.split()[1] for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:")]
+        if peaks:
+            return int(peaks[0]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
+
+
+def reset_peak_memory() -> None:
+    """Begin a new measurement of :func:`peak_memory`, so that a job is not charged for the one before it (Linux)."""
+    with contextlib.suppress(OSError):  # not Linux, or /proc is closed to us: the peak is then that of the whole run
+        _CLEAR_REFS.write_text("5", encoding="ascii")
 
 
 def peak_device_memory(device: torch.device) -> int:

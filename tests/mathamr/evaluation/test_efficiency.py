@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from mathamr.evaluation.efficiency import (
     parameters_by_group,
     peak_gpu_memory,
     peak_memory,
+    reset_peak_memory,
 )
 
 
@@ -22,6 +24,17 @@ def test_peak_memory_counts_bytes_and_grows() -> None:
     block = torch.ones(60_000_000)  # 240 MB
     assert peak_memory() - before > 100_000_000 or before > 1_000_000_000
     assert block.sum() > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets the peak of a process")
+def test_a_new_measurement_forgets_what_was_let_go_of() -> None:
+    reset_peak_memory()
+    before = peak_memory()
+    block = bytearray(200_000_000)
+    assert peak_memory() - before > 150_000_000
+    del block
+    reset_peak_memory()
+    assert peak_memory() - before < 100_000_000
 
 
 def test_no_gpu_memory_is_counted_for_the_cpu() -> None:
