@@ -6,30 +6,33 @@
         per_topic.csv    scores topic by topic
         model/           checkpoints; an interrupted training goes on from them
         failed.json      in place of result.json: why the job failed
+        key              what the above was made with
 
 A job that fails says so in the results table, and the others go on. Two machines that share the outputs through a
 folder share the jobs: each job is claimed by a lock on its folder.
+
+A folder holds one configuration. A finished job of another one (other data, more epochs) moves to
+``outputs/EXP/earlier/NAME-KEY`` when its place is taken, and back when it is asked for again; an unfinished one is
+removed.
 """
 
 from __future__ import annotations
 
 import csv
 import datetime
-import fcntl
 import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from experiments.outputs import locked, write_whole
 from experiments.plan import Job, finished
 from experiments.progress import Console
 from experiments.tracks.track import Question, Track
 from graphs.errors import MathAMRError
-from mathamr.evaluation.efficiency import Stopwatch, peak_memory
+from mathamr.evaluation.efficiency import Stopwatch, peak_gpu_memory, peak_memory, reset_peak_memory
 from mathamr.evaluation.metrics import Evaluation, evaluate
 from mathamr.evaluation.runs import Run, qrels_of, write_run
 from mathamr.training.checkpoint import code_version
@@ -46,13 +49,13 @@ def run_job(job: Job, folder: Path, track: Track, question: Question, console: C
     """
     place = folder / "jobs" / job.name
     place.mkdir(parents=True, exist_ok=True)
-    with _claimed(place) as mine:
+    with locked(place / ".lock") as mine:
         if not mine:
             console.say(f"{job.name}: another process is at it")
             return
+        _make_room(job, place, folder / "earlier")
         if finished(job, folder):
             return
-        _drop_leftovers(job, place)
         try:
             result = _run(job, place, track, question)
         except Interrupted:
@@ -67,11 +70,13 @@ def run_job(job: Job, folder: Path, track: Track, question: Question, console: C
 
 
 def _run(job: Job, place: Path, track: Track, question: Question) -> dict[str, Any]:
+    reset_peak_memory()
     track.prepare(job.config, question)
     trained = track.train(job.config, place / "model")
     indexed = track.index(job.config, trained, question)
     with Stopwatch() as watch:
         results = track.retrieve(job.config, trained, indexed, question)
+    gpu_memory = peak_gpu_memory()  # since training began, which starts that measurement
     run = Run.from_results(job.name, results, task=1)
     write_run(run, place / "run.tsv")
     scores = judge(run, question)
@@ -85,6 +90,7 @@ def _run(job: Job, place: Path, track: Track, question: Question) -> dict[str, A
         **indexed.costs,
         "queries_per_second": len(results) / watch.seconds,
         "peak_memory_bytes": peak_memory(),
+        **({"peak_gpu_memory_bytes": gpu_memory} if gpu_memory else {}),
     }
 
 
@@ -104,31 +110,36 @@ def _identity(job: Job) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _claimed(place: Path) -> Iterator[bool]:
-    """Hold the lock of a job's folder; yields whether it was free."""
-    with (place / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
-
-
-def _drop_leftovers(job: Job, place: Path) -> None:
-    """Remove what an earlier configuration left; what this one left half done stays."""
+def _make_room(job: Job, place: Path, earlier: Path) -> None:
+    """Leave in ``place`` only what the configuration of ``job`` has made, whether finished or half done."""
     stamp = place / "key"
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == job.key:
-        return
-    for leftover in place.iterdir():
-        if leftover.name == ".lock":
-            continue
-        if leftover.is_dir():
-            shutil.rmtree(leftover)
-        else:
-            leftover.unlink()
-    stamp.write_text(job.key, encoding="utf-8")
+    found = stamp.read_text(encoding="utf-8") if stamp.exists() else ""
+    if found != job.key:
+        if found and (place / "result.json").exists():
+            _move(place, earlier / f"{job.name}-{found}")
+        for leftover in place.iterdir():
+            if leftover.name == ".lock":
+                continue
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink()
+        write_whole(stamp, job.key)
+    kept = earlier / f"{job.name}-{job.key}"
+    if kept.is_dir():
+        _move(kept, place)
+        shutil.rmtree(kept)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move what a job has left. Its result goes last: a kill in between leaves an unfinished job in ``target``."""
+    target.mkdir(parents=True, exist_ok=True)
+    names = [path.name for path in source.iterdir() if path.name not in (".lock", "key", "result.json")]
+    for name in [*names, "result.json"]:
+        if (target / name).is_dir():
+            shutil.rmtree(target / name)
+        if (source / name).exists():
+            (source / name).replace(target / name)
 
 
 def _write_per_topic(path: Path, scores: Evaluation) -> None:
@@ -140,7 +151,4 @@ def _write_per_topic(path: Path, scores: Evaluation) -> None:
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write in one step: a reader sees the old file or the new one."""
-    partial = path.with_name(f".{path.name}.part")
-    partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, json.dumps(content, indent=1) + "\n")

@@ -123,9 +123,19 @@ def select(jobs: Sequence[Job], part: str | None) -> list[Job]:
 
 def finished(job: Job, folder: Path) -> dict[str, Any] | None:
     """The result of ``job`` if ``folder`` (``outputs/EXP``) holds it, made with this very configuration."""
-    path = folder / "jobs" / job.name / "result.json"
+    return _record(job, folder, "result.json")
+
+
+def failure(job: Job, folder: Path) -> str | None:
+    """Why ``job`` failed, where it did when it was last run with this very configuration."""
+    record = _record(job, folder, "failed.json")
+    return None if record is None else str(record["reason"])
+
+
+def _record(job: Job, folder: Path, name: str) -> dict[str, Any] | None:
+    path = folder / "jobs" / job.name / name
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    return result if isinstance(result, dict) and result.get("key") == job.key else None
+    return record if isinstance(record, dict) and record.get("key") == job.key else None

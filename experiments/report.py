@@ -12,13 +12,14 @@ topics and marked for what it is.
 from __future__ import annotations
 
 import csv
-import json
+import io
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.plan import Job, finished
+from experiments.outputs import write_whole
+from experiments.plan import Job, failure, finished
 from mathamr.evaluation.significance import Comparison, compare
 
 TITLES = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
@@ -27,6 +28,7 @@ COSTS = {
     "pairs_per_second": ("Pairs/s", 1.0),
     "parameters": ("Parameters (M)", 1e6),
     "peak_memory_bytes": ("Peak memory (GB)", 1e9),
+    "peak_gpu_memory_bytes": ("Peak GPU memory (GB)", 1e9),
     "index_bytes": ("Index (MB)", 1e6),
     "queries_per_second": ("Queries/s", 1.0),
 }
@@ -41,11 +43,8 @@ def rows_of(jobs: Sequence[Job], folder: Path) -> list[dict[str, Any]]:
         if (result := finished(job, folder)) is not None:
             rows.append({**row, "status": "done", **result})
             continue
-        failed = folder / "jobs" / job.name / "failed.json"
-        if failed.exists():
-            rows.append({**row, "status": f"failed: {json.loads(failed.read_text(encoding='utf-8'))['reason']}"})
-        else:
-            rows.append({**row, "status": "missing"})
+        reason = failure(job, folder)
+        rows.append({**row, "status": "missing" if reason is None else f"failed: {reason}"})
     return rows
 
 
@@ -54,12 +53,11 @@ def write_csv(rows: Sequence[dict[str, Any]], path: Path) -> None:
     columns = list(_FIRST)
     for row in rows:
         columns += [key for key in row if key not in columns]
-    partial = path.with_name(f".{path.name}.part")
-    with partial.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, columns, restval="")
-        table.writeheader()
-        table.writerows(rows)
-    partial.replace(path)
+    text = io.StringIO()
+    table = csv.DictWriter(text, columns, restval="")
+    table.writeheader()
+    table.writerows(rows)
+    write_whole(path, text.getvalue())
 
 
 def mean_table(rows: Sequence[dict[str, Any]], columns: dict[str, tuple[str, float]]) -> list[list[str]]:
@@ -163,14 +161,12 @@ def write_report(rows: Sequence[dict[str, Any]], folder: Path, *, title: str, co
             as_markdown(_best_table(rows)),
             _tests(comparisons(rows, folder, baseline, best_seed=True)),
             "## Costs",
-            as_markdown(mean_table(rows, COSTS)),
+            as_markdown(mean_table(rows, {k: cost for k, cost in COSTS.items() if any(k in row for row in done)})),
         ]
     troubles = [[row["condition"], str(row["seed"]), row["status"]] for row in rows if row["status"] != "done"]
     if troubles:
         parts += ["## Jobs without a result", as_markdown([["Condition", "Seed", "Status"], *troubles])]
-    partial = folder / ".report.md.part"
-    partial.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
-    partial.replace(folder / "report.md")
+    write_whole(folder / "report.md", "\n\n".join(part for part in parts if part) + "\n")
 
 
 def _best_table(rows: Sequence[dict[str, Any]]) -> list[list[str]]:

@@ -20,6 +20,7 @@ from omegaconf import DictConfig
 from experiments import report
 from experiments.config import register, validated
 from experiments.job import run_job
+from experiments.outputs import locked
 from experiments.plan import finished, plan, select
 from experiments.progress import Console
 from experiments.tracks import open_track
@@ -57,11 +58,12 @@ def run(config: DictConfig, command: str) -> str:
         for number, job in enumerate(missing, 1):
             console.say(f"[{number}/{len(missing)}] {job.name}")
             run_job(job, folder, track, question, console)
-    rows = report.rows_of(jobs, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    report.write_csv(rows, folder / "results.csv")
     experiment = config.experiment
-    report.write_report(rows, folder, title=experiment.title, command=command, baseline=experiment.baseline)
+    with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
+        rows = report.rows_of(jobs, folder)
+        report.write_csv(rows, folder / "results.csv")
+        report.write_report(rows, folder, title=experiment.title, command=command, baseline=experiment.baseline)
     lines = [report.as_text(report.mean_table(rows, report.summary_columns()))]
     lines += [f"{row['condition']}, seed {row['seed']}: {row['status']}" for row in rows if row["status"] != "done"]
     lines.append(f"{folder}/results.csv, {folder}/report.md")

@@ -48,7 +48,7 @@ def experiment(tmp_path: Path) -> tuple[list[Job], Path]:
         finish(tmp_path, "ring", seed, gain + 0.1)
     failed = tmp_path / "jobs" / "full-seed1"
     failed.mkdir(parents=True)
-    (failed / "failed.json").write_text(json.dumps({"reason": "loss is not a number | at step 3"}))
+    (failed / "failed.json").write_text(json.dumps({"key": "key-full-1", "reason": "loss is not a number | at step 3"}))
     return [job(c, s) for c in ("none", "ring") for s in (1, 2)] + [job("full", 1), job("full", 2)], tmp_path
 
 
@@ -81,6 +81,24 @@ def test_the_report_tests_against_the_baseline_and_names_failures(experiment: tu
     assert "| ring | nDCG' | +0.100* | [+0.100, +0.100] | 0.000 | 0.000 | 0.000 |" in text
     assert "| ring | 2 | 0.520 |" in text  # the best seed
     assert "| full | 1 | failed: loss is not a number \\| at step 3 |" in text
+
+
+def test_a_failure_of_another_configuration_is_not_this_jobs(experiment: tuple[list[Job], Path]) -> None:
+    jobs, folder = experiment
+    longer = Job("full", 1, None, "key-with-more-epochs")  # type: ignore[arg-type]
+    assert [row["status"] for row in report.rows_of([jobs[4], longer], folder)] == [
+        "failed: loss is not a number | at step 3",
+        "missing",
+    ]
+
+
+def test_costs_that_no_job_has_are_no_column(experiment: tuple[list[Job], Path]) -> None:
+    rows = report.rows_of(*experiment)
+    report.write_report(rows, experiment[1], title="Rings", command="run", baseline="none")
+    assert "Peak GPU memory" not in (experiment[1] / "report.md").read_text()
+    rows[0]["peak_gpu_memory_bytes"] = 5.7e9
+    report.write_report(rows, experiment[1], title="Rings", command="run", baseline="none")
+    assert "| Peak GPU memory (GB) |" in (experiment[1] / "report.md").read_text()
 
 
 def test_a_report_without_a_finished_job_is_still_written(tmp_path: Path) -> None:
