@@ -1,0 +1,129 @@
+"""Look into a collection of graphs, count it, merge its shards, and move it as a Penman file.
+
+    python scripts/collection.py show   collection.db 255 --figure graph.svg
+    python scripts/collection.py stats  collection.db --workers 8
+    python scripts/collection.py merge  collection.db shard-*.db
+    python scripts/collection.py export collection.db collection.penman
+    python scripts/collection.py import collection.penman collection.db
+
+``show`` draws the graph of one post as indented text, and with ``--figure`` as an SVG file. ``stats`` prints the counts
+of the thesis's Table 4.2, with ``--json`` as one JSON object. ``merge`` makes one collection of all its shards, and
+refuses shards of different sources or parsers, and unfinished ones. ``export`` writes a file that other programs read
+(graphs/exchange.py), ``import`` makes a collection of such a file. An error ends the program with exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from experiments.census import count
+from experiments.progress import Console
+from graphs import census, drawing, exchange, shards
+from graphs.collection import BuildSummary, Collection, StoredGraph
+from graphs.corpus.post import PostKind
+from graphs.errors import ConfigError, MathAMRError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    given = _parser().parse_args(arguments)
+    try:
+        print(given.run(given, Console()))
+    except (MathAMRError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    show_ = commands.add_parser("show", help="draw the graph of one post")
+    show_.add_argument("collection", type=Path)
+    show_.add_argument("post_id")
+    show_.add_argument("--figure", type=Path, metavar="SVG", help="draw it into this file, too")
+    show_.set_defaults(run=show)
+    stats_ = commands.add_parser("stats", help="count what is in a collection")
+    stats_.add_argument("collection", type=Path)
+    stats_.add_argument("--json", action="store_true", help="one JSON object")
+    stats_.add_argument("--kinds", nargs="+", choices=get_args(PostKind), default=[], help="graphs to count; all")
+    stats_.add_argument("--workers", type=int, default=1, help="processes that count")
+    stats_.set_defaults(run=stats)
+    merge_ = commands.add_parser("merge", help="make one collection of all its shards")
+    merge_.add_argument("out", type=Path)
+    merge_.add_argument("shards", type=Path, nargs="+")
+    merge_.set_defaults(run=merge)
+    export_ = commands.add_parser("export", help="write a collection as a Penman file")
+    export_.add_argument("collection", type=Path)
+    export_.add_argument("out", type=Path)
+    export_.set_defaults(run=export)
+    import_ = commands.add_parser("import", help="make a collection of a Penman file")
+    import_.add_argument("penman", type=Path)
+    import_.add_argument("out", type=Path)
+    import_.set_defaults(run=import_file)
+    return parser
+
+
+def show(given: argparse.Namespace, console: Console) -> str:
+    """One graph as text; writes its figure."""
+    with Collection(given.collection) as graphs:
+        stored = graphs.get(given.post_id)
+    graph = stored.decode()
+    if given.figure is not None:
+        given.figure.write_text(drawing.svg(graph, title=f"{stored.kind} {stored.post_id}"), encoding="utf-8")
+    return f"{_facts(stored)}\n\n{drawing.indented(graph)}"
+
+
+def _facts(stored: StoredGraph) -> str:
+    graph = stored.decode()
+    how = [f"{name} ({stored.formula_map[name]}): {kind}" for name, kind in stored.attachments.items()]
+    lines = [
+        f"{stored.kind} {stored.post_id}: {len(graph.labels)} nodes, {len(graph.edges)} edges, "
+        f"{len(graph.sentence_roots)} sentences, {len(graph.formula_ids)} formulas",
+        *([f"attached by {', '.join(how)}"] if how else []),
+        *([f"{stored.reattached} parts of the AMR reattached"] if stored.reattached else []),
+    ]
+    return "\n".join(lines)
+
+
+def stats(given: argparse.Namespace, console: Console) -> str:
+    """The counts as a table or as JSON."""
+    if given.workers < 1:
+        raise ConfigError(f"--workers {given.workers}: at least 1 process is needed")
+    counted = count(given.collection, console, kinds=given.kinds, workers=given.workers)
+    return counted.to_json() if given.json else census.table(counted)
+
+
+def merge(given: argparse.Namespace, console: Console) -> str:
+    """Merge shards."""
+    with console.stage("merging", unit="graphs") as advance:
+        summary = shards.merge(given.out, given.shards, progress=advance)
+    return _summary(given.out, summary)
+
+
+def export(given: argparse.Namespace, console: Console) -> str:
+    """Write the Penman file."""
+    with Collection(given.collection) as graphs:
+        number = exchange.export_penman(graphs, given.out)
+    return f"{given.out}: {number:,} graphs"
+
+
+def import_file(given: argparse.Namespace, console: Console) -> str:
+    """Read the Penman file."""
+    with console.stage("importing", unit="graphs") as advance:
+        summary = exchange.import_penman(given.penman, given.out, progress=advance)
+    return _summary(given.out, summary)
+
+
+def _summary(path: Path, summary: BuildSummary) -> str:
+    return f"{path}: {summary.graphs:,} graphs, {sum(summary.failures.values()):,} records of failures"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
