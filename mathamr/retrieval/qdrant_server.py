@@ -58,17 +58,23 @@ class ServerOptions:
 
 
 class ServerIndex:
-    """A collection of a Qdrant server."""
+    """A collection of a Qdrant server: the one that the alias named when it was opened.
+
+    Where another build has moved the alias since, searching is a :class:`StoreError`, never a search of another index.
+    """
 
     backend: BackendName = "qdrant"
 
-    def __init__(self, client: QdrantClient, location: str, metadata: dict[str, Any], options: ServerOptions) -> None:
+    def __init__(
+        self, client: QdrantClient, location: str, name: str, metadata: dict[str, Any], options: ServerOptions
+    ) -> None:
         self.model_hash: str = metadata["model_hash"]
         self.dim: int = metadata["dim"]
         self.hnsw = Hnsw(**metadata["hnsw"])
         self._metadata = metadata
         self._client = client
         self._location = location
+        self._name = name
         self._options = options
 
     @classmethod
@@ -118,7 +124,7 @@ class ServerIndex:
                 f"collection {name} has {found} points after the upload of {len(documents)}", path=location
             )
         call(lambda: _switch(client, options.alias, name))
-        return cls(client, location, metadata, options)
+        return cls(client, location, name, metadata, options)
 
     @classmethod
     def open(
@@ -134,7 +140,8 @@ class ServerIndex:
         call = _Caller(location, options)
         if not call(lambda: client.collection_exists(options.alias)):
             raise StoreError(f"there is no collection or alias {options.alias}; build the index first", path=location)
-        metadata = call(lambda: client.get_collection(options.alias).config.metadata) or {}
+        name = call(lambda: _collection_of(client, options.alias)) or options.alias
+        metadata = call(lambda: client.get_collection(name).config.metadata) or {}
         if metadata.get("format") != FORMAT:
             raise StoreError(f"collection {options.alias} was not made by this program ({FORMAT})", path=location)
         if model_hash is not None and metadata["model_hash"] != model_hash:
@@ -142,7 +149,7 @@ class ServerIndex:
                 f"the index was built by model {metadata['model_hash']}, not by {model_hash}; build it again",
                 path=location,
             )
-        return cls(client, location, metadata, options)
+        return cls(client, location, name, metadata, options)
 
     def __len__(self) -> int:
         return int(self._metadata["documents"])
@@ -177,7 +184,7 @@ class ServerIndex:
             end = min(begin + QUERIES_A_BATCH, len(queries))
             batch = [_request(vectors, strategy, k, local) for vectors in as_lists(queries, begin, end)]
             responses = call(
-                lambda batch=batch: self._client.query_batch_points(self._options.alias, batch)  # type: ignore[misc]
+                lambda batch=batch: self._client.query_batch_points(self._name, batch)  # type: ignore[misc]
             )
             for response in responses:
                 rankings.append(ranked([((point.payload or {})["post_id"], point.score) for point in response.points]))
@@ -250,16 +257,21 @@ def _create(client: QdrantClient, name: str, metadata: dict[str, Any], hnsw: Hns
 
 def _switch(client: QdrantClient, alias: str, name: str) -> None:
     """Point the alias at ``name``, and delete the collection that it pointed at."""
-    before = [a.collection_name for a in client.get_aliases().aliases if a.alias_name == alias]
-    if before == [name]:
+    before = _collection_of(client, alias)
+    if before == name:
         return
-    changes: list[Any] = [
-        models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)) for _ in before
-    ]
+    changes: list[Any] = []
+    if before is not None:
+        changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
     changes.append(models.CreateAliasOperation(create_alias=models.CreateAlias(collection_name=name, alias_name=alias)))
     client.update_collection_aliases(changes)
-    for old in before:
-        client.delete_collection(old)
+    if before is not None:
+        client.delete_collection(before)
+
+
+def _collection_of(client: QdrantClient, alias: str) -> str | None:
+    """The collection that ``alias`` names."""
+    return next((a.collection_name for a in client.get_aliases().aliases if a.alias_name == alias), None)
 
 
 def _point_ids(client: QdrantClient, name: str) -> set[int]:

@@ -80,6 +80,18 @@ def test_the_alias_moves_to_a_new_collection(collection: Any) -> None:
         ServerIndex.open(options=ServerOptions(alias="other"), **arguments)
 
 
+def test_an_index_is_never_searched_in_place_of_another_that_the_alias_has_left(collection: Any) -> None:
+    arguments: dict[str, Any] = {"location": ":memory:", "client": QdrantClient(":memory:")}
+    first = ServerIndex.build(collection.post_ids, collection.documents, model_hash="m1", **arguments)
+    others = [f"other{post_id}" for post_id in collection.post_ids]
+    second = ServerIndex.build(others, collection.documents, model_hash="m2", **arguments)
+    with pytest.raises(StoreError, match="not found"):
+        first.search(collection.queries, Strategy("maxsim"), 5)
+    for index in (second, ServerIndex.open(**arguments)):
+        ranking = index.search(collection.queries, Strategy("maxsim"), 5)[0]
+        assert all(post_id.startswith("other") for post_id, _ in ranking)
+
+
 def test_what_local_mode_cannot_do_and_a_server_that_is_away(collection: Any) -> None:
     index = build("qdrant", collection.post_ids, collection.documents, location=":memory:")
     with pytest.raises(RetrievalError, match=r"local mode.*location=embedded"):
