@@ -28,6 +28,8 @@ from torch.nn import functional
 
 from graphs.errors import ConfigError
 from mathamr.maxsim import VectorSets
+from mathamr.model.constituent_attention import ConstituentAttention, ConstituentPlan, leads_up
+from mathamr.model.label_vectors import LabelText
 from mathamr.model.node_features import NodeFeatures
 from mathamr.model.projection import ProjectionHead
 from mathamr.model.relational_conv import RelationalConv
@@ -35,6 +37,9 @@ from mathamr.model.relational_plan import RelationalPlan
 
 if TYPE_CHECKING:
     from graphs.batching import GraphBatch
+
+
+VN_AGGREGATIONS = ("mean", "attention")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,12 @@ class EncoderConfig:
         edge_vectors: whether messages carry a learned vector of their relation, in each layer its own.
         vn_init: value that virtual nodes start from: zero, random or mean.
         vn_learned: what is learned about it: none, embedding, projection or typed_projection.
+        vn_aggregation: what a virtual node takes from its constituents in each layer: their mean, or attention over
+            them (:mod:`mathamr.model.constituent_attention`, beyond the thesis).
+        label_vectors: hash of frozen vectors of the labels' words that are projected and added to the learned
+            embedding (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None.
+
+    The last two are those of the thesis where a checkpoint does not name them, being older than they are.
     """
 
     hidden_dim: int
@@ -60,8 +71,13 @@ class EncoderConfig:
     edge_vectors: bool
     vn_init: str
     vn_learned: str
+    vn_aggregation: str = "mean"
+    label_vectors: str | None = None
 
     def __post_init__(self) -> None:
+        if self.vn_aggregation not in VN_AGGREGATIONS:
+            known = " or ".join(VN_AGGREGATIONS)
+            raise ConfigError(f"vn_aggregation={self.vn_aggregation} must be {known}")
         for name in ("hidden_dim", "projection_dim", "num_layers"):
             value = getattr(self, name)
             if value < 1:
@@ -88,11 +104,16 @@ class EncoderLayer(nn.Module):
             num_blocks=config.num_blocks,
             edge_vectors=config.edge_vectors,
         )
+        self.attention = ConstituentAttention(config.hidden_dim) if config.vn_aggregation == "attention" else None
 
-    def forward(self, hidden: Tensor, plan: RelationalPlan) -> Tensor:
-        update = functional.gelu(self.conv(self.norm(hidden), plan))
+    def forward(self, hidden: Tensor, plan: RelationalPlan, constituents: ConstituentPlan | None = None) -> Tensor:
+        """With attention ``plan`` has no edges from constituents to virtual nodes; ``constituents`` are those."""
+        normed = self.norm(hidden)
+        messages = self.conv(normed, plan)
+        if self.attention is not None and constituents is not None:
+            messages = messages + self.attention(normed, constituents, self.conv)
         residual = hidden if plan.targets is None else hidden[plan.targets]
-        return residual + update
+        return residual + functional.gelu(messages)
 
 
 class Encoder(nn.Module):
@@ -101,17 +122,31 @@ class Encoder(nn.Module):
     Args:
         num_labels: size of the label vocabulary.
         num_relations: size of the relation vocabulary, inverses and virtual relations included.
+        label_vectors: float (num_labels, k), frozen; those whose hash ``config.label_vectors`` is. They are saved with
+            the weights, so an encoder whose weights will be loaded needs none.
+
+    Raises:
+        ConfigError: when the label vectors are not the ones that the configuration names.
 
     Shapes:
         GraphBatch of B graphs with V representatives -> VectorSets of vectors (V, projection_dim) float32, ptr (B + 1,)
     """
 
-    def __init__(self, config: EncoderConfig, num_labels: int, num_relations: int) -> None:
+    def __init__(
+        self, config: EncoderConfig, num_labels: int, num_relations: int, *, label_vectors: Tensor | None = None
+    ) -> None:
         super().__init__()
         self.config, self.num_relations = config, num_relations
+        text = None
+        if config.label_vectors is not None:
+            text = LabelText(config.label_vectors, num_labels, config.hidden_dim)
+        elif label_vectors is not None:
+            raise ConfigError("label vectors are given, but model.label_vectors is null; set it to their hash")
         self.features = NodeFeatures(
-            num_labels, config.hidden_dim, vn_init=config.vn_init, vn_learned=config.vn_learned
+            num_labels, config.hidden_dim, vn_init=config.vn_init, vn_learned=config.vn_learned, text=text
         )
+        if text is not None and label_vectors is not None:
+            text.take(label_vectors)
         self.layers = nn.ModuleList(EncoderLayer(config, num_relations) for _ in range(config.num_layers))
         self.projection = ProjectionHead(config.hidden_dim, config.projection_dim)
 
@@ -119,31 +154,43 @@ class Encoder(nn.Module):
         hidden = self.features(batch)  # (N, hidden_dim)
         *layers, last_layer = self.layers
         if layers:
-            plan = self._plan(batch, None)
+            plans = self._plans(batch, None)
             for layer in layers:
-                hidden = layer(hidden, plan)
+                hidden = layer(hidden, *plans)
         # Only representatives are read from the last layer, so only they are computed; one node may stand for two.
         nodes, position = torch.unique(batch.representatives, return_inverse=True)
-        hidden = last_layer(hidden, self._plan(batch, nodes))  # (distinct representatives, hidden_dim)
+        hidden = last_layer(hidden, *self._plans(batch, nodes))  # (distinct representatives, hidden_dim)
         projected = self.projection(hidden)[position]  # (V, projection_dim)
         return VectorSets(functional.normalize(projected.float(), dim=-1), batch.ptr)
 
-    def _plan(self, batch: GraphBatch, targets: Tensor | None) -> RelationalPlan:
-        return RelationalPlan.build(
-            batch.edge_index,
-            batch.relation,
-            num_nodes=batch.labels.numel(),
+    def _plans(self, batch: GraphBatch, targets: Tensor | None) -> tuple[RelationalPlan, ConstituentPlan | None]:
+        edge_index, relation, num_nodes = batch.edge_index, batch.relation, batch.labels.numel()
+        constituents = None
+        if self.config.vn_aggregation == "attention":
+            constituents = ConstituentPlan.build(edge_index, relation, num_nodes=num_nodes, targets=targets)
+            others = torch.nonzero(~leads_up(relation)).squeeze(1)
+            edge_index, relation = edge_index.index_select(1, others), relation.index_select(0, others)
+        plan = RelationalPlan.build(
+            edge_index,
+            relation,
+            num_nodes=num_nodes,
             num_relations=self.num_relations,
             targets=targets,
             dtype=self.features.labels.weight.dtype,
         )
+        return plan, constituents
 
     def parameters_by_group(self) -> dict[str, int]:
-        """Numbers of parameters: label embedding, virtual nodes, relational layers, projection head, and the total."""
+        """Numbers of parameters: label embedding, virtual nodes, relational layers, projection head, and the total.
+
+        With label vectors also those of their projection; the vectors themselves are frozen.
+        """
         count = {
             "labels": sum(p.numel() for p in self.features.labels.parameters()),
             "relational_layers": sum(p.numel() for p in self.layers.parameters()),
             "projection": sum(p.numel() for p in self.projection.parameters()),
         }
+        if self.features.text is not None:
+            count["label_vectors"] = sum(p.numel() for p in self.features.text.parameters())
         total = sum(p.numel() for p in self.parameters())
         return {**count, "virtual_nodes": total - sum(count.values()), "total": total}

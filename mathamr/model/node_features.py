@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from graphs.errors import ConfigError
 from graphs.virtual_nodes import VirtualKind
+from mathamr.model.label_vectors import LabelText
 
 if TYPE_CHECKING:
     from graphs.batching import GraphBatch
@@ -44,12 +45,15 @@ class NodeFeatures(nn.Module):
         vn_init: value that virtual nodes start from: ``zero``, ``random`` or ``mean``.
         vn_learned: what is learned about it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
             ``typed_projection`` (one for each kind). Pairs that are not in :data:`VIRTUAL_NODE_STARTS` are refused.
+        text: adds vectors of the labels' words to the embedding; the mean is then that of the sums.
 
     Shapes:
         GraphBatch of N nodes -> (N, hidden_dim)
     """
 
-    def __init__(self, num_labels: int, hidden_dim: int, *, vn_init: str, vn_learned: str) -> None:
+    def __init__(
+        self, num_labels: int, hidden_dim: int, *, vn_init: str, vn_learned: str, text: LabelText | None = None
+    ) -> None:
         super().__init__()
         if (vn_init, vn_learned) not in VIRTUAL_NODE_STARTS:
             known = ", ".join("/".join(pair) for pair in sorted(VIRTUAL_NODE_STARTS))
@@ -64,29 +68,32 @@ class NodeFeatures(nn.Module):
                 nn.init.xavier_uniform_(self.virtual_nodes)
         count = {"projection": 1, "typed_projection": len(VirtualKind)}.get(vn_learned, 0)
         self.projections = nn.ModuleList(nn.Linear(hidden_dim, hidden_dim) for _ in range(count))
+        self.text = text
 
     def forward(self, batch: GraphBatch) -> Tensor:
         x: Tensor = self.labels(batch.labels)  # (N, hidden_dim)
+        if self.text is not None:
+            x = x + self.text(batch.labels)
         virtual = torch.nonzero(batch.is_virtual).squeeze(
             1
         )  # (V,); with none, the learned part gets a gradient of zero
-        return x.index_copy(0, virtual, self._starts(batch, virtual).to(x.dtype))
+        return x.index_copy(0, virtual, self._starts(batch, virtual, x).to(x.dtype))
 
-    def _starts(self, batch: GraphBatch, virtual: Tensor) -> Tensor:
-        """Start of the nodes ``virtual`` (V,) -> (V, hidden_dim)."""
+    def _starts(self, batch: GraphBatch, virtual: Tensor, x: Tensor) -> Tensor:
+        """Start of the nodes ``virtual`` (V,), from the vectors ``x`` (N, hidden_dim) of all -> (V, hidden_dim)."""
         kind = batch.virtual_kind[virtual]
         if self.virtual_nodes is not None:
             return functional.embedding(kind, self.virtual_nodes)
         if self.vn_init == "zero":
             return self.labels.weight.new_zeros(virtual.numel(), self.labels.embedding_dim)
-        means = self._constituent_means(batch, virtual)
+        means = self._constituent_means(batch, virtual, x)
         if not self.projections:
             return means
         projected = torch.stack([projection(means) for projection in self.projections])  # (1 or kinds, V, hidden_dim)
         which = kind if self.vn_learned == "typed_projection" else torch.zeros_like(kind)
         return projected[which, torch.arange(virtual.numel(), device=kind.device)]
 
-    def _constituent_means(self, batch: GraphBatch, virtual: Tensor) -> Tensor:
+    def _constituent_means(self, batch: GraphBatch, virtual: Tensor, x: Tensor) -> Tensor:
         """Mean label vector below each of the nodes ``virtual`` (V,) -> (V, hidden_dim); nothing below gives zeros.
 
         Edges from an ordinary to a virtual node are those of the hierarchy. A document's virtual node has the
@@ -106,6 +113,7 @@ class NodeFeatures(nn.Module):
         order = torch.argsort(above, stable=True)
         count = torch.bincount(above, minlength=batch.labels.numel())[virtual]
         offsets = functional.pad(count.cumsum(0), (1, 0))
-        return functional.embedding_bag(
-            batch.labels[below[order]], self.labels.weight, offsets, mode="mean", include_last_offset=True
-        )
+        index, matrix = batch.labels[below[order]], self.labels.weight
+        if self.text is not None:
+            index, matrix = below[order], x
+        return functional.embedding_bag(index, matrix, offsets, mode="mean", include_last_offset=True)

@@ -27,16 +27,24 @@ _TEMPERATURE = "temperature"
 class Learner:
     """An encoder under training; equal on all ranks.
 
-    Weights are drawn from ``config.seed``, and the generator of the caller is left as it was.
+    Weights are drawn from ``config.seed``, and the generator of the caller is left as it was. ``label_vectors`` are
+    those of the encoder, where its configuration names any.
     """
 
     def __init__(
-        self, config: TrainConfig, encoder_config: EncoderConfig, *, num_labels: int, num_relations: int, world: Ranks
+        self,
+        config: TrainConfig,
+        encoder_config: EncoderConfig,
+        *,
+        num_labels: int,
+        num_relations: int,
+        world: Ranks,
+        label_vectors: Tensor | None = None,
     ) -> None:
         self._config, self._world = config, world
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            encoder = Encoder(encoder_config, num_labels, num_relations)
+            encoder = Encoder(encoder_config, num_labels, num_relations, label_vectors=label_vectors)
         self.encoder = encoder.to(world.device)
         self.temperature = Temperature(config.temperature).to(world.device)
         world.broadcast([*self.encoder.state_dict().values(), *self.temperature.state_dict().values()])

@@ -36,6 +36,7 @@ from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, TrainingError
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory
+from mathamr.model import label_vectors
 from mathamr.model.encoder import EncoderConfig
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig
@@ -161,12 +162,16 @@ class _Run:
             )
         self.total_steps = self.steps_per_epoch * config.epochs
         self.data_hash = _data_hash(split, self.batches.negatives)
+        vectors = None
+        if encoder_config.label_vectors is not None:
+            vectors = label_vectors.read(store.path.parent, encoder_config.label_vectors, store.vocabulary)
         self.learner = Learner(
             config,
             encoder_config,
             num_labels=store.vocabulary.num_labels,
             num_relations=store.vocabulary.num_relations,
             world=world,
+            label_vectors=vectors,
         )
         self.state = RunState()
 
