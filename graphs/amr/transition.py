@@ -21,7 +21,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,7 +40,8 @@ class TransitionParser:
     """AMR by a worker process.
 
     ``python`` is the interpreter of the worker's environment; ``seconds_per_chunk`` the time that a batch has for each
-    of its chunks; ``start_seconds`` the time to load the model. Close it (or use it in ``with``) to end the worker.
+    of its chunks; ``start_seconds`` the time to load the model. Close it (or use it in ``with``) to end the worker,
+    which also ends when nothing refers to the parser any more.
     """
 
     name = "transition"
@@ -58,6 +60,7 @@ class TransitionParser:
         self._seconds_per_chunk = seconds_per_chunk
         self._start_seconds = start_seconds
         self._worker: _Worker | None = None
+        self._stop: Callable[[], object] = lambda: None
         self._version = ""
 
     @property
@@ -94,13 +97,14 @@ class TransitionParser:
                 raise WorkerStartError(f"the AMR worker did not start: {error.message}") from error
             self._version = str(ready.get("version", "unknown"))
             self._worker = worker
+            # The thread that reads keeps the worker, but not this parser: without it a model would stay in memory.
+            self._stop = weakref.finalize(self, worker.stop)
         return self._worker
 
     def close(self) -> None:
         """End the worker; the next batch starts another."""
-        if self._worker is not None:
-            self._worker.stop()
-            self._worker = None
+        self._stop()
+        self._worker = None
 
     def __enter__(self) -> TransitionParser:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,16 @@ def test_broken_empty_and_disconnected_graphs_end_where_they_should(parser: Tran
     assert encode(disconnected.graph) == "(a / and :op1 (b / b) :rel (c / c))"
     assert isinstance(fine, DocumentAMR)
     assert encode(fine.graph) == '(s / say-01 :ARG1 "fine")'
+
+
+def test_the_worker_ends_with_the_last_reference_to_its_parser() -> None:
+    parser = parser_of()
+    parser.parse([["one"]])
+    assert parser._worker is not None
+    process = parser._worker._process
+    assert process.poll() is None
+    del parser
+    assert process.wait(timeout=10) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("model", ["no-start", "rude"])
