@@ -23,7 +23,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from graphs.corpus.arqmath import read_qrels
 from graphs.corpus.files import hash_files
@@ -52,11 +52,14 @@ class JsonLines:
                 yield found
                 continue
             try:
-                yield post_from(found)
+                post = post_from(found)
+                if post.kind == "topic":
+                    raise CorpusError("kind 'topic': topics stand in topics.jsonl")
+                yield post
             except CorpusError as error:
                 post_id = found.get("post_id")
                 message = f"{self.posts_file}:{line}: {error.message}"
-                yield Failure(post_id if isinstance(post_id, str) else "", "read", "bad_post", message)
+                yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
 
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
         """The topics of a task; here every broken line is a CorpusError, for a query must not get lost."""
@@ -127,8 +130,8 @@ def post_from(fields: Mapping[str, Any]) -> Post:
     if unknown:
         raise CorpusError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
     post_id, kind, markup = fields.get("post_id"), fields.get("kind"), fields.get("markup", "html")
-    if not isinstance(post_id, str) or not post_id or len(post_id.split()) != 1:
-        raise CorpusError(f"post_id {post_id!r} is not a string without white space")
+    if not _is_id(post_id):
+        raise CorpusError(f"post_id {post_id!r} is not a string of printing characters without white space")
     if kind not in ("question", "answer", "topic"):
         raise CorpusError(f"kind {kind!r} is not question or answer")
     if markup not in ("html", "text"):
@@ -153,6 +156,11 @@ def post_from(fields: Mapping[str, Any]) -> Post:
         score=score,
         formula_prefix=fields.get("formula_prefix") or "",
     )
+
+
+def _is_id(post_id: object) -> TypeGuard[str]:
+    """JSON can hold halves of surrogate pairs and control characters, which no database or run file takes."""
+    return isinstance(post_id, str) and post_id != "" and post_id.isprintable() and " " not in post_id
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from graphs.formulas.tree import TreeKind
 
 PIECE_BYTES = 1 << 20
 MAX_PIECE_BYTES = 1 << 25  # where a quotation mark is never closed
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
         data = file.read(piece.end.offset - piece.start.offset)
     if csv.field_size_limit() < len(data):
         csv.field_size_limit(len(data))
-    # Bytes that are no UTF-8 become surrogates, which the reading of MathML refuses, row by row.
+    # Bytes that are no UTF-8 become surrogates: in MathML its reader refuses them, in ids the loop below, row by row.
     reader = csv.reader(io.StringIO(data.decode(errors="surrogateescape"), newline="\n"), delimiter="\t")
     while True:
         line = piece.start.line + reader.line_num + 1
@@ -136,4 +139,7 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
             continue
         visual_id = None if source.visual_column is None else fields[source.visual_column] or None
         formula_id, post_id = fields[source.id_column], fields[source.post_column]
+        if any(_SURROGATE.search(name) for name in (formula_id, post_id, visual_id or "")):
+            yield line, f"the ids {formula_id!r}, {post_id!r}, {visual_id!r} are not all UTF-8"
+            continue
         yield line, Row(source.prefix + formula_id, post_id, visual_id, fields[-1])

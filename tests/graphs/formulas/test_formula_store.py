@@ -105,6 +105,20 @@ def test_every_formula_has_the_trees_of_its_mathml(opened: FormulaStore) -> None
     assert opened.visual_id("207") == "7"
 
 
+def test_bytes_that_are_no_utf8_cost_their_own_row(tmp_path: Path) -> None:
+    rows = [post_row(i, slt_of(i), visual=i) for i in (1, 2, 3, 4)]
+    path = write_tsv(tmp_path / "slt_representation_v3/1.tsv", HEADER, rows)
+    good = path.read_bytes()
+    path.write_bytes(good.replace(b"\r\n2\t", b"\r\n\xff2\t").replace(b"<mn>3", b"<mn>\xff3"))
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (path,), (), ()))
+    assert summary.formulas == 3
+    assert summary.failures == {("slt", "malformed"): 1, ("slt", "row"): 1}
+    with FormulaStore.open(tmp_path / "formulas.db") as store:
+        messages = [failure.message for failure in store.failure_records()]
+        assert any("1.tsv:3: the ids '\\udcff2', '1', '2' are not all UTF-8" in message for message in messages)
+        assert store.get_many(["1", "4"]).keys() == {"1", "4"}
+
+
 def test_topics_have_their_prefix_and_no_visual_id(opened: FormulaStore) -> None:
     topic = opened.get("2020:q_1")
     assert topic is not None
