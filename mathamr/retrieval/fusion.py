@@ -23,13 +23,16 @@ Rankings = Mapping[str, Ranking]
 
 
 def rankings_of(run: Run) -> dict[str, Ranking]:
-    """The rankings of a run file, ready to be fused. A document that is listed twice counts at its first place."""
+    """The rankings of a run file, ready to be fused: by score, as the evaluation reads them, whatever the lines' order.
+
+    A document that is listed twice counts as it is listed first; equal scores keep the order of the file.
+    """
     rankings: dict[str, Ranking] = {}
     for topic_id, hits in run.rankings.items():
         first: dict[str, float] = {}
         for hit in hits:
             first.setdefault(hit.doc_id, hit.score)
-        rankings[topic_id] = list(first.items())
+        rankings[topic_id] = sorted(first.items(), key=lambda result: -result[1])
     return rankings
 
 

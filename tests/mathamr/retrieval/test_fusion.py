@@ -63,5 +63,8 @@ def test_bad_arguments_and_runs_read_from_files() -> None:
         interpolate([{}], [-1])
     with pytest.raises(RetrievalError, match="no runs"):
         reciprocal_rank_fusion([])
-    run = Run("me", {"A.1": [Hit("a", 2.0), Hit("b", 1.5), Hit("a", 1.0)]})
-    assert rankings_of(run) == {"A.1": [("a", 2.0), ("b", 1.5)]}
+
+
+def test_a_run_file_is_read_by_its_scores_as_the_evaluation_reads_it() -> None:
+    run = Run("me", {"A.1": [Hit("b", 1.5), Hit("a", 2.0), Hit("c", 1.5), Hit("b", 9.0)]})
+    assert rankings_of(run) == {"A.1": [("a", 2.0), ("b", 1.5), ("c", 1.5)]}
