@@ -17,10 +17,10 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -41,8 +41,8 @@ from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.model.encoder import EncoderConfig
 from mathamr.retrieval import Strategy, search
 from mathamr.retrieval import build as build_index
+from mathamr.retrieval.backends import check as check_index
 from mathamr.retrieval.encoding import encode
-from mathamr.retrieval.index import BackendName
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.trainer import train
@@ -62,13 +62,18 @@ class GraphTrack:
             parsers.check(config.graph.parser)
         except ConfigError as error:
             raise ConfigError(f"graph.{error.message}") from error
-        spec_of(config)
+        spec = spec_of(config)
         EncoderConfig(**_plain(config.model))
         TrainConfig(**_plain(config.train))
-        _strategy(config)
-        if config.index.backend not in get_args(BackendName):
-            known = ", ".join(get_args(BackendName))
-            raise ConfigError(f"index.backend={config.index.backend} is not known; the backends are {known}")
+        strategy = _strategy(config)
+        if config.retrieval.k < 1:
+            raise ConfigError(f"retrieval.k={config.retrieval.k} must be at least 1")
+        if spec.structure == "none" and strategy.name != "maxsim":
+            raise ConfigError(
+                f"graphs of structure 'none' have no document vector for retrieval.strategy={strategy.name}; use "
+                "graph.structure=full or global, or retrieval.strategy=maxsim"
+            )
+        check_index(config.index.backend, strategy, location=config.index.location)
 
     def prepare(self, config: DictConfig, question: Question) -> None:
         """Formula trees, graphs and tensors."""
@@ -140,6 +145,12 @@ class GraphTrack:
         self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question
     ) -> dict[str, list[tuple[str, float]]]:
         """Encode the topics and search the index with them."""
+        with closing(indexed.index):
+            return self._search(config, trained, indexed, question)
+
+    def _search(
+        self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question
+    ) -> dict[str, list[tuple[str, float]]]:
         graphs = self._store(config)
         encoder = checkpoint.load_encoder(trained.folder, config_hash=graphs.config_hash, device=_device(config))
         topics = [topic.topic_id for topic in question.topics if topic.topic_id in graphs]
@@ -149,7 +160,6 @@ class GraphTrack:
         queries = encode(encoder, graphs, topics).to("cpu")
         model_hash = checkpoint.weights_hash(trained.folder)
         rankings = search(indexed.index, queries, _strategy(config), config.retrieval.k, model_hash=model_hash)
-        indexed.index.close()
         return dict(zip(topics, rankings, strict=True))
 
     @contextmanager

@@ -2,7 +2,6 @@
 
 >>> import torch
 >>> from mathamr.maxsim import VectorSets
->>> from mathamr.retrieval.index import Strategy
 >>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
 >>> index = build("exact", ["154", "255"], documents)
 >>> question = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
@@ -22,7 +21,32 @@ from typing import get_args
 
 from graphs.errors import ConfigError
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.index import BackendName, Index
+from mathamr.retrieval.index import BackendName, Index, Strategy
+
+
+def check(backend: str, strategy: Strategy, *, location: str | None = None) -> None:
+    """Refuse what an index of :func:`build` could not do, before hours have gone into what it is to search.
+
+    >>> check("exact", Strategy("maxsim", exact=False))
+    Traceback (most recent call last):
+        ...
+    graphs.errors.ConfigError: the backend exact cannot do approximate maxsim: no HNSW graph; use qdrant, or exact=true
+
+    Raises:
+        ConfigError: an unknown backend, a ``location`` it does not take, or an approximate search of the exact one.
+        RetrievalError: an approximate search of vectors that qdrant has no graph of.
+    """
+    if backend not in get_args(BackendName):
+        raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")
+    if backend == "exact":
+        if location is not None:
+            raise ConfigError(f"location={location} belongs to the backend qdrant; exact takes only a path")
+        if not strategy.exact:
+            raise ConfigError(f"the backend exact cannot do {strategy}: no HNSW graph; use qdrant, or exact=true")
+    elif not strategy.exact:
+        from mathamr.retrieval.qdrant import Hnsw, refuse_missing_graph
+
+        refuse_missing_graph(strategy, Hnsw())
 
 
 def build(
@@ -39,21 +63,18 @@ def build(
     ``path`` is the folder that it is kept in; ``exact`` without one lives in memory. ``location`` is for ``qdrant``:
     ``embedded`` (the default), ``:memory:`` or a server's URL. The backends' own ``build`` take more options.
     """
+    check(backend, Strategy(), location=location)
     if backend == "exact":
         from mathamr.retrieval.exact import ExactIndex
 
-        if location is not None:
-            raise ConfigError(f"location={location} belongs to the backend qdrant; exact takes only a path")
         return ExactIndex.build(post_ids, documents, path=path, model_hash=model_hash)
-    if backend == "qdrant":
-        if location in (None, "embedded"):
-            from mathamr.retrieval.qdrant import EmbeddedIndex
+    if location in (None, "embedded"):
+        from mathamr.retrieval.qdrant import EmbeddedIndex
 
-            return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash)
-        from mathamr.retrieval.qdrant_server import ServerIndex
+        return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash)
+    from mathamr.retrieval.qdrant_server import ServerIndex
 
-        return ServerIndex.build(post_ids, documents, location=str(location), model_hash=model_hash)
-    raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")
+    return ServerIndex.build(post_ids, documents, location=str(location), model_hash=model_hash)
 
 
 def open_index(

@@ -46,6 +46,9 @@ def encode(
     """
     encoder.eval()
     device = next(encoder.parameters()).device
+    if not post_ids:
+        empty = torch.zeros(0, encoder.config.projection_dim, device=device)
+        return VectorSets(empty, torch.zeros(1, dtype=torch.int64, device=device))
     nodes, edges = store.sizes(post_ids)
     by_size = np.argsort(nodes, kind="stable")
     sampler = BudgetSampler(
@@ -53,7 +56,7 @@ def encode(
         edges[by_size],
         max_nodes=max_nodes,
         max_edges=max_edges,
-        max_items=max(len(post_ids), 1),
+        max_items=len(post_ids),
         shuffle=False,
     )
     vectors: list[torch.Tensor] = []

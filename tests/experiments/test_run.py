@@ -155,7 +155,12 @@ def test_an_array_job_runs_only_its_part(collection: Path, tmp_path: Path) -> No
         ("train.min_learning_rate=1", "train.min_learning_rate=1.0 must lie between"),
         ("graph.parser=none", "graph.parser=none is not known"),
         ("retrieval.strategy=best", "strategy 'best' is not known"),
-        ("index.backend=lucene", "index.backend=lucene is not known"),
+        ("index.backend=lucene", "backend 'lucene' is not known; there are exact, qdrant"),
+        ("index.location=embedded", "location=embedded belongs to the backend qdrant"),
+        ("retrieval.exact=false", "exact cannot do approximate maxsim"),
+        ("index=qdrant retrieval.exact=false", "this qdrant index cannot do approximate maxsim"),
+        ("retrieval.k=0", "retrieval.k=0 must be at least 1"),
+        ("graph.structure=none retrieval.strategy=single_vector", "have no document vector"),
         ("workers=0", "workers=0 must be at least 1"),
     ],
 )
@@ -163,7 +168,7 @@ def test_values_that_are_none_are_refused_before_anything_is_built(
     collection: Path, tmp_path: Path, override: str, message: str
 ) -> None:
     with pytest.raises(MathAMRError, match=message):
-        run(composed(collection, tmp_path / "out", override, conditions={"none": {}}), "command")
+        run(composed(collection, tmp_path / "out", *override.split(), conditions={"none": {}}), "command")
     assert not (tmp_path / "out" / "shared").exists()
 
 

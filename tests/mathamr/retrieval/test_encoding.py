@@ -37,3 +37,9 @@ def test_the_document_vector_is_the_last_of_each_set(encoder: Encoder, store: Gr
 def test_a_post_without_a_graph_is_named(encoder: Encoder, store: GraphStore) -> None:
     with pytest.raises(StoreError, match="no graph of post nobody"):
         encode(encoder, store, ["a3", "nobody"])
+
+
+def test_no_posts_are_no_sets(encoder: Encoder, store: GraphStore) -> None:
+    found = encode(encoder, store, [])
+    assert len(found) == 0
+    assert found.vectors.shape == (0, ENCODER.projection_dim)
