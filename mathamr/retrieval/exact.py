@@ -85,6 +85,7 @@ class ExactIndex:
         self._starts = np.concatenate([part.starts for part in self._blocks])  # of all blocks, one after the other
         self._first_start = np.cumsum([0] + [len(part.starts) for part in self._blocks])
         self._files: list[Path] = []
+        self._by_id: np.ndarray | None = None  # places of the documents by ascending id, once they are asked for
 
     @classmethod
     def build(
@@ -194,6 +195,26 @@ class ExactIndex:
         """Let go of the vectors."""
         self._vectors = self._vectors.new_empty(0, self.dim)
         self._post_ids, self._sizes, self._blocks = self._post_ids[:0], self._sizes[:0], []
+
+    def post_ids(self) -> list[str]:
+        """Ids of all documents, in the order of the layout."""
+        ids: list[str] = self._post_ids.tolist()
+        return ids
+
+    def vectors_of(self, post_ids: Sequence[str]) -> VectorSets:
+        """The vectors of these documents, as they were given to :meth:`build`, in float32.
+
+        Raises :class:`RetrievalError` for a document that the index does not hold.
+        """
+        if self._by_id is None:
+            self._by_id = np.argsort(self._post_ids, kind="stable")
+        wanted = np.array(post_ids, dtype=np.str_)
+        found = np.searchsorted(self._post_ids, wanted, sorter=self._by_id)
+        places = self._by_id[np.minimum(found, len(self) - 1)]
+        missing = self._post_ids[places] != wanted
+        if missing.any():
+            raise RetrievalError(f"the index holds no post {wanted[missing][0]} ({int(missing.sum())} such)")
+        return self._sets(places)
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
         """The ``k`` best documents of each query; see :class:`mathamr.retrieval.index.Index`."""

@@ -18,14 +18,15 @@ the best is returned, as the evaluation would drop the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from graphs.errors import RetrievalError, StoreError
+from mathamr import maxsim
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.backends import build, open_index
@@ -97,6 +98,25 @@ def query_vectors(topics: VectorSets, formula_ids: Sequence[Sequence[str]], quer
             "one of each is needed for a topic"
         )
     return topics.vectors.detach()[torch.tensor(rows, dtype=torch.int64, device=topics.vectors.device)]
+
+
+def rerank_by_context(
+    hits: Sequence[Hit], topic: VectorSets, vectors_of: Callable[[Sequence[str]], VectorSets], weight: float
+) -> list[Hit]:
+    """Hits by ``(1 - weight) * score + weight * context``, best first, equal ones in the order given.
+
+    ``context`` is MaxSim of the whole topic (a single set) with the whole post of the hit, divided by the number of
+    the topic's vectors, so that both parts are cosines. ``vectors_of`` gives the sets of posts by id.
+    """
+    if not 0 <= weight <= 1:
+        raise RetrievalError(f"context={weight}; the weight of the posts is from 0 to 1")
+    if not hits:
+        return []
+    post_ids = list(dict.fromkeys(hit.post_id or "" for hit in hits))
+    (scores,) = maxsim.scores(topic, vectors_of(post_ids), normalize=True).tolist()
+    context = dict(zip(post_ids, scores, strict=True))
+    mixed = [replace(h, score=(1 - weight) * h.score + weight * context[h.post_id or ""]) for h in hits]
+    return sorted(mixed, key=lambda hit: -hit.score)
 
 
 class FormulaIndex:

@@ -1,0 +1,58 @@
+"""How far an index agrees with exact search, and how fast it answers: the check after each build.
+
+>>> from mathamr.retrieval.exact import ExactIndex
+>>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
+>>> index = ExactIndex.build(["154", "255"], documents)
+>>> [(str(row.strategy), row.recall) for row in compare(index, index, documents, [Strategy("maxsim")])]
+[('exact maxsim', 1.0)]
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.index import Index, Ranking, Strategy
+
+DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """``recall`` is the share of the exact first ``DEPTH`` that the index finds too; ``seconds`` a query, median."""
+
+    strategy: Strategy
+    recall: float
+    seconds: float
+
+
+def compare(
+    index: Index, exact: Index, queries: VectorSets, strategies: Sequence[Strategy], k: int = DEPTH
+) -> list[Agreement]:
+    """Search ``index`` one query at a time, and ``exact`` with the same strategies, exactly.
+
+    A document beyond the k-th that has the score of the k-th is as right as that one.
+    """
+    rows = []
+    for strategy in strategies:
+        right = exact.search(queries, Strategy(strategy.name, pool=strategy.pool), k)
+        recalls, seconds = [], []
+        for number, ranking in enumerate(right):
+            one = queries.select(torch.tensor([number]))
+            start = time.perf_counter()
+            (found,) = index.search(one, strategy, k)
+            seconds.append(time.perf_counter() - start)
+            recalls.append(_recall(found, ranking))
+        rows.append(Agreement(strategy, sum(recalls) / len(recalls), sorted(seconds)[len(seconds) // 2]))
+    return rows
+
+
+def _recall(found: Ranking, right: Ranking) -> float:
+    wanted = {post_id for post_id, _ in right}
+    bound = right[-1][1] - 1e-5
+    hits = sum(post_id in wanted or score >= bound for post_id, score in found)
+    return min(1.0, hits / len(right))

@@ -1,0 +1,129 @@
+r"""Why a post was found: for each virtual node of the query, the virtual node of the post that matched it.
+
+A query of one formula against a post of one sentence with one formula:
+
+>>> import torch
+>>> from graphs.corpus.post import FormulaRef
+>>> query = nodes_of(PlaceholderText(("Solve FORMULA_0.",), (FormulaRef("q:0", "x^2=2"),)), ["q:0"], 3)
+>>> [(node.kind, node.text) for node in query]
+[('formula', 'x^2=2'), ('sentence', 'Solve $x^2=2$.'), ('document', '')]
+>>> post = nodes_of(PlaceholderText(("Take FORMULA_0.",), (FormulaRef("7", "x=\\sqrt2"),)), ["7"], 3)
+>>> same = torch.eye(3)
+>>> why = explain(same, query, same[[0, 2, 1]], post)
+>>> [(match.query.text, match.document.text, match.score) for match in why.matches][:1]
+[('x^2=2', 'x=\\sqrt2', 1.0)]
+>>> why.score  # MaxSim of the two (thesis Eq. 3.4)
+3.0
+
+The similarities of all pairs are what the thesis's heat map shows (Figure 4.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from graphs.corpus.post import PlaceholderText
+from graphs.errors import RetrievalError
+from graphs.virtual_nodes import Structure
+
+NodeName = Literal["formula", "sentence", "document"]
+_PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualNode:
+    """What a vector of a set stands for: the LaTeX of a formula, the text of a sentence, or the whole document.
+
+    ``number`` counts within the kind. ``text`` is "" for a document, and where the graph does not tell which sentence.
+    """
+
+    kind: NodeName
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A virtual node of the query and the one of the document that is most similar to it."""
+
+    query: VirtualNode
+    document: VirtualNode
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``similarities`` (num_query_nodes, num_document_nodes) of the virtual nodes ``query`` and ``document``."""
+
+    query: list[VirtualNode]
+    document: list[VirtualNode]
+    similarities: Tensor
+
+    @property
+    def matches(self) -> list[Match]:
+        """The best match of each virtual node of the query, in their order."""
+        best = self.similarities.max(1)
+        pairs = zip(self.query, best.indices.tolist(), best.values.tolist(), strict=True)
+        return [Match(node, self.document[place], score) for node, place, score in pairs]
+
+    @property
+    def score(self) -> float:
+        """MaxSim: the sum over the matches."""
+        return float(self.similarities.amax(1).sum())
+
+
+def explain(
+    query: Tensor, query_nodes: Sequence[VirtualNode], document: Tensor, document_nodes: Sequence[VirtualNode]
+) -> Explanation:
+    """Hold every virtual node of a query against every one of a document.
+
+    Shapes: ``query`` (num_query_nodes, p), ``document`` (num_document_nodes, p). Raises :class:`RetrievalError` where
+    nodes and vectors do not fit.
+    """
+    for name, vectors, nodes in (("query", query, query_nodes), ("document", document, document_nodes)):
+        if len(vectors) != len(nodes):
+            raise RetrievalError(f"the {name} has {len(vectors)} vectors and {len(nodes)} virtual nodes")
+    return Explanation(list(query_nodes), list(document_nodes), query.float() @ document.float().T)
+
+
+def nodes_of(
+    text: PlaceholderText, formula_ids: Sequence[str], count: int, structure: Structure = "full"
+) -> list[VirtualNode]:
+    """What the ``count`` vectors of a post stand for: formulas, sentences, the document last.
+
+    Args:
+        text: sentences and formulas of the post.
+        formula_ids: values of the graph's formula map, in its order; empty for graphs without formulas.
+        structure: of the virtual nodes; ``none`` has no document.
+
+    Sentences are named where the graph has as many as the text; an AMR parser may split or lose some, and then they
+    are only numbered.
+    """
+    by_id = {formula.formula_id: formula.latex for formula in text.formulas}
+    nodes = [VirtualNode("formula", i, by_id.get(name, "")) for i, name in enumerate(formula_ids)]
+    sentences = count - len(nodes) - (structure != "none")
+    if sentences < 0:
+        raise RetrievalError(
+            f"{count} vectors for {len(nodes)} formulas{' and a document' if structure != 'none' else ''}; do graph "
+            "and text belong together?"
+        )
+    known = text.sentences if sentences == len(text.sentences) else ("",) * sentences
+    nodes += [VirtualNode("sentence", i, with_latex(sentence, text)) for i, sentence in enumerate(known)]
+    if structure != "none":
+        nodes.append(VirtualNode("document", 0, ""))
+    return nodes
+
+
+def with_latex(sentence: str, text: PlaceholderText) -> str:
+    """``sentence`` with the LaTeX of its formulas between dollars in place of ``FORMULA_i``."""
+
+    def latex(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return f"${text.formulas[number].latex}$" if number < len(text.formulas) else match[0]
+
+    return _PLACEHOLDER.sub(latex, sentence)

@@ -1,0 +1,129 @@
+r"""posts.db: what an index shows of a post that it has found, its title and text, and which formulas its vectors are.
+
+>>> import tempfile
+>>> path = Path(tempfile.mkdtemp()) / "posts.db"
+>>> question = Post("7", "question", title="Why is $\\sqrt2$ irrational?")
+>>> answer = Post("8", "answer", body="<p>Suppose $\\sqrt2 = p/q$.</p>", parent_id="7")
+>>> build(path, [question, answer], {"8": ["8:0"]}.items())
+2
+>>> with PostTexts(path) as texts:
+...     found = texts.get(["8", "9"])
+>>> found["8"].title, found["8"].text.sentences, found["8"].formula_ids
+('Why is $\\sqrt2$ irrational?', ('Suppose FORMULA_0.',), ['8:0'])
+>>> "9" in found
+False
+
+An answer has the title of its question. Posts are kept as they came, and read when they are shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from graphs import database
+from graphs.corpus.placeholders import extract
+from graphs.corpus.post import Markup, PlaceholderText, Post, PostKind
+from graphs.errors import Failure
+from mathamr.retrieval.explanation import with_latex
+
+PURPOSE = "texts of posts"
+IDS_PER_QUERY = 512
+SNIPPET_CHARACTERS = 240
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS post(
+    post_id TEXT PRIMARY KEY, kind TEXT NOT NULL, title TEXT NOT NULL, body TEXT NOT NULL, markup TEXT NOT NULL,
+    parent_id TEXT, formula_prefix TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS formulas(post_id TEXT PRIMARY KEY, formula_ids TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PostText:
+    """A post as it is shown; ``formula_ids`` by the order of its vectors."""
+
+    post_id: str
+    title: str
+    text: PlaceholderText
+    formula_ids: list[str]
+
+    def snippet(self, characters: int = SNIPPET_CHARACTERS) -> str:
+        """The beginning of the text, formulas between dollars and not cut apart."""
+        pieces: list[str] = []
+        length = 0
+        for word in " ".join(self.text.sentences).split(" "):
+            if length + len(word) > characters:
+                return " ".join(pieces) + " ..."
+            pieces.append(with_latex(word, self.text))
+            length += len(pieces[-1]) + 1
+        return " ".join(pieces)
+
+
+def build(
+    path: Path,
+    posts: Iterable[Post | Failure],
+    formula_ids: Iterable[tuple[str, Sequence[str]]],
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Write the posts and the formula ids of their graphs; returns the number of posts. Of one id the first counts."""
+    with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
+        connection.executemany(
+            "INSERT OR REPLACE INTO formulas VALUES (?, ?)",
+            ((post_id, json.dumps(list(names))) for post_id, names in formula_ids),
+        )
+        connection.executemany("INSERT OR IGNORE INTO post VALUES (?, ?, ?, ?, ?, ?, ?)", _rows(posts, progress))
+        connection.commit()
+        (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
+    return int(count)
+
+
+def _rows(posts: Iterable[Post | Failure], progress: Callable[[int], None] | None) -> Iterator[tuple[str | None, ...]]:
+    for post in posts:
+        if isinstance(post, Post):
+            yield post.post_id, post.kind, post.title, post.body, post.markup, post.parent_id, post.formula_prefix
+        if progress is not None:
+            progress(1)
+
+
+class PostTexts:
+    """Reads posts.db."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = database.connect_read_only(path, purpose=PURPOSE)
+
+    def __enter__(self) -> PostTexts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
+        """The posts of these ids, as far as they are there."""
+        found: dict[str, PostText] = {}
+        for start in range(0, len(post_ids), IDS_PER_QUERY):
+            ids = post_ids[start : start + IDS_PER_QUERY]
+            query = (
+                "SELECT p.post_id, p.kind, p.title, p.body, p.markup, p.formula_prefix, q.title, f.formula_ids"
+                " FROM post p LEFT JOIN post q ON q.post_id = p.parent_id LEFT JOIN formulas f ON f.post_id = p.post_id"
+                f" WHERE p.post_id IN ({','.join('?' * len(ids))})"
+            )
+            for post_id, kind, title, body, markup, prefix, parent_title, names in self._connection.execute(query, ids):
+                post = Post(post_id, cast(PostKind, kind), title, body, cast(Markup, markup), formula_prefix=prefix)
+                shown = title or parent_title or ""
+                found[post_id] = PostText(post_id, _plain(shown, markup), extract(post), json.loads(names or "[]"))
+        return found
+
+
+def _plain(title: str, markup: str) -> str:
+    """A title in one line, without markup, formulas between dollars."""
+    text = extract(Post("title", "question", title=title, markup=cast(Markup, markup)))
+    return re.sub(r"\s+", " ", with_latex(" ".join(text.sentences), text))
