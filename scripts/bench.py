@@ -4,6 +4,9 @@
     python scripts/bench.py loader              # loading and collating against PyTorch Geometric's on-disk stores
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
     python scripts/bench.py formula_agreement --oracle FILE     # trees from LaTeX against the official ones
+    python scripts/bench.py formula_trees       # formulas a second, from MathML and from LaTeX
+    python scripts/bench.py formula_vocabulary --root DIR       # labels and edges from LaTeX against those from MathML
+    python scripts/bench.py formula_corpora PATH ...            # does every formula of a collection give trees?
 
 Machines are noisy, so what counts are ratios of two things timed in one run. ``NAME --help`` lists the options.
 """
@@ -19,6 +22,9 @@ BENCHMARKS = {
     "loader": "bench_loader.py",
     "smatch": "smatch_score.py",
     "formula_agreement": "formula_agreement.py",
+    "formula_trees": "bench_formula_trees.py",
+    "formula_vocabulary": "bench_formula_vocabulary.py",
+    "formula_corpora": "bench_formula_corpora.py",
 }
 
 
