@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from graphs.errors import ConfigError, GraphError
-from graphs.tensors import HEADER_BYTES, HEADER_FIELDS, MAGIC, GraphArrays, check_header
+from graphs.tensors import HEADER_BYTES, HEADER_FIELDS, MAGIC, GraphArrays, check_header, decode
 from graphs.vocabulary import FIRST_VIRTUAL_LABEL, MASK, NUM_VIRTUAL_RELATIONS
 
 Int64 = npt.NDArray[np.int64]
@@ -126,12 +126,21 @@ def collate_packed(
         num_labels: ids of the vocabulary; a label past them is refused. Likewise ``num_relations``.
 
     Raises:
-        GraphError: when a blob is cut off or not of this format, or holds an id outside the vocabulary.
+        GraphError: when a blob is cut off or not of this format, names a node that is not there, or holds an id
+            outside the vocabulary.
     """
     if not blobs:
         return collate([])
     header, (labels, edges, runs, representatives) = _unpack(blobs, post_ids)
     _, _, nodes, num_edges, num_runs, num_representatives, num_virtual = header
+    sound = (
+        (_of_each(np.maximum, edges, 2 * num_edges) < nodes)
+        & (_of_each(np.maximum, representatives[::2], num_representatives) < nodes)
+        & (_of_each(np.add, runs[1::2], num_runs) == num_edges)
+        & (num_virtual <= nodes)
+    )
+    for i in np.flatnonzero(~sound).tolist():
+        decode(blobs[i], _name(post_ids, i))  # raises, and says what is wrong
     _check_ids(labels, nodes, num_labels, "label", post_ids)
     _check_ids(runs[::2], num_runs, num_relations, "relation", post_ids)
     offsets = np.cumsum(nodes) - nodes
@@ -186,6 +195,15 @@ def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int
             arrays = [np.frombuffer(piece, f"<u{size}") for piece, size in zip(pieces, width.tolist(), strict=True)]
             parts.append(np.concatenate(arrays, dtype=np.int64))
     return header, parts
+
+
+def _of_each(function: np.ufunc, values: Int64, counts: Int64) -> Int64:
+    """Sum or largest of the values of each graph, which follow one another; 0 for a graph without any. (B,)"""
+    found = np.zeros(len(counts), dtype=np.int64)
+    some = counts > 0
+    if some.any():
+        found[some] = function.reduceat(values, (np.cumsum(counts) - counts)[some])
+    return found
 
 
 def _check_ids(ids: Int64, counts: Int64, bound: int | None, what: str, post_ids: Sequence[str] | None) -> None:

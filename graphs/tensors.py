@@ -170,7 +170,7 @@ def decode(blob: bytes, post_id: str) -> GraphArrays:
     """The inverse of :func:`encode`; ``post_id`` is named in errors.
 
     Raises:
-        GraphError: when the bytes are cut off, or are no stored graph of this format.
+        GraphError: when the bytes are cut off, are no stored graph of this format, or name a node that is not there.
     """
     _, width, nodes, edges, runs, _, virtual = check_header(blob, post_id)
     body = np.frombuffer(blob, dtype=f"<u{width}", offset=HEADER_BYTES).astype(np.int32)
@@ -179,6 +179,15 @@ def decode(blob: bytes, post_id: str) -> GraphArrays:
     (source, target), (relation, lengths), (nodes_of, kinds) = (part.reshape(-1, 2).T for part in pairs)
     if lengths.sum() != edges:
         raise GraphError(f"post {post_id}: runs of {lengths.sum()} edges, header says {edges}; preprocess again")
+    if virtual > nodes:
+        raise GraphError(f"post {post_id}: {virtual} of {nodes} nodes are virtual, says the header; preprocess again")
+    for what, ends in (("an edge joins", np.append(source, target)), ("a representative is", nodes_of)):
+        if len(ends) and not 0 <= ends.min() <= ends.max() < nodes:
+            worst = ends.max() if ends.max() >= nodes else ends.min()
+            raise GraphError(
+                f"post {post_id}: {what} node {worst}, but the graph has the nodes 0..{nodes - 1}; the file is "
+                "damaged, preprocess the collection again"
+            )
     edge_index, relations = with_inverses(source, target, np.repeat(relation, lengths))
     return GraphArrays(labels, edge_index, relations, nodes_of, kinds.astype(np.uint8), virtual)
 

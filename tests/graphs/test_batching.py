@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphs.batching import BudgetSampler, GraphBatch, collate, collate_packed, drop_edges, mask_nodes
 from graphs.errors import ConfigError, GraphError
-from graphs.tensors import GraphArrays, encode
+from graphs.tensors import HEADER_BYTES, GraphArrays, decode, encode
 from graphs.vocabulary import MASK, NUM_VIRTUAL_RELATIONS
 
 
@@ -102,6 +102,28 @@ def test_id_outside_the_vocabulary_is_named_with_its_post() -> None:
         collate_packed(blobs, post_ids=["10", "20", "30"], num_labels=50, num_relations=50)
     with pytest.raises(GraphError, match="post 10: relation 10 is outside the vocabulary of 10"):
         collate_packed(blobs, post_ids=["10", "20", "30"], num_relations=10)
+
+
+DAMAGE = {  # of a graph of 3 nodes, 2 forward edges, 2 runs, 1 representative: which 16 bits, their value, what is said
+    "source": (3, 3, r"an edge joins node 3, but the graph has the nodes 0\.\.2"),
+    "target": (6, 700, r"an edge joins node 700, but the graph has the nodes 0\.\.2"),
+    "run": (8, 5, "runs of 6 edges, header says 2"),
+    "representative": (11, 3, r"a representative is node 3, but the graph has the nodes 0\.\.2"),
+    "virtual": (-2, 4, "4 of 3 nodes are virtual, says the header"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_graph_in_a_batch_is_named(damage: str) -> None:
+    place, value, message = DAMAGE[damage]
+    sound = encode(GraphArrays.from_edges([9, 8, 4], [(0, 10, 1), (2, 4, 0)], [2], [2], 1))
+    at = HEADER_BYTES + 2 * place
+    damaged = sound[:at] + value.to_bytes(2, "little") + sound[at + 2 :]
+    lone = encode(GraphArrays.from_edges([4], [], [0], [2], 1))
+    with pytest.raises(GraphError, match=f"post 20: {message}"):
+        collate_packed([lone, damaged, sound], post_ids=["10", "20", "30"])
+    with pytest.raises(GraphError, match=f"post 20: {message}"):
+        decode(damaged, "20")
 
 
 def test_moving_a_batch_moves_every_tensor() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphs.batching import GraphBatch, collate
-from graphs.errors import ConfigError
-from graphs.tensors import GraphArrays
+from graphs.batching import BudgetSampler, GraphBatch, collate, collate_packed, mask_nodes
+from graphs.errors import ConfigError, GraphError
+from graphs.tensors import GraphArrays, encode
+from graphs.vocabulary import MASK
 from mathamr import maxsim
 from mathamr.model.encoder import Encoder, EncoderConfig, EncoderLayer
 from mathamr.model.node_features import VIRTUAL_NODE_STARTS, NodeFeatures
@@ -98,6 +100,32 @@ def test_equals_the_equations_written_out() -> None:
     torch.testing.assert_close(model(batch).vectors, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("num_blocks", [None, 1])
+@pytest.mark.parametrize("hidden_dim", [1, 8])
+def test_with_masked_labels_and_few_relations_gradients_are_those_of_the_equations(
+    hidden_dim: int, num_blocks: int | None
+) -> None:
+    model = encoder(replace(CONFIG, hidden_dim=hidden_dim, num_bases=None, num_blocks=num_blocks))
+    batch = mask_nodes(two_documents(), 0.5, torch.Generator().manual_seed(0))
+    assert (batch.labels == MASK).any()
+    x = model.features(batch)
+    layer = model.layers[0]
+    assert isinstance(layer, EncoderLayer)
+    plan = model._plans(batch, None)[0]
+    normed = layer.norm(x)
+    plain = x + functional.gelu(relational_conv_reference(layer.conv, normed, batch.edge_index, batch.relation))
+    fast = layer(x, plan)
+    torch.testing.assert_close(fast, plain, rtol=1e-5, atol=1e-5)
+    parameters = [model.features.labels.weight, *layer.parameters()]
+    upstream = torch.randn_like(fast)
+    for ours, theirs in zip(
+        torch.autograd.grad(fast, parameters, upstream, retain_graph=True),
+        torch.autograd.grad(plain, parameters, upstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
 def test_a_document_is_encoded_alike_alone_and_in_a_batch() -> None:
     both = encoder()(two_documents())
     alone = batch_of([9, 4, 3], [(1, 2, 0), (0, 5, 1)], [-1, DOCUMENT, SENTENCE], [0, 0, 0], [2, 1], [0, 2])
@@ -115,6 +143,35 @@ def test_ordinary_nodes_represent_where_there_are_no_virtual_nodes() -> None:
 def test_single_node_without_edges() -> None:
     documents = encoder()(batch_of([6], [], [-1], [0], [0], [0, 1]))
     assert torch.isfinite(documents.vectors).all()
+
+
+def post_of_50000_nodes() -> GraphArrays:
+    """A long chain with two sentences and the document on top."""
+    size = 50_000 - 3
+    edges = [(node, 8, node + 1) for node in range(size - 1)]
+    edges += [(size + node % 2, 2, node) for node in range(size)]
+    edges += [(size + 2, 4, node) for node in (size, size + 1, 0)]
+    return GraphArrays.from_edges(
+        [6 + node % 6 for node in range(size)] + [3, 3, 4], edges, [*range(size, size + 3)], [1, 1, 2], 3
+    )
+
+
+@pytest.mark.parametrize("vn_aggregation", ["mean", "attention"])
+def test_a_graph_of_50000_nodes_trains_alone_in_its_batch_or_is_refused(vn_aggregation: str) -> None:
+    small = GraphArrays.from_edges([8, 9, 4], [(2, 4, 0), (0, 8, 1)], [2], [2], 1)
+    graphs = [small, post_of_50000_nodes(), small]
+    nodes, edges = [g.num_nodes for g in graphs], [g.num_edges for g in graphs]
+    budget: dict[str, Any] = {"max_nodes": 10_000, "max_edges": 40_000, "max_items": 64, "shuffle": False}
+    with pytest.raises(GraphError, match="item 255 has 50000 nodes, a batch at most 10000"):
+        BudgetSampler(nodes, edges, **budget, oversized="refuse", names=["1", "255", "3"])
+    batches = list(BudgetSampler(nodes, edges, **budget))
+    assert batches == [[0], [1], [2]]
+    model = encoder(replace(CONFIG, vn_aggregation=vn_aggregation))
+    documents = model(collate_packed([encode(graphs[i]) for i in batches[1]]))
+    maxsim.scores(documents, documents).sum().backward()
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert torch.isfinite(parameter.grad).all()
 
 
 @pytest.mark.parametrize("pair", sorted(VIRTUAL_NODE_STARTS), ids="/".join)
