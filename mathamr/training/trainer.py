@@ -243,6 +243,7 @@ class _Run:
             while not self._finished():
                 self._train_epoch(log, progress)
                 self._end_epoch(log)
+            self._stop_if_told()  # also in the last validation: the caller is to stop, and there may be more to come
         except Interrupted:
             raise
         except TrainingError as error:
@@ -301,12 +302,15 @@ class _Run:
     def _between_steps(self) -> None:
         """Stop when told to; save when it is time, but at the end of an epoch only once it is validated."""
         every = self.config.checkpoint_every
+        self._stop_if_told()
+        if every and self.state.step % every == 0 and self.state.step % self.steps_per_epoch:
+            self._save_last()
+
+    def _stop_if_told(self) -> None:
         if self.world.any(self.signal.received is not None):
             self._save_last()
             self.world.any(False)  # no rank leaves, and takes the others with it, before rank 0 has saved
             raise Interrupted(self.signal.received, self.state.step, self.last)
-        if every and self.state.step % every == 0 and self.state.step % self.steps_per_epoch:
-            self._save_last()
 
     def _end_epoch(self, log: Log) -> None:
         state = self.state

@@ -148,6 +148,19 @@ def test_a_signal_saves_at_the_next_step_and_stops(
     assert content(tmp_path / "stopped") == content(tmp_path / "whole")
 
 
+def test_a_signal_in_the_last_validation_is_not_lost(
+    store: GraphStore, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told_to_stop(*_: object) -> ValidationScore:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return ValidationScore(2.0, 0.5)
+
+    monkeypatch.setattr(Validation, "__call__", told_to_stop)
+    with pytest.raises(Interrupted, match="stopped by SIGTERM after step 4, saved"):
+        train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path)
+    assert len(train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path).epochs) == 1
+
+
 def test_training_runs_outside_the_main_thread(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     found: list[tuple[float, ...]] = []
     thread = threading.Thread(target=lambda: found.append(curve(store, pairs, tmp_path, epochs=1)))
