@@ -224,7 +224,10 @@ def load_encoder(
 
 
 def code_version() -> str:
-    """Version of this package, with the commit where it runs from a Git checkout: ``0.1.0+2e889e1``."""
+    """Version of this package, with the commit where it runs from a Git checkout: ``0.1.0+2e889e1``.
+
+    ``0.1.0+2e889e1-dirty`` where tracked files differ from that commit.
+    """
     try:
         number = version("mathamr-plus")
     except PackageNotFoundError:
@@ -232,7 +235,7 @@ def code_version() -> str:
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return number
-    command = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+    command = ["git", "--no-optional-locks", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):  # no git here, or a checkout of another user

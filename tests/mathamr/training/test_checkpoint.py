@@ -179,3 +179,24 @@ def test_missing_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     file.write_text(json.dumps({**values, "colour": "red"}))
     with pytest.raises(TrainingError, match="colour"):
         load(tmp_path / "best")
+
+
+def test_the_code_version_tells_a_changed_checkout_from_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        command = ["git", *identity, "-C", str(tmp_path), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    module = tmp_path / "mathamr" / "training" / "checkpoint.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("1")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    monkeypatch.setattr(checkpoint, "__file__", str(module))
+    commit = git("rev-parse", "--short", "HEAD")
+    assert checkpoint.code_version().endswith(f"+{commit}")
+    module.write_text("2")
+    assert checkpoint.code_version().endswith(f"+{commit}-dirty")
