@@ -74,8 +74,6 @@ class TrainingBatch:
 class TrainingBatches:
     """The batches of every epoch.
 
-    Args:
-
     Attributes:
         negatives: posts that look like answers of a question and are none, by question; ``config.negatives`` of them
             are drawn for each question of a batch, fewer where there are not so many. Known answers and posts of the
