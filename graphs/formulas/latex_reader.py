@@ -253,7 +253,7 @@ class Reader:
             if node is not None:
                 out.append(node)
         self.depth -= 1
-        return out
+        return [item for item in out if item is not EMPTY]
 
     def argument(self, rule: str = "Anything") -> Node:
         """The next argument as one part."""

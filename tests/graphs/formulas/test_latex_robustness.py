@@ -89,9 +89,10 @@ def test_any_definitions(text: str, pieces: list[str]) -> None:
         "".join(rf"\def\a{chr(98 + i)}{{\a{chr(97 + i)}\a{chr(97 + i)}}}" for i in range(20)) + r"\av",
         "\x00\ud800😀",
         r"\newcommand{\q}[1]{#²#٣#0#}\q{x}²٣",
+        r"\mathrel\sideset}7",
         "x" * 1_000_000,
     ],
-    ids=range(23),
+    ids=range(24),
 )
 def test_hostile_input(latex: str) -> None:
     check(parse_latex(latex))
