@@ -30,7 +30,7 @@ _SIGN = "[+\\-\u2212]?"
 _INTEGER = re.compile(rf"{_SIGN}(\d+|\d{{1,3}}((,|&comma;)\d{{3}})+)", re.ASCII)
 _DECIMAL = re.compile(rf"{_SIGN}(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE]{_SIGN}\d+)?", re.ASCII)
 _RATIONAL = re.compile(rf"{_SIGN}\d+[/\u2044]\d+", re.ASCII)
-_NUMBERED = re.compile(r"(:op|:snt|:opt-)(\d+)", re.ASCII)
+_NUMBERED = re.compile(r"(:op|:snt|:opt-)(\d{1,18})", re.ASCII)  # int() refuses thousands of digits
 
 _stemmer = PorterStemmer()
 

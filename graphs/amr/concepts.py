@@ -251,7 +251,7 @@ def _value(draft: Draft, token: Token) -> str | None:
     for child in token.children:
         other = draft.tokens[child]
         if other.dep == "compound" and child < token.index:
-            factor = int(other.text) if other.text.isdigit() else _of_word(other.lower)
+            factor = int(other.text) if other.text.isdecimal() else _of_word(other.lower)
             if factor is not None:
                 value = value * factor if token.lower in MULTIPLES else value + factor
     return str(value)

@@ -26,7 +26,7 @@ from graphs.errors import AMRError, Failure
 _INSTANCE = ":instance"
 _COLLECTIONS = frozenset({"multi-sentence", "document"})
 _EMPTY = "amr-empty"
-_SENTENCE_ROLE = re.compile(r":snt([0-9]+)")
+_SENTENCE_ROLE = re.compile(r":snt([0-9]{1,18})")  # int() refuses thousands of digits
 _PREFIX = re.compile(r"[^\W\d_]+")
 
 

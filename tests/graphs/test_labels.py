@@ -65,3 +65,4 @@ def test_letters_number_the_children_past_nine() -> None:
     assert numbered(":op10") == (":op", 10)
     assert numbered(":slt-n") is None
     assert numbered(":opx") is None
+    assert numbered(":op" + "1" * 5000) is None

@@ -104,6 +104,11 @@ def test_a_root_called_document_without_sentences_is_a_sentence() -> None:
     assert sentences_of(decode("(d / document :mod (t / this))")) == ({"d": 0, "t": 0}, ["d"])
 
 
+def test_a_sentence_number_of_thousands_of_digits_is_no_number() -> None:
+    graph = decode(f"(m / multi-sentence :snt1 (a / x) :snt{'2' * 5000} (b / y))")
+    assert sentences_of(graph) == ({"m": -1, "a": 0, "b": -1}, ["a"])
+
+
 def test_no_chunk_is_an_error() -> None:
     with pytest.raises(AMRError, match="without a chunk"):
         merge([])
