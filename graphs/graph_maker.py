@@ -158,7 +158,7 @@ def _numbered_by(
 ) -> tuple[FormulaRef, ...]:
     """The formulas of a post as a graph made elsewhere numbers them; those that it does not know come after its own.
 
-    Raises :class:`GraphError` where the post has no formula with an id of the map.
+    Raises :class:`FormulaError` where the post has no formula with an id of the map.
     """
     known = {formula.formula_id: formula for formula in formulas}
     numbered = {}
@@ -166,7 +166,8 @@ def _numbered_by(
         formula = known.get(f"{prefix}{formula_id}") or known.get(formula_id)
         if formula is None:
             ids = ", ".join(list(known)[:5])
-            raise GraphError(f"formula_map of the graph has {name} = {formula_id!r}, the post has the formulas {ids}")
+            message = f"formula_map of the graph has {name} = {formula_id!r}, the post has the formulas {ids}"
+            raise FormulaError(message, kind="formula_map")
         numbered[name] = formula
     mentioned = {formula.formula_id for formula in numbered.values()}
     return (*numbered.values(), *(formula for formula in formulas if formula.formula_id not in mentioned))

@@ -1,62 +1,20 @@
 """A collection holds a graph or a reason for every post, whatever happens while it is built."""
 
-import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from parrot import Parrot, build, content, posts
 
 from graphs import collection, exchange
-from graphs.amr.penman_text import atom
 from graphs.collection import Collection, ParserFactory
 from graphs.corpus.post import Post
-from graphs.errors import AMRError, Failure, StoreError
+from graphs.errors import Failure, StoreError
 from graphs.mathamr_plus import NodeKind
-
-
-class Parrot:
-    """A parser for tests: says each sentence, and does what the sentences tell it to."""
-
-    name, version, model = "parrot", "1", "none"
-
-    def __init__(self, delay: float = 0.0) -> None:
-        self.delay = delay
-
-    def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-        time.sleep(self.delay * len(chunks))
-        if any("die" in sentence for chunk in chunks for sentence in chunk):
-            os._exit(3)
-        if any("crash" in sentence for chunk in chunks for sentence in chunk):
-            raise AMRError("crashed", kind="crash")
-        return [self._say(chunk) for chunk in chunks]
-
-    def _say(self, chunk: Sequence[str]) -> str:
-        words = [word.strip(".,") for word in " ".join(chunk).split()]
-        said = " ".join(f":op{i} (w{i} / {atom(word or 'x')})" for i, word in enumerate(words, 1))
-        return f"(s / say-01 {said})"
-
-
-def posts(count: int, **special: str) -> list[Post | Failure]:
-    """Posts 0, 1, 2 ...; ``special`` replaces the body of ``p3`` etc."""
-    bodies = {i: f"Solve $x^{i}$ for $y$." for i in range(count)}
-    bodies.update({int(key[1:]): body for key, body in special.items()})
-    return [Post(str(i), "answer", body=body, markup="text") for i, body in bodies.items()]
-
-
-def build(path: Path, source_posts: list[Post | Failure], workers: int = 1) -> collection.BuildSummary:
-    return collection.build(path, source_posts, ParserFactory(Parrot), source="test", workers=workers)
-
-
-def content(path: Path) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    connection = sqlite3.connect(path)
-    graphs = connection.execute("SELECT * FROM graph ORDER BY post_id").fetchall()
-    return graphs, connection.execute("SELECT * FROM failure ORDER BY post_id").fetchall()
 
 
 def test_posts_become_graphs_with_all_their_formulas(tmp_path: Path) -> None:
@@ -115,7 +73,7 @@ def test_killed_at_random_moments_and_resumed_it_ends_like_one_run(tmp_path: Pat
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from pathlib import Path
         from graphs import collection
-        from test_collection import Parrot, posts
+        from parrot import Parrot, posts
         collection.BATCH_SIZE = 4
         collection.build({str(tmp_path / "killed.db")!r}, posts(60, p7="crash"),
                          collection.ParserFactory(Parrot, {{"delay": 0.01}}), source="test")
