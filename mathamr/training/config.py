@@ -33,8 +33,8 @@ class TrainConfig:
         negatives: hard negatives drawn for each question, beside the other answers of the batch.
         accumulate: batches whose gradients are averaged for one optimizer step.
         node_budget: nodes encoded at once on one device. A batch with more is encoded in chunks, twice (without, then
-            with gradient), which bounds memory and leaves the gradient what it is. Augmentation is drawn chunk by chunk,
-            so that another budget masks other nodes.
+            with gradient), which bounds memory and leaves the gradient what it is. Augmentation is drawn chunk by
+            chunk, so another budget masks other nodes.
         edge_budget: edges encoded at once, inverses included; likewise.
         epochs: passes over the training pairs, at most.
         learning_rate: of AdamW at the first step; a cosine takes it down to ``min_learning_rate`` at the last.
