@@ -2,6 +2,8 @@
 
     python scripts/bench.py relational_conv     # our relational convolution against PyTorch Geometric's
     python scripts/bench.py loader              # loading and collating against PyTorch Geometric's on-disk stores
+    python scripts/bench.py collate             # collating alone, from memory, against PyTorch Geometric's Batch
+    python scripts/bench.py train_step          # a whole training step, and how long it waits for data
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
     python scripts/bench.py formula_agreement --oracle FILE     # trees from LaTeX against the official ones
     python scripts/bench.py formula_trees       # formulas a second, from MathML and from LaTeX
@@ -20,6 +22,8 @@ from pathlib import Path
 BENCHMARKS = {
     "relational_conv": "bench_relational_conv.py",
     "loader": "bench_loader.py",
+    "collate": "bench_collate.py",
+    "train_step": "bench_train_step.py",
     "smatch": "smatch_score.py",
     "formula_agreement": "formula_agreement.py",
     "formula_trees": "bench_formula_trees.py",

@@ -117,7 +117,7 @@ def run(
     torch.set_num_threads(1)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(store_path) if store_path else _generated(Path(folder) / "preprocessed.db", num_graphs)
+            path = Path(store_path) if store_path else generated_store(Path(folder) / "preprocessed.db", num_graphs)
             store = GraphStore(path)
             post_ids = store.post_ids()[:num_graphs]
             nodes, edges = store.sizes(post_ids)
@@ -139,7 +139,8 @@ def run(
     }
 
 
-def _generated(path: Path, num_graphs: int) -> Path:
+def generated_store(path: Path, num_graphs: int) -> Path:
+    """A preprocessed.db of generated graphs at ``path``."""
     rows = [(f"{4 * seed}", str(seed), "{}") for seed in range(num_graphs)]
     vocabulary = Vocabulary.build(count(rows, generate), size=20_000)
     build(path, rows, generate, VirtualNodeSpec(), vocabulary)
