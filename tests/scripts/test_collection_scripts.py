@@ -68,7 +68,8 @@ def test_shards_are_built_merged_counted_shown_exported_and_imported(corpus: Pat
     assert shown.startswith(
         "answer 7: 11 nodes, 10 edges, 1 sentences, 1 formulas\nattached by FORMULA_0 (7:0): concept\n"
     )
-    assert "\nsolve-01\n  :ARG1 FORMULA_0 (7:0)\n    :opt\n      U!lt\n" in shown
+    assert "\nsolve-01\n  :ARG1 FORMULA_0 (7:0)\n    :opt\n" in shown
+    assert shown.endswith("    :slt\n      V!x\n        a  N!7\n      n  <\n      n  V!y\n")
     xml.dom.minidom.parse(str(figure))
     exported = tmp_path / "c.penman"
     assert run_script("collection.py", "export", merged, exported).stdout.strip() == f"{exported}: 13 graphs"
