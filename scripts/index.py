@@ -127,7 +127,7 @@ def _build(given: argparse.Namespace, console: Console) -> int:
         texts=corpus.posts(),
     )
     start = time.perf_counter()
-    with console.stage("texts", unit="posts") as advance:
+    with console.stage("writing", unit="posts") as advance:
         catalog.build(
             given.out,
             kept + fresh,

@@ -33,7 +33,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 from mathamr.retrieval.explanation import VirtualNode, nodes_of
 
-MAX_CHARACTERS = 20_000  # the longest topic of ARQMath has some 6,000 with its markup; this takes about a second
+MAX_CHARACTERS = 10_000  # the longest questions of ARQMath; 2,000 formulas of one letter take a few seconds
 POSTS_A_BATCH = 64
 _EMBEDDED = ParserFactory(EmbeddedParser)
 

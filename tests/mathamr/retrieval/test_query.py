@@ -1,0 +1,144 @@
+"""Queries typed by a person: the same vectors as posts, and clear answers to what cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_collection import ENCODER
+
+from graphs import collection as collections
+from graphs import mathamr_plus
+from graphs import store as stores
+from graphs import vocabulary as vocabularies
+from graphs.amr.embedded import EmbeddedParser
+from graphs.collection import Collection
+from graphs.corpus.post import Post
+from graphs.errors import RetrievalError
+from graphs.graph_maker import ParserFactory
+from graphs.store import GraphStore
+from graphs.virtual_nodes import VirtualNodeSpec
+from graphs.vocabulary import Vocabulary
+from mathamr.model.encoder import Encoder
+from mathamr.retrieval.encoding import encode
+from mathamr.retrieval.explanation import explain
+from mathamr.retrieval.query import MAX_CHARACTERS, EncodedQuery, QueryEncoder
+
+POSTS = [
+    Post(
+        "1", "answer", body="Suppose $\\sqrt2 = p/q$ in lowest terms. Then $p^2 = 2q^2$, so $p$ is even.", markup="text"
+    ),
+    Post("2", "answer", body="The integral $\\int_0^1 x\\,dx$ is $1/2$.", markup="text"),
+    Post("3", "answer", body="No formula here, only words.", markup="text"),
+    Post("4", "answer", body="$x^2$", markup="text"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("query")
+    collections.build(path / "collection.db", POSTS, ParserFactory(EmbeddedParser), source="test")
+    with Collection(path / "collection.db") as source:
+        vocabulary = Vocabulary.build(vocabularies.count(source.rows(), mathamr_plus.decode), size=200)
+        for name, spec in SPECS.items():
+            stores.build(path / f"{name}.db", source.rows(), mathamr_plus.decode, spec, vocabulary)
+    return path
+
+
+SPECS = {
+    "full": VirtualNodeSpec(),
+    "global": VirtualNodeSpec(structure="global", connectivity="circular"),
+    "none": VirtualNodeSpec(structure="none", formulas="opt"),
+    "words": VirtualNodeSpec(formulas="none"),
+}
+
+
+def reader_of(folder: Path, name: str) -> tuple[QueryEncoder, Encoder, GraphStore]:
+    store = GraphStore(folder / f"{name}.db")
+    torch.manual_seed(0)
+    encoder = Encoder(ENCODER, store.vocabulary.num_labels, store.vocabulary.num_relations).eval()
+    return QueryEncoder(encoder, store.vocabulary, store.spec), encoder, store
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_post_that_is_typed_in_has_the_vectors_that_it_has_in_the_index(folder: Path, name: str) -> None:
+    reader, encoder, store = reader_of(folder, name)
+    for post in POSTS:
+        query = reader.encode(post.body)
+        indexed = encode(encoder, store, [post.post_id])
+        torch.testing.assert_close(query.vectors.vectors, indexed.vectors)
+        assert len(query.nodes) == len(query.vectors.vectors)
+        kinds = [node.kind for node in query.nodes]
+        assert kinds.count("formula") == len(query.formula_ids)
+        assert kinds.count("document") == (store.spec.structure != "none")
+
+
+def test_virtual_nodes_are_named_by_what_they_stand_for(folder: Path) -> None:
+    reader, _, _ = reader_of(folder, "full")
+    query = reader.encode("Why is $\\sqrt2$ irrational? I tried $p/q$.")
+    assert [(node.kind, node.text) for node in query.nodes] == [
+        ("formula", "\\sqrt2"),
+        ("formula", "p/q"),
+        ("sentence", "Why is $\\sqrt2$ irrational?"),
+        ("sentence", "I tried $p/q$."),
+        ("document", ""),
+    ]
+
+
+def test_a_query_of_one_formula(folder: Path) -> None:
+    reader, _, _ = reader_of(folder, "full")
+    query = reader.encode("$x^2$")
+    assert [node.kind for node in query.nodes] == ["formula", "sentence", "document"]
+    (vectors,) = query.vectors
+    why = explain(vectors, query.nodes, vectors, query.nodes)
+    assert [match.score for match in why.matches] == pytest.approx([1.0, 1.0, 1.0])
+    assert why.matches[0].document == query.nodes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the query is empty"),
+        (" \n\t", "the query is empty"),
+        ("x" * 100_000, f"100,000 characters, at most {MAX_CHARACTERS:,}"),
+        ("\x00\x01", "the query cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(folder: Path, text: str, message: str) -> None:
+    reader, _, _ = reader_of(folder, "full")
+    with pytest.raises(RetrievalError, match=message):
+        reader.encode(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "?",
+        "$",
+        "$$",
+        "$\\frac{$",
+        "a < b & $a<b$",
+        "FORMULA_7 is $x$",
+        "(((",
+        "ü日本語 $\\ß$",
+        "$x$ " * 500,
+    ],
+)
+def test_odd_queries_have_vectors(folder: Path, text: str) -> None:
+    reader, _, _ = reader_of(folder, "full")
+    assert torch.isfinite(reader.encode(text).vectors.vectors).all()
+
+
+def test_topics_are_encoded_in_their_order_and_failures_keep_their_place(folder: Path) -> None:
+    reader, _, _ = reader_of(folder, "full")
+    empty = Post("5", "topic", body="")
+    encoded = reader.encode_posts([POSTS[1], empty, POSTS[0]])
+    assert [type(query) is EncodedQuery for query in encoded] == [True, False, True]
+    assert [getattr(query, "post_id", None) for query in encoded] == ["2", "5", "1"]
+    with Collection(folder / "collection.db") as source:
+        stored = reader.encode_posts([replace(POSTS[0], body="another text")], source)[0]
+    assert isinstance(stored, EncodedQuery)
+    assert isinstance(encoded[2], EncodedQuery)
+    torch.testing.assert_close(stored.vectors.vectors, encoded[2].vectors.vectors)
