@@ -4,7 +4,8 @@ r"""Does every formula of a collection give trees? Each different formula is par
         ../shared/data/mse-questions/questions_03.jsonl.gz
 
 A path is a folder in the layout of ARQMath (the formulas of its LaTeX TSVs, posts and topics) or a file of JSON lines,
-also gzipped (the formulas in all of its strings, as ``graphs/corpus/text_formulas.py`` finds them). For each path:
+also gzipped (the formulas in all of its strings, as ``graphs/corpus/text_formulas.py`` finds them). The macros that a
+post defines hold in its formulas, as they do when graphs are made. For each path:
 different formulas, exceptions, formulas with no layout or no operator tree, formulas with an ``E!`` node, formulas a
 second, and by how many MiB the process grew while it parsed the last nine tenths of them. ``E!`` stands for what could
 not be read (``unread``: fragments, unknown commands), and, as in the official trees, in the cells that a matrix or an
@@ -23,24 +24,26 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.text_formulas import find
 from graphs.errors import CorpusError, MathAMRError
-from graphs.formulas.latex import parse_latex
-from graphs.formulas.published import formulas_of
+from graphs.formulas.latex import Macros, parse_latex, read_macros
+from graphs.formulas.published import rows_of
 from graphs.formulas.tree import FormulaTree
 
 
-def formulas(path: Path) -> Iterator[str]:
-    """The LaTeX of every formula of a collection, as it occurs. Raises CorpusError for a path that is none."""
+def posts(path: Path) -> Iterator[list[str]]:
+    """The LaTeX of the formulas of every post of a collection. Raises CorpusError for a path that is none."""
     if path.is_dir():
         files = open_corpus("arqmath", path).formulas()
         tables = [*files.latex, *(year.latex for year in files.topics if year.latex is not None)] if files else []
         for table in tables:
-            yield from (html.unescape(latex) for _, latex in formulas_of(table))
+            for _, rows in groupby(rows_of(table), key=lambda row: row.post_id):
+                yield [html.unescape(row.mathml) for row in rows]
         return
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
@@ -49,10 +52,19 @@ def formulas(path: Path) -> Iterator[str]:
                     record = json.loads(line)
                 except json.JSONDecodeError as error:
                     raise CorpusError(f"is no JSON: {error}", path=path, line=number) from error
-                for text in _strings(record):
-                    yield from (latex for _, _, latex in find(text))
+                yield [latex for text in _strings(record) for _, _, latex in find(text)]
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"cannot be read: {error}", path=path) from error
+
+
+def formulas(path: Path) -> dict[str, Macros]:
+    """Every different formula, with the macros of the first post that it stands in."""
+    found: dict[str, Macros] = {}
+    for post in posts(path):
+        macros = read_macros("\n".join(post))
+        for latex in post:
+            found.setdefault(latex, macros)
+    return found
 
 
 def _strings(record: object) -> Iterator[str]:
@@ -65,16 +77,16 @@ def _strings(record: object) -> Iterator[str]:
 
 def measure(path: Path) -> dict[str, Any]:
     """Parse every different formula of ``path``."""
-    different = sorted(set(formulas(path)))
+    different = formulas(path)
     counts: Counter[str] = Counter()
     raised: list[str] = []
     grown = resident_mib()
     start = time.process_time()
-    for number, latex in enumerate(different):
+    for number, (latex, macros) in enumerate(different.items()):
         if number == len(different) // 10:
             grown = resident_mib()
         try:
-            parsed = parse_latex(latex)
+            parsed = parse_latex(latex, macros)
         except Exception:  # noqa: BLE001 - this is what is being looked for
             raised.append(f"{latex!r}\n{traceback.format_exc()}")
             continue

@@ -105,7 +105,8 @@ class Grammar(Terms):
             self.at = 1
             result = self.expression() if role == "MODIFIEROP" else self.formula()
             if result is not None:
-                return Infix(self.items[0], [ABSENT, result])
+                result = Infix(self.items[0], [ABSENT, result])
+                return self.more_formulae(result) if self.lenient else result
             self.at = 0
         operator = self.any_op()
         if operator is not None:

@@ -1,7 +1,8 @@
 r"""A list of symbols that the grammar does not read, mended: what people type though no grammar has it.
 
-Runs of punctuation and of relation signs become one sign, and scripts stand on something. The symbols all stay, in
-their order; only what is read as one changes. Nothing is mended that the grammar reads as it stands, so that formulas
+Runs of punctuation, of relation signs and of stars become one sign, scripts stand on something, a dot
+between bars stands for a variable, and what follows ``\pmod{n}`` is another formula. The symbols all stay, in their
+order; only what is read as one changes. Nothing is mended that the grammar reads as it stands, so that formulas
 which LaTeXML reads are read as it does.
 
 >>> from graphs.formulas.latex_reader import Reader
@@ -12,11 +13,16 @@ which LaTeXML reads are read as it does.
 from __future__ import annotations
 
 from graphs.formulas.latex_nodes import Dual, Node, Row, Script, ScriptMark
-from graphs.formulas.latex_symbols import SYMBOLS, symbol
+from graphs.formulas.latex_symbols import INVISIBLE_COMMA, SYMBOLS, symbol
 
 _RELATIONAL = frozenset(("RELOP", "ARROW", "METARELOP"))
 _STOPS = frozenset(("PUNCT", "PERIOD"))
 _ON_NOTHING = frozenset(("OPEN", "PUNCT"))
+_STARS = frozenset(("*", "∗"))
+_BARS = frozenset(("VERTBAR", "OPEN", "CLOSE"))
+_AFTER_MODIFIER = frozenset(
+    ("RELOP", "ARROW", "METARELOP", "CLOSE", "PUNCT", "PERIOD", "POSTSUBSCRIPT", "POSTSUPERSCRIPT")
+)
 _KEEPS_ROLE = frozenset(("METARELOP", "MODIFIEROP"))
 
 
@@ -29,7 +35,9 @@ def mended(items: list[Node]) -> list[Node]:
         item = items[position]
         role = item.role
         run = position + 1
-        if role in _STOPS:
+        if role in _STOPS and 0 < position < end - 1 and _in_bars(items, position):
+            out.append(Dual(symbol("UNKNOWN", item.value), item, role="UNKNOWN", value=item.value))
+        elif role in _STOPS:
             while run < end and items[run].role in _STOPS:
                 run += 1
             out.append(_stops(items[position:run]))
@@ -37,6 +45,12 @@ def mended(items: list[Node]) -> list[Node]:
             while run < end and _runs_on(items, run):
                 run += 1
             out.append(item if run == position + 1 else _relation(items[position:run]))
+        elif role == "MULOP" and item.value in _STARS:
+            while run < end and items[run].role == "MULOP" and items[run].value in _STARS:
+                run += 1
+            out.append(item if run == position + 1 else _run("MULOP", items[position:run]))
+        elif role == "MODIFIER" and out and run < end and items[run].role not in _AFTER_MODIFIER:
+            out += [item, INVISIBLE_COMMA]
         elif type(item) is ScriptMark and not item.floating and (not out or out[-1].role in _ON_NOTHING):
             out.append(ScriptMark(item.script, item.sup, True, item.level))
         elif type(item) is ScriptMark and not item.floating and out[-1].role in _KEEPS_ROLE:
@@ -55,6 +69,12 @@ def _runs_on(items: list[Node], position: int) -> bool:
     return item.name != "less-than" or all(other.name != "greater-than" for other in items[position + 1 :])
 
 
+def _in_bars(items: list[Node], position: int) -> bool:
+    """Whether a dot stands alone between bars: ``\\|.\\|``."""
+    before, after = items[position - 1], items[position + 1]
+    return before.value == after.value and before.role in _BARS and after.role in _BARS
+
+
 def _stops(run: list[Node]) -> Node:
     """A run of punctuation as one, which parts the elements of a list."""
     if len(run) == 1:
@@ -65,8 +85,15 @@ def _stops(run: list[Node]) -> Node:
 def _relation(run: list[Node]) -> Node:
     """A run of relation signs as one: ``\\colon =`` is an assignment."""
     text = "".join(item.value for item in run)
-    content = SYMBOLS[":="] if text == ":=" else symbol("RELOP", text)
-    return Dual(content, Row(run), role="RELOP", name=text, value=text)
+    if text == ":=":
+        return Dual(SYMBOLS[":="], Row(run), role="RELOP", name=text, value=text)
+    return _run("RELOP", run)
+
+
+def _run(role: str, run: list[Node]) -> Node:
+    """A run of signs as one sign."""
+    text = "".join(item.value for item in run)
+    return Dual(symbol(role, text), Row(run), role=role, name=text, value=text)
 
 
 def _without_idle_stops(items: list[Node]) -> list[Node]:

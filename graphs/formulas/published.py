@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphs.corpus.files import FormulaFiles
-from graphs.formulas.tsv import Place, open_source, pieces, rows
+from graphs.formulas.tsv import Place, Row, open_source, pieces, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,18 @@ def published(files: FormulaFiles) -> Iterator[PublishedFormula]:
     CorpusError where a file is missing or no formula file.
     """
     for position, path in enumerate(files.latex):
-        presentation = dict(formulas_of(files.slt[position])) if position < len(files.slt) else {}
-        content = dict(formulas_of(files.opt[position])) if position < len(files.opt) else {}
-        for formula_id, latex in formulas_of(path):
-            yield PublishedFormula(
-                formula_id, html.unescape(latex), presentation.get(formula_id, ""), content.get(formula_id, "")
-            )
+        presentation, content = (
+            {row.formula_id: row.mathml for row in rows_of(given[position])} if position < len(given) else {}
+            for given in (files.slt, files.opt)
+        )
+        for row in rows_of(path):
+            key = row.formula_id
+            yield PublishedFormula(key, html.unescape(row.mathml), presentation.get(key, ""), content.get(key, ""))
 
 
-def formulas_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Id and formula as written (LaTeX is escaped for HTML) of every intact row of a formula file."""
+def rows_of(path: Path) -> Iterator[Row]:
+    """Every intact row of a formula file; LaTeX, as written there, is escaped for HTML."""
     for piece in pieces(open_source(path, "slt"), Place(0, 0)):
         for _, row in rows(piece):
             if not isinstance(row, str):
-                yield row.formula_id, row.mathml
+                yield row

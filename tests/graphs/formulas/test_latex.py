@@ -196,6 +196,10 @@ def test_what_cannot_be_parsed_keeps_its_symbols() -> None:
         (r"[E:F]=2", "[U!eq,0[M!D-lsqb;&rsqb;,0[F!:,0[V!E],1[V!F]]],1[N!2]]"),
         (r"\{1,2,,n\}", "[M!S-3,0[N!1],1[N!2],2[V!n]]"),
         (r"x\in]0,1[", "[O!in,0[V!x],1[O!interval(O-O),0[N!0],1[N!1]]]"),
+        (r"x**2", "[F!**,0[V!x],1[N!2]]"),
+        (r"||.||_2", "[O!SUB,0[O!norm,0[V!.]],1[N!2]]"),
+        (r"\iff a=1\iff b=2", "[U!iff,0[U!iff,0[W!],1[U!eq,0[V!a],1[N!1]]],1[U!eq,0[V!b],1[N!2]]]"),
+        (r"1\pmod{5}\ n", "[M!L-2,0[O!annotated,0[N!1],1[F!pmod,0[N!5]]],1[V!n]]"),
     ],
 )
 def test_what_latexml_leaves_unread_is_read_where_it_is_plain(latex: str, expected: str) -> None:
