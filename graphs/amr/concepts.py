@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphs.amr.draft import Draft, Token, name
+from graphs.amr.draft import UNUSED, Draft, Token, name
 from graphs.amr.lexicon import MATHEMATICAL_ADJECTIVES, MATHEMATICAL_NOUNS, Lexicon
 from graphs.amr.penman_text import quote
 from graphs.amr.reading import FORMULA, IFF, ORDINAL_ENDINGS, SUCH_THAT
@@ -299,6 +299,7 @@ def _join_particles(draft: Draft, lexicon: Lexicon) -> None:
 def _join_names(draft: Draft, lexicon: Lexicon) -> None:
     """Proper nouns in a row are a name: of what, nothing here tells; mathematics names things after persons."""
     tokens = draft.tokens
+    last_part: dict[int, int] = {}  # of the name that a word was joined to
     for token in tokens:
         if token.pos != "PROPN" or token.done or len(token.text) == 1 or not token.text[:1].isupper():
             continue
@@ -318,7 +319,11 @@ def _join_names(draft: Draft, lexicon: Lexicon) -> None:
         while first > 0:
             if _same_name(tokens[first - 1], tokens[first], token):
                 first -= 1
-            elif first > 1 and tokens[first - 1].text in ("-", "–") and _capitalized(tokens[first - 2]):
+            elif (
+                first > 1
+                and tokens[first - 1].text in ("-", "–")
+                and (_capitalized(tokens[first - 2]) or last_part.get(first - 2) == first)
+            ):
                 first -= 2  # Cauchy-Schwarz
             else:
                 break
@@ -326,6 +331,10 @@ def _join_names(draft: Draft, lexicon: Lexicon) -> None:
         token.node = token.inner = token.outer = name(draft, "thing" if words[0].isupper() else "person", words)
         for other in tokens[first : token.index]:
             other.done = True
+            last_part[other.index] = token.index
+            if other.node >= 0:  # a name so far, and now the first part of this one
+                draft.concepts[other.node] = draft.concepts[other.node + 1] = UNUSED
+                other.node = other.inner = other.outer = token.node
 
 
 def _capitalized(token: Token) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import penman
 
 from graphs.amr.lexicon import Link
 from graphs.amr.penman_text import Triple, atom, encode, quote
+
+_CODED = re.compile(r"(?P<outer>[a-z-]+)<(?P<role>[A-Za-z]+[0-9]?(?:-of)?)<(?P<inner>[a-z-]+-[0-9]{2})")
 
 
 @dataclass(slots=True)
@@ -84,11 +87,12 @@ class Draft:
     def place(self, token: Token, concept: str) -> int:
         """Make the token a node; ``person<ARG0-of<teach-01`` makes two, ``possible-01!`` one with negative polarity."""
         negative = concept.endswith("!")
-        outer, *inner = concept.rstrip("!").split("<")
-        token.node = token.inner = token.outer = self.node(outer)
-        if inner:
-            token.inner = self.node(inner[1])
-            self.edge(token.node, ":" + inner[0], token.inner)
+        concept = concept.rstrip("!") or concept
+        coded = _CODED.fullmatch(concept)  # any other '<' stands in the text itself, as in a tag
+        token.node = token.inner = token.outer = self.node(coded["outer"] if coded else concept)
+        if coded:
+            token.inner = self.node(coded["inner"])
+            self.edge(token.node, ":" + coded["role"], token.inner)
         if negative:
             self.attribute(token.inner, ":polarity", "-")
         return token.node
@@ -113,7 +117,7 @@ class Draft:
 
     def penman(self, root: int) -> str:
         """The graph as Penman text; what does not hang together with ``root`` hangs below it by ``:rel``."""
-        self._connect(root)
+        self.connect(root)
         names = self._names()
         triples: list[Triple] = [(names[i], ":instance", atom(c)) for i, c in enumerate(self.concepts) if c]
         triples += [(names[node], role, constant) for node, role, constant in self.attributes if self.concepts[node]]
@@ -133,7 +137,8 @@ class Draft:
             names.append(letter if counts[letter] == 1 else f"{letter}{counts[letter]}")
         return names
 
-    def _connect(self, root: int) -> None:
+    def connect(self, root: int) -> None:
+        """Hang what does not hang together with ``root`` below it by ``:rel``; optional nodes are given up instead."""
         parents = list(range(len(self.concepts)))
 
         def find(node: int) -> int:

@@ -95,6 +95,8 @@ def _text(drafts: list[tuple[Draft, int]]) -> str:
     whole = Draft([])
     top = whole.node("multi-sentence")
     for number, (draft, root) in enumerate(drafts, 1):
+        if root >= 0:
+            draft.connect(root)  # a loose part belongs to its sentence, not to the root of all
         shift = whole.take(draft)
         whole.edge(top, f":snt{number}", shift + root if root >= 0 else whole.node("amr-empty"))
     return whole.penman(top)

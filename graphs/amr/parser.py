@@ -19,13 +19,14 @@ Failure(post_id='2', stage='amr', kind='crash', message='the parrot fell off its
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from graphs.amr.document import DocumentAMR, merge
 from graphs.amr.penman_text import atom, decode
-from graphs.errors import AMRError, Failure
+from graphs.errors import AMRError, Failure, MathAMRError
 
 __all__ = ["AMRParser", "atom", "chunk_sentences", "parse_chunks", "parse_documents"]
 
@@ -107,8 +108,9 @@ def _parts(sentence: str, max_tokens: int) -> list[tuple[str, int]]:
 def parse_chunks(parser: AMRParser, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
     """The parser's answer for each chunk. A batch that fails is halved until the chunk at fault stands alone.
 
-    A batch fails when the parser raises :class:`AMRError` or does not give one answer a chunk. Other exceptions are
-    faults of a program and go through.
+    A batch fails when the parser raises :class:`AMRError`, does not give one answer a chunk, or has a fault of its own:
+    that becomes the record of the one chunk that brings it out, with the traceback. Other errors of this project, such
+    as that of a parser that cannot start, go through.
     """
     if not chunks:
         return []
@@ -119,6 +121,10 @@ def parse_chunks(parser: AMRParser, chunks: Sequence[Sequence[str]]) -> list[str
         error = AMRError(f"{parser.name} gave {len(answers)} graphs for {len(chunks)} chunks", kind="wrong_number")
     except AMRError as raised:
         error = raised
+    except MathAMRError:
+        raise
+    except Exception as fault:  # noqa: BLE001 - a fault on one chunk of millions must not end the build
+        error = AMRError("".join(traceback.format_exception(fault)), kind=f"bug: {type(fault).__name__}")
     if len(chunks) == 1:
         return [Failure("", "amr", error.kind, error.message)]
     half = len(chunks) // 2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs.amr.document import DocumentAMR
+from graphs.amr.document import DocumentAMR, sentences_of
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.parser import parse_documents
 from graphs.amr.penman_text import decode
@@ -114,6 +114,36 @@ def test_sentences_of_a_chunk_keep_their_numbers(parser: EmbeddedParser) -> None
     assert root(graph_of(parser, "...")) == "amr-empty"
 
 
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("Note that some sources refer to this as the DeMoivre-Laplace central limit theorem.", "DeMoivre Laplace"),
+        ("some classic theorems: Thue–Siegel–Roth, Hurwitz, Borel", "Thue Siegel Roth"),
+    ],
+)
+def test_a_name_of_several_persons_is_one_name(parser: EmbeddedParser, sentence: str, words: str) -> None:
+    graph = graph_of(parser, sentence)
+    assert ":rel" not in {role for _, role, _ in graph.triples}
+    names: dict[str, list[str]] = {}
+    for source, role, target in graph.triples:
+        if role.startswith(":op") and target[0] == '"':
+            names.setdefault(source, []).append(target.strip('"'))
+    found = [" ".join(name) for name in names.values()]
+    assert words in found
+    assert not set(words.split()) & {word for name in found if name != words for word in name.split()}
+
+
+def test_every_concept_of_a_chunk_is_in_a_sentence(parser: EmbeddedParser) -> None:
+    loose = [
+        "some classic theorems: Liouville, Thue–Siegel–Roth, Hurwitz, Borel",
+        "- ) FORMULA_0 ( : yes 3 no FORMULA_1",
+    ]
+    graph = graph_of(parser, *loose, "Why?")
+    by_variable, roots = sentences_of(graph)
+    assert len(roots) == 3
+    assert [variable for variable, number in by_variable.items() if number < 0] == [graph.top]
+
+
 def test_the_same_text_gives_the_same_graph_in_any_batch(parser: EmbeddedParser) -> None:
     chunks = [["Prove that FORMULA_0 is finite."], ["Let FORMULA_0 be a ring.", "Then FORMULA_1."], ["Why?"]]
     together = parser.parse(chunks)
@@ -155,3 +185,12 @@ def test_smatch_on_gold_graphs_keeps_its_height() -> None:
     if not gold.exists():
         pytest.skip(f"{gold} is not there")
     assert score(gold, restarts=0)["f1"] > 0.64
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script> is x.", "a<b<c and n! hold", "person<ARG0-of< !", "!", "<", "<<"]
+)
+def test_marks_of_the_own_tables_in_a_text_are_only_text(parser: EmbeddedParser, text: str) -> None:
+    (graph,) = parser.parse([[text]])
+    assert isinstance(graph, str)
+    assert decode(graph).triples

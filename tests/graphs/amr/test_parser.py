@@ -8,7 +8,7 @@ import pytest
 
 from graphs.amr.document import DocumentAMR
 from graphs.amr.parser import chunk_sentences, parse_chunks, parse_documents
-from graphs.errors import AMRError, Failure
+from graphs.errors import AMRError, ConfigError, Failure
 
 
 class Stub:
@@ -76,13 +76,27 @@ def test_a_wrong_number_of_answers_is_halved_too() -> None:
     ]
 
 
-def test_other_exceptions_go_through() -> None:
+def test_a_fault_of_the_parser_is_the_record_of_its_chunk() -> None:
     class Faulty(Stub):
         def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-            raise ZeroDivisionError
+            if ["b"] in [list(chunk) for chunk in chunks]:
+                raise ZeroDivisionError
+            return ["(a / a)"] * len(chunks)
 
-    with pytest.raises(ZeroDivisionError):
-        parse_chunks(Faulty(), [["a"]])
+    good, bad = parse_chunks(Faulty(), [["a"], ["b"]])
+    assert good == "(a / a)"
+    assert isinstance(bad, Failure)
+    assert bad.kind == "bug: ZeroDivisionError"
+    assert "Traceback" in bad.message
+
+
+def test_a_parser_that_cannot_start_ends_the_build() -> None:
+    class Missing(Stub):
+        def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+            raise ConfigError("no such interpreter")
+
+    with pytest.raises(ConfigError):
+        parse_chunks(Missing(), [["a"]])
 
 
 def test_a_document_survives_the_chunks_it_lost() -> None:
