@@ -307,8 +307,8 @@ def root(radicand: Symbol | None, index: Symbol | None = None) -> Symbol:
 
 
 def enclosed(notation: str, inner: Symbol | None) -> Symbol:
-    """An enclosure, labelled with its notation (``box``, ``updiagonalstrike``, ...)."""
-    box = Symbol(notation)
+    """An enclosure, labelled with its notation (``box``, ``updiagonalstrike``, ...; ``longdiv`` where it has none)."""
+    box = Symbol(notation if notation.strip() else "longdiv")
     if inner is not None:
         box.w = inner
     return box

@@ -184,7 +184,7 @@ def _cell(element: Element, children: Children) -> Symbol:
 
 
 def _enclosed(element: Element, children: Children) -> Symbol:
-    return layout.enclosed(element.get("notation", "longdiv"), layout.chain(children))
+    return layout.enclosed(element.get("notation", ""), layout.chain(children))
 
 
 _RULES: dict[str, Rules[Symbol]] = {"plain": _rules("plain"), "italic": _rules("italic")}

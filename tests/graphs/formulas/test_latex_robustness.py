@@ -57,6 +57,12 @@ def test_any_sequence_of_commands(pieces: list[str]) -> None:
     check(parse_latex("".join(pieces)))
 
 
+def test_an_enclosure_without_a_notation_has_a_label() -> None:
+    slt = parse_latex(r"\enclose{}{x}").slt
+    assert slt is not None
+    assert slt.labels == ("longdiv", "V!x")  # MathML's default
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=20))
 def test_any_definitions(text: str, pieces: list[str]) -> None:
