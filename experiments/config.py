@@ -14,8 +14,9 @@ acts.
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
@@ -24,6 +25,8 @@ from omegaconf.errors import OmegaConfBaseException
 from graphs.errors import ConfigError
 from mathamr.model.encoder import EncoderConfig
 from mathamr.training.config import TrainConfig
+
+Settings = TypeVar("Settings")
 
 
 @dataclass
@@ -71,6 +74,16 @@ class RetrievalConfig:
 
 
 @dataclass
+class WandbConfig:
+    """Where Weights & Biases keeps a run, as in :mod:`experiments.logbook`; no result depends on it."""
+
+    mode: str = MISSING
+    project: str = MISSING
+    entity: str | None = MISSING
+    artifacts: bool = MISSING
+
+
+@dataclass
 class ExperimentConfig:
     """A question: each condition by what it changes, the one that others are compared with, and the seeds."""
 
@@ -91,6 +104,7 @@ class Config:
     train: Any = field(default_factory=lambda: schema_of(TrainConfig))
     index: IndexConfig = field(default_factory=IndexConfig)
     retrieval: RetrievalConfig = field(default_factory=RetrievalConfig)
+    wandb: WandbConfig = field(default_factory=WandbConfig)
     experiment: ExperimentConfig | None = None
     track: str = MISSING
     outputs: str = MISSING
@@ -104,6 +118,21 @@ def schema_of(settings: type) -> DictConfig:
     keys = [(key.name, types[key.name], field(default=MISSING)) for key in fields(settings)]
     schema: DictConfig = OmegaConf.structured(make_dataclass(settings.__name__, keys))
     return schema
+
+
+def settings(kind: type[Settings], group: DictConfig, name: str) -> Settings:
+    """The group ``name`` of the configuration as the library's own type.
+
+    Raises:
+        ConfigError: a key that the type does not have, with the one that was probably meant, or a value it refuses.
+    """
+    values = cast(dict[str, Any], OmegaConf.to_container(group, resolve=True))
+    known = {key.name for key in fields(cast(Any, kind))}
+    for key in values.keys() - known:
+        near = difflib.get_close_matches(key, known, n=1)
+        hint = f"; did you mean {name}.{near[0]}?" if near else f"; the keys are {', '.join(sorted(known))}"
+        raise ConfigError(f"{name}.{key} is no setting{hint}")
+    return kind(**values)
 
 
 def register() -> None:

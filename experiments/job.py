@@ -24,9 +24,14 @@ import json
 import os
 import platform
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from omegaconf import OmegaConf
+
+from experiments import logbook
+from experiments.logbook import Logbook
 from experiments.outputs import locked, write_whole
 from experiments.plan import Job, finished
 from experiments.progress import Console
@@ -57,7 +62,10 @@ def run_job(job: Job, folder: Path, track: Track, question: Question, console: C
         if finished(job, folder):
             return
         try:
-            result = _run(job, place, track, question)
+            reset_peak_memory()
+            track.prepare(job.config, question)
+            with _logbook(job, folder, console) as book:
+                result = _run(job, place, track, question, book)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
         except MathAMRError as error:
@@ -69,10 +77,8 @@ def run_job(job: Job, folder: Path, track: Track, question: Question, console: C
         console.say(f"{job.name}: nDCG' {result['ndcg_prime']:.3f}, {result['time_per_epoch_s']:.1f} s an epoch")
 
 
-def _run(job: Job, place: Path, track: Track, question: Question) -> dict[str, Any]:
-    reset_peak_memory()
-    track.prepare(job.config, question)
-    trained = track.train(job.config, place / "model")
+def _run(job: Job, place: Path, track: Track, question: Question, book: Logbook) -> dict[str, Any]:
+    trained = track.train(job.config, place / "model", book.record)
     indexed = track.index(job.config, trained, question)
     with Stopwatch() as watch:
         results = track.retrieve(job.config, trained, indexed, question)
@@ -81,7 +87,7 @@ def _run(job: Job, place: Path, track: Track, question: Question) -> dict[str, A
     write_run(run, place / "run.tsv")
     scores = judge(run, question)
     _write_per_topic(place / "per_topic.csv", scores)
-    return {
+    result = {
         **_identity(job),
         **{measure: scores.aggregate[measure] for measure in MEASURES},
         "topics": scores.topics,
@@ -92,6 +98,28 @@ def _run(job: Job, place: Path, track: Track, question: Question) -> dict[str, A
         "peak_memory_bytes": peak_memory(),
         **({"peak_gpu_memory_bytes": gpu_memory} if gpu_memory else {}),
     }
+    book.scores(result)
+    topics = [[topic, *(values[measure] for measure in MEASURES)] for topic, values in sorted(scores.per_topic.items())]
+    book.table("topics", ["topic", *MEASURES], topics)
+    if job.config.wandb.artifacts:
+        files = [trained.folder, place / "run.tsv", place / "per_topic.csv"]
+        book.artifact(f"{job.config.experiment.name}-{job.name}", "model", files, result)
+    return result
+
+
+def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:
+    """The job's logbook; its id tells jobs of equal configuration in two experiments apart."""
+    config = cast(dict[str, Any], OmegaConf.to_container(job.config, resolve=True))
+    del config["wandb"], config["experiment"]
+    return logbook.opened(
+        job.config.wandb,
+        folder,
+        name=job.name,
+        group=job.config.experiment.name,
+        run_id=f"{job.config.experiment.name}-{job.key}",
+        config={**config, "condition": job.condition},
+        say=console.say,
+    )
 
 
 def judge(run: Run, question: Question) -> Evaluation:

@@ -152,6 +152,11 @@ def write_report(rows: Sequence[dict[str, Any]], folder: Path, *, title: str, co
             f"{done[0]['topics']} topics, regime `{done[0]['regime']}`; code {versions}; {done[0]['machine']}; "
             f"last job finished {max(str(row['finished']) for row in done)}. Baseline: {baseline}."
         )
+        parts.append(
+            "± is the standard deviation over seeds. Tests are two-sided paired t-tests over topics against the "
+            "baseline, on every measure; * marks p < 0.05 after Bonferroni's correction over all of them. Intervals "
+            "are 95 % bootstrap intervals of the mean difference over topics, not corrected."
+        )
         parts += ["## Mean over seeds", as_markdown(mean_table(rows, {k: (t, 1.0) for k, t in TITLES.items()}))]
         parts.append(_tests(comparisons(rows, folder, baseline, best_seed=False)))
         parts += [
@@ -177,6 +182,14 @@ def _best_table(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     return table
 
 
+def _p(value: float) -> str:
+    """
+    >>> _p(0.0432), _p(0.00004)
+    ('0.043', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def _tests(tests: Sequence[Comparison]) -> str:
     """The tests as a table: difference, interval, p, corrected p; a star where Bonferroni's is below 0.05."""
     if not tests:
@@ -189,9 +202,9 @@ def _tests(tests: Sequence[Comparison]) -> str:
                 TITLES[one.metric],
                 f"{one.test.difference:+.3f}{one.stars()}",
                 f"[{one.low:+.3f}, {one.high:+.3f}]",
-                f"{one.test.p:.3f}",
-                f"{one.p_bonferroni:.3f}",
-                f"{one.p_holm:.3f}",
+                _p(one.test.p),
+                _p(one.p_bonferroni),
+                _p(one.p_holm),
             ]
         )
     return as_markdown(table)

@@ -6,18 +6,22 @@ prints the table of means. Any key of ``conf/`` can be set on the command line:
     python -m experiments.run +exp=vn_connectivity data=arqmath data.root=/data/ARQMath
     python -m experiments.run +exp=vn_connectivity 'experiment.seeds=[1,2]' train.epochs=3
     python -m experiments.run +exp=vn_connectivity job=3/12          # one part of an array of jobs
+
+Exit codes: 0 done; 1 a job failed, the table says why; 2 a message says what is wrong; 75 stopped by a signal, saved.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
 import hydra
 from omegaconf import DictConfig
 
-from experiments import report
+from experiments import logbook, report
 from experiments.config import register, validated
 from experiments.job import run_job
 from experiments.outputs import locked
@@ -33,8 +37,16 @@ from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 TASK = 1
 
 
-def run(config: DictConfig, command: str) -> str:
-    """Run what is missing of an experiment; returns the table of means as text.
+@dataclass(frozen=True)
+class Outcome:
+    """The table of means as text, and how many of the jobs that were asked for have failed."""
+
+    table: str
+    failed: int
+
+
+def run(config: DictConfig, command: str) -> Outcome:
+    """Run what is missing of an experiment.
 
     Raises:
         MathAMRError: before anything runs, when the configuration makes no experiment.
@@ -48,12 +60,13 @@ def run(config: DictConfig, command: str) -> str:
     jobs = plan(config, fingerprint)
     mine = select(jobs, config.job)
     missing = [job for job in mine if finished(job, folder) is None]
+    console.say(f"{config.experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
     if missing:
-        console.say(f"{config.experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
         shared = Path(config.outputs) / "shared" / f"{corpus.name}-{fingerprint[:12]}"
         track = open_track(config.track, corpus, shared, console)
-        for job in missing:
-            track.check(job.config)
+        logbook.check(config.wandb)
+        for settings in (config, *(job.config for job in missing)):
+            track.check(settings)
         question = pose(config, corpus)
         for number, job in enumerate(missing, 1):
             console.say(f"[{number}/{len(missing)}] {job.name}")
@@ -64,10 +77,12 @@ def run(config: DictConfig, command: str) -> str:
         rows = report.rows_of(jobs, folder)
         report.write_csv(rows, folder / "results.csv")
         report.write_report(rows, folder, title=experiment.title, command=command, baseline=experiment.baseline)
+    asked = {(job.condition, job.seed) for job in mine}
     lines = [report.as_text(report.mean_table(rows, report.summary_columns()))]
     lines += [f"{row['condition']}, seed {row['seed']}: {row['status']}" for row in rows if row["status"] != "done"]
     lines.append(f"{folder}/results.csv, {folder}/report.md")
-    return "\n".join(lines)
+    failed = sum(row["status"].startswith("failed") for row in rows if (row["condition"], row["seed"]) in asked)
+    return Outcome("\n".join(lines), failed)
 
 
 def pose(config: DictConfig, corpus: Corpus) -> Question:
@@ -87,9 +102,14 @@ def pose(config: DictConfig, corpus: Corpus) -> Question:
 @hydra.main(config_path="../conf", config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
     """Hydra's entry point."""
-    command = "python -m experiments.run " + " ".join(sys.argv[1:])
+    command = shlex.join(["python", "-m", "experiments.run", *sys.argv[1:]])
     try:
-        print(run(validated(config), command))
+        outcome = run(validated(config), command)
+        print(outcome.table)
+        sys.exit(1 if outcome.failed else 0)
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from the last finished stage or checkpoint", file=sys.stderr)
+        sys.exit(130)
     except Interrupted as error:
         print(error, file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)

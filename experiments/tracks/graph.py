@@ -12,12 +12,14 @@ A stage that is finished leaves a ``.done`` file, so the next job passes it by; 
 
 from __future__ import annotations
 
+import csv
 import fcntl
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -25,8 +27,9 @@ from typing import Any, cast
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from experiments.config import settings
 from experiments.progress import Console
-from experiments.tracks.track import Indexed, Question, Trained
+from experiments.tracks.track import Indexed, Log, Question, Trained
 from graphs import collection, mathamr_plus, store, vocabulary
 from graphs.amr import parsers
 from graphs.collection import Collection
@@ -55,6 +58,7 @@ class GraphTrack:
         self._corpus = corpus
         self._shared = shared
         self._console = console
+        self._said: set[Path] = set()
 
     def check(self, config: DictConfig) -> None:
         """Every setting once: the library's own types know what they may be."""
@@ -63,8 +67,8 @@ class GraphTrack:
         except ConfigError as error:
             raise ConfigError(f"graph.{error.message}") from error
         spec = spec_of(config)
-        EncoderConfig(**_plain(config.model))
-        TrainConfig(**_plain(config.train))
+        settings(EncoderConfig, config.model, "model")
+        settings(TrainConfig, config.train, "train")
         strategy = _strategy(config)
         if config.retrieval.k < 1:
             raise ConfigError(f"retrieval.k={config.retrieval.k} must be at least 1")
@@ -83,13 +87,14 @@ class GraphTrack:
             self._build_collection(config, question, formulas)
             self._build_tensors(config)
 
-    def train(self, config: DictConfig, folder: Path) -> Trained:
+    def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
         """Train an encoder on the collection's pairs."""
         graphs = self._store(config)
-        encoder_config = EncoderConfig(**_plain(config.model))
+        encoder_config = settings(EncoderConfig, config.model, "model")
         with self._console.stage("training", unit="steps") as advance:
 
-            def log(record: dict[str, Any]) -> None:
+            def told(record: dict[str, Any]) -> None:
+                log(record)
                 if record["kind"] == "start":
                     advance.expect(record["total_steps"])
                 elif record["kind"] == "epoch":
@@ -99,12 +104,12 @@ class GraphTrack:
                     )
 
             result = train(
-                TrainConfig(**_plain(config.train)),
+                settings(TrainConfig, config.train, "train"),
                 graphs,
                 list(self._corpus.pairs()),
                 encoder_config,
                 out=folder,
-                log=log,
+                log=told,
                 progress=advance,
             )
         costs = {
@@ -187,7 +192,7 @@ class GraphTrack:
             return None
         path = self._shared / "formulas.db"
         done = path.with_suffix(".done")
-        if not (done.exists() and path.exists()):
+        if not self._is_done(done, path):
             with self._console.stage("formula trees", unit="rows") as advance:
                 rows = 0
 
@@ -199,7 +204,7 @@ class GraphTrack:
                 summary = formula_store.build(path, files, workers=config.workers, progress=progress)
             self._console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
             self._console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
-            done.touch()
+            done.write_text(graphs_version(), encoding="utf-8")
         return path
 
     def _build_collection(self, config: DictConfig, question: Question, formulas: Path | None) -> None:
@@ -207,7 +212,7 @@ class GraphTrack:
         path = self._collection_path(config)
         years = "".join(f"-{year}" for year in config.data.years)
         done = path.with_name(f"{path.stem}{years}.done")
-        if not (done.exists() and path.exists()):
+        if not self._is_done(done, path):
             parser = collection.ParserFactory(parsers.open_parser, {"name": config.graph.parser})
             posts = chain(self._corpus.posts(), (topic.post for topic in question.topics))
             with self._console.stage("posts to graphs", unit="posts") as advance:
@@ -223,13 +228,37 @@ class GraphTrack:
             attached = ", ".join(f"{how} {count:,}" for how, count in sorted(summary.attachments.items()))
             self._console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
             self._console.failures("posts that failed", summary.failures)
-            done.touch()
+            self._list_failures(path)
+            done.write_text(graphs_version(), encoding="utf-8")
+
+    def _is_done(self, done: Path, path: Path) -> bool:
+        """Whether a stage is finished; says so where another version of the code has made it."""
+        if not (done.exists() and path.exists()):
+            return False
+        if done.read_text(encoding="utf-8") != graphs_version() and done not in self._said:
+            self._said.add(done)
+            self._console.say(f"  {path} was made by another version of graphs/; delete {done} and it to make it anew")
+        return True
+
+    def _list_failures(self, path: Path) -> None:
+        """failures.tsv beside the collection, and its first lines on the terminal."""
+        with Collection(path) as source:
+            failures = list(source.failures())
+        listed = path.with_name("failures.tsv")
+        with listed.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, delimiter="\t")
+            table.writerow(["post_id", "stage", "kind", "message"])
+            table.writerows((f.post_id, f.stage, f.kind, f.message) for f in failures)
+        for failure in failures[:5]:
+            self._console.say(f"    {failure.post_id}: {failure.message.strip().splitlines()[-1]}")
+        if failures:
+            self._console.say(f"    all of them: {listed}")
 
     def _build_tensors(self, config: DictConfig) -> None:
         """The vocabulary and preprocessed-HASH.db."""
         path = self._tensors_path(config)
         done = path.with_suffix(".done")
-        if done.exists() and path.exists():
+        if self._is_done(done, path):
             return
         spec = spec_of(config)
         with Collection(self._collection_path(config)) as source:
@@ -256,7 +285,7 @@ class GraphTrack:
                 )
         lost = Counter((failure.stage, failure.kind) for failure in GraphStore(path).failures())
         self._console.failures("graphs without tensors", lost)
-        done.touch()
+        done.write_text(graphs_version(), encoding="utf-8")
 
     def _counts(self, config: DictConfig, source: Collection) -> Counts:
         """Label and relation counts over questions and answers; topics stay unseen."""
@@ -288,6 +317,16 @@ def spec_of(config: DictConfig) -> VirtualNodeSpec:
     """The virtual nodes and formula mode of a configuration."""
     graph = config.graph
     return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
+
+
+@cache
+def graphs_version() -> str:
+    """Hash of the code that makes graphs: what another version has made is not passed off as this one's."""
+    digest = hashlib.sha256()
+    root = Path(collection.__file__).parent
+    for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
+        digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _strategy(config: DictConfig) -> Strategy:

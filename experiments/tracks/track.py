@@ -6,7 +6,7 @@ The runner calls for each job ``prepare`` (whatever conditions share: graphs, te
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +15,8 @@ from omegaconf import DictConfig
 
 from graphs.corpus.post import Judgment, Topic
 from mathamr.evaluation.metrics import Regime
+
+Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.trainer
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Track(Protocol):
     def prepare(self, config: DictConfig, question: Question) -> None:
         """Make what the job of ``config`` needs and others may share; quick when it is there already."""
 
-    def train(self, config: DictConfig, folder: Path) -> Trained:
-        """Train a model into ``folder``, going on where an interrupted run stopped."""
+    def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
+        """Train a model into ``folder``, going on where an interrupted run stopped; ``log`` receives its records."""
 
     def index(self, config: DictConfig, trained: Trained, question: Question) -> Indexed:
         """Encode and index the posts that may be retrieved."""

@@ -82,7 +82,7 @@ def test_posts_to_table_and_finished_jobs_rest(
     collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = composed(collection, tmp_path / "out")
-    table = run(config, "the command")
+    table = run(config, "the command").table
     assert table.splitlines()[0].split() == [
         "Condition",
         "nDCG'",
@@ -121,9 +121,9 @@ def test_posts_to_table_and_finished_jobs_rest(
 
     capsys.readouterr()
     stamps = {path: path.stat().st_mtime_ns for path in folder.glob("jobs/*/result.json")}
-    assert run(config, "the command") == table
+    assert run(config, "the command").table == table
     assert {path: path.stat().st_mtime_ns for path in folder.glob("jobs/*/result.json")} == stamps
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "vn_connectivity: 4 jobs, 4 of them done already\n"
 
 
 def open_judgments(collection: Path) -> dict[str, dict[str, int]]:
@@ -134,7 +134,9 @@ def open_judgments(collection: Path) -> dict[str, dict[str, int]]:
 
 def test_a_condition_that_fails_is_shown_and_the_others_stand(collection: Path, tmp_path: Path) -> None:
     conditions = {"none": {}, "huge": {"train": {"batch_size": 4000}}}
-    table = run(composed(collection, tmp_path / "out", "experiment.seeds=[1]", conditions=conditions), "command")
+    outcome = run(composed(collection, tmp_path / "out", "experiment.seeds=[1]", conditions=conditions), "command")
+    table = outcome.table
+    assert outcome.failed == 1
     assert "huge, seed 1: failed: train.batch_size=4000 is larger than the training set" in table
     assert table.splitlines()[1].startswith("none")
     assert table.splitlines()[1].split()[-1] == "1"
@@ -187,6 +189,8 @@ def test_a_missing_root_names_the_key(tmp_path: Path) -> None:
         (["+exp=vn_connectivty"], "vn_connectivty"),
         ([], "add +exp=NAME"),
         (["+exp=vn_connectivity", "train.epochs=many"], "many"),
+        (["+exp=vn_connectivity", "+train.epocs=3"], "train.epocs is no setting; did you mean train.epochs?"),
+        (["+exp=vn_connectivity", "graph.connectivity=sequental"], "connectivity is 'sequental'"),
     ],
 )
 def test_the_command_line_names_what_is_wrong(arguments: list[str], message: str, tmp_path: Path) -> None:
