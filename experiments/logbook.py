@@ -184,6 +184,8 @@ def _start(
             place.mkdir(parents=True, exist_ok=True)
             import wandb
 
+            if mode != settings.mode:
+                wandb.teardown()  # its service still holds the id of the run that it could not begin
             run = wandb.init(
                 mode=mode,
                 project=settings.project,

@@ -106,7 +106,8 @@ def main(config: DictConfig) -> None:
     try:
         outcome = run(validated(config), command)
         print(outcome.table)
-        sys.exit(1 if outcome.failed else 0)
+        if outcome.failed:
+            sys.exit(1)
     except KeyboardInterrupt:
         print("stopped; the same command goes on from the last finished stage or checkpoint", file=sys.stderr)
         sys.exit(130)
