@@ -36,7 +36,7 @@ def script() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
-    tiny = load(ROOT / "tests" / "mathamr" / "training" / "tiny_collection.py")
+    tiny = load(ROOT / "tests" / "mathamr" / "tiny_collection.py")
     made: GraphStore = tiny.make_store(tmp_path_factory.mktemp("graphs") / "preprocessed.db")
     return made
 

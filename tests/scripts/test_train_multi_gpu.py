@@ -63,9 +63,7 @@ def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]
 
 @pytest.mark.slow
 def test_two_tasks_train_and_are_queued_again_when_stopped(environment: dict[str, str], tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location(
-        "tiny_collection", ROOT / "tests" / "mathamr" / "training" / "tiny_collection.py"
-    )
+    spec = importlib.util.spec_from_file_location("tiny_collection", ROOT / "tests" / "mathamr" / "tiny_collection.py")
     assert spec is not None
     assert spec.loader is not None
     tiny = importlib.util.module_from_spec(spec)

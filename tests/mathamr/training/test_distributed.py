@@ -26,9 +26,10 @@ from mathamr.training.loading import TrainingBatches
 from mathamr.training.pairs import split_pairs
 from mathamr.training.trainer import train
 
+HERE = Path(__file__).parent
 PROLOGUE = """
 import json, os, signal, sys, torch
-sys.path.insert(0, {folder!r})
+sys.path[:0] = [{folder!r}, {above!r}]
 from tiny_collection import ENCODER, QUESTIONS, settings
 from graphs.corpus.post import Pair
 from graphs.store import GraphStore
@@ -90,7 +91,7 @@ def two_ranks(code: str, **values: Any) -> list[subprocess.Popen]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    text = (PROLOGUE + code).format(folder=str(Path(__file__).parents[1]), **values)
+    text = (PROLOGUE + code).format(folder=str(HERE), above=str(HERE.parent), **values)
     shared = {
         **os.environ,
         "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
