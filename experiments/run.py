@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast, get_args
 
@@ -119,6 +121,22 @@ def main(config: DictConfig) -> None:
         sys.exit(2)
 
 
+def _refuse_launcher(arguments: Sequence[str]) -> str | None:
+    """Why jobs cannot be sent to Slurm by Hydra, where that is asked for; without ``--multirun`` they would run here."""
+    if "launcher=slurm" not in arguments:
+        return None
+    if find_spec("submitit") is None:
+        return (
+            "launcher=slurm needs hydra-submitit-launcher: pip install -e '.[slurm]'; or use slurm/seeds_array.sbatch"
+        )
+    if not {"--multirun", "-m"} & set(arguments):
+        return "launcher=slurm sends the parts of a plan: add --multirun and job=1/N,2/N,...,N/N"
+    return None
+
+
 if __name__ == "__main__":
+    if refusal := _refuse_launcher(sys.argv[1:]):
+        print(f"error: {refusal}", file=sys.stderr)
+        sys.exit(2)
     register()
     main()
