@@ -122,7 +122,7 @@ def main(config: DictConfig) -> None:
 
 
 def _refuse_launcher(arguments: Sequence[str]) -> str | None:
-    """Why jobs cannot be sent to Slurm by Hydra, where that is asked for; without ``--multirun`` they would run here."""
+    """Why Hydra cannot send the jobs to Slurm, where that is asked for; without ``--multirun`` they would run here."""
     if "launcher=slurm" not in arguments:
         return None
     if find_spec("submitit") is None:
