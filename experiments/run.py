@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 import hydra
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from experiments import logbook, report
@@ -104,7 +105,7 @@ def pose(config: DictConfig, corpus: Corpus) -> Question:
 @hydra.main(config_path="../conf", config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
     """Hydra's entry point."""
-    command = shlex.join(["python", "-m", "experiments.run", *sys.argv[1:]])
+    command = shlex.join(["python", "-m", "experiments.run", *HydraConfig.get().overrides.task])
     try:
         outcome = run(validated(config), command)
         print(outcome.table)

@@ -1,0 +1,211 @@
+"""The batch scripts on a real Slurm of one node: arrays, exit codes, dependencies, two ranks, requeue after signals."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mathamr.training import checkpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+SANDBOX = ROOT / "scripts" / "slurm_sandbox.sh"
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
+MISSING = [program for program in PROGRAMS if shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+SECONDS = 120  # that anything may take
+SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.device=cpu"]
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(MISSING), reason=f"Slurm is not installed: no {', '.join(MISSING)}"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="Slurm's daemons start as root only"),
+]
+
+
+class Slurm:
+    """The sandbox: jobs are submitted with their output in one folder."""
+
+    def __init__(self, environment: dict[str, str], logs: Path) -> None:
+        self.environment, self.logs = environment, logs
+
+    def command(self, *words: str, **variables: str) -> str:
+        """What a command of Slurm prints."""
+        environment = {**self.environment, **variables}
+        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        return done.stdout.strip()
+
+    def submit(self, *words: str, **variables: str) -> str:
+        """Submit a job; returns its number."""
+        output = f"--output={self.logs}/%A_%a.log" if any("--array" in word for word in words) else "--output="
+        output = output if output.endswith(".log") else f"--output={self.logs}/%j.log"
+        return self.command("sbatch", "--parsable", output, *words, **variables)
+
+    def facts(self, job: str) -> dict[str, str]:
+        """What Slurm knows of a job or of the element of an array (``7_2``)."""
+        words = self.command("scontrol", "--oneliner", "show", "job", job).split()
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def wait(self, job: str, *states: str) -> dict[str, str]:
+        """Until the job is in one of these states."""
+        self.until(lambda: self.facts(job)["JobState"] in states, lambda: f"{self.facts(job)}\n{self.log(job)}")
+        return self.facts(job)
+
+    def until(self, ready: Callable[[], bool], tell: Callable[[], str]) -> None:
+        """Until ``ready``; ``tell`` says what there is instead."""
+        deadline = time.monotonic() + SECONDS
+        while not ready():
+            assert time.monotonic() < deadline, tell()
+            time.sleep(0.2)
+
+    def log(self, job: str) -> str:
+        """What a job has printed so far."""
+        path = self.logs / f"{job}.log"
+        return path.read_text() if path.exists() else ""
+
+    def start_again(self, job: str) -> None:
+        """A job that is queued again waits two minutes, by Slurm's rule: not here."""
+        facts = self.wait(job, "PENDING")
+        assert facts["Restarts"] == "1"
+        self.command("scontrol", "update", f"JobId={job}", "StartTime=now")
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    logs = tmp_path_factory.mktemp("logs")
+    environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"}
+    up = subprocess.run([SANDBOX, "up"], env=environment, capture_output=True, text=True, check=False)
+    assert up.returncode == 0, up.stderr
+    variables = dict(re.findall(r"(\w+)=(\S+)", up.stdout))
+    environment |= variables | {"PYTHON": sys.executable, "WANDB_MODE": "disabled"}
+    yield Slurm(environment, logs)
+    folder = Path(variables["SLURM_SANDBOX"])
+    daemons = [int((folder / f"{name}.pid").read_text()) for name in ("munged", "slurmctld", "slurmd")]
+    subprocess.run([SANDBOX, "down"], env=environment, check=True)
+    assert not folder.exists()
+    assert not [pid for pid in daemons if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty questions with their answers, four topics with judgments."""
+    root = tmp_path_factory.mktemp("collection")
+    subjects = ("ring", "group", "field", "lattice")
+    posts = []
+    for i in range(40):
+        subject = subjects[i % 4]
+        question = {"post_id": f"q{i}", "kind": "question", "markup": "text", "title": f"When is a {subject} finite?"}
+        answer = {"post_id": f"a{i}", "kind": "answer", "markup": "text", "parent_id": f"q{i}"}
+        posts += [question | {"body": f"Let $x^{i}=1$."}, answer | {"body": f"The {subject} is finite if $x^{i}=1$."}]
+    topics = [
+        {"post_id": f"T.{i}", "markup": "text", "title": f"Finite {s}", "body": s} for i, s in enumerate(subjects)
+    ]
+    for name, rows in (("posts", posts), ("topics", topics)):
+        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judged = [f"T.{t}\t0\ta{i}\t{3 * (i % 4 == t)}\n" for t in range(4) for i in range(40)]
+    (root / "qrels.tsv").write_text("".join(judged))
+    return root
+
+
+def test_exit_codes_and_dependencies(slurm: Slurm) -> None:
+    script = "slurm/seeds_array.sbatch"
+    partial = slurm.submit("--array=2-3", script, "+exp=vn_connectivity")
+    after = slurm.submit(f"--dependency=afterok:{partial}", "--wrap", "exit 0")
+    anyway = slurm.submit(f"--dependency=afterany:{partial}", "--wrap", "exit 7")
+    assert slurm.wait(f"{partial}_2", "FAILED")["ExitCode"] == "2:0"
+    assert "use --array=1-N, or say with JOBS=N" in slurm.log(f"{partial}_2")
+    assert slurm.wait(anyway, "FAILED")["ExitCode"] == "7:0"
+    slurm.until(lambda: slurm.facts(after)["Reason"] == "DependencyNeverSatisfied", lambda: str(slurm.facts(after)))
+    slurm.command("scancel", after)
+
+
+def test_an_experiment_as_an_array(slurm: Slurm, collection: Path, tmp_path: Path) -> None:
+    question = ["+exp=trial", "experiment.name=demo", "experiment.seeds=[1,2]", "data=jsonl", f"data.root={collection}"]
+    settings = [f"outputs={tmp_path}", "workers=1", *SMALL, "train.epochs=60", "train.patience=60"]
+    element = ["--cpus-per-task=1", "slurm/seeds_array.sbatch", *question, *settings]
+    # The first of two jobs, stopped while it trains ...
+    array = slurm.submit("--array=1", *element, JOBS="2")
+    first = f"{array}_1"
+    last = tmp_path / "demo" / "jobs" / "configured-seed1" / "model" / "last"
+    slurm.until(lambda: checkpoint.exists(last), lambda: f"{slurm.facts(first)}\n{slurm.log(first)}")
+    slurm.command("scancel", "--signal=USR1", first)
+    slurm.start_again(first)
+    # ... goes on when it is queued again, and what waits for its end begins then.
+    rest = slurm.submit("--array=1-2", f"--dependency=afterok:{array}", *element)
+    assert slurm.wait(first, "COMPLETED", "FAILED")["ExitCode"] == "0:0", slurm.log(first)
+    assert re.search(r"stopped by SIGUSR1 after step \d+, saved", slurm.log(first))
+    assert slurm.log(first).count("epoch 1:") == 1
+    for number in (1, 2):
+        facts = slurm.wait(f"{rest}_{number}", "COMPLETED", "FAILED")
+        assert facts["ExitCode"] == "0:0", slurm.log(f"{rest}_{number}")
+    assert "1 jobs, 1 of them done already" in slurm.log(f"{rest}_1")
+    assert "training" not in slurm.log(f"{rest}_1")
+    with (tmp_path / "demo" / "results.csv").open(newline="") as file:
+        assert [(row["seed"], row["status"]) for row in csv.DictReader(file)] == [("1", "done"), ("2", "done")]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("submitit") is None, reason="the extra slurm is not installed")
+def test_the_launcher_of_hydra_sends_parts_and_waits_for_them(slurm: Slurm, collection: Path, tmp_path: Path) -> None:
+    question = ["+exp=trial", "experiment.seeds=[1,2]", "data=jsonl", f"data.root={collection}", f"outputs={tmp_path}"]
+    launcher = ["--multirun", "launcher=slurm", "job=1/2,2/2", "hydra.launcher.cpus_per_task=1"]
+    command = [sys.executable, "-m", "experiments.run", *launcher, *question, *SMALL, "train.epochs=1", "workers=1"]
+    slurm.command(*command, PYTHONPATH=f"{ROOT}:{os.environ.get('PYTHONPATH', '')}")
+    with (tmp_path / "trial-alone" / "results.csv").open(newline="") as file:
+        assert [(row["seed"], row["status"]) for row in csv.DictReader(file)] == [("1", "done"), ("2", "done")]
+    assert "+exp=trial" in (tmp_path / "trial-alone" / "report.md").read_text()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("submitit") is not None, reason="the extra slurm is installed")
+def test_without_the_extra_only_the_launcher_is_missing() -> None:
+    command = [sys.executable, "-m", "experiments.run", "--multirun", "launcher=slurm", "+exp=trial"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install -e '.[slurm]'" in done.stderr
+
+
+def test_two_ranks_stop_at_a_signal_go_on_when_queued_again_and_stay_away_when_cancelled(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    spec = importlib.util.spec_from_file_location("tiny", ROOT / "tests" / "mathamr" / "tiny_collection.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tiny = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tiny)
+    tiny.make_store(tmp_path / "preprocessed.db").close()
+    (tmp_path / "pairs.tsv").write_text("".join(f"q{i}\ta{i}\n" for i in range(48)))
+    files = ["--graphs", tmp_path / "preprocessed.db", "--pairs", tmp_path / "pairs.tsv", "--out", tmp_path / "model"]
+    long = ["train.epochs=5000", "train.patience=5000", "train.learning_rate=1e-4"]
+    tasks = ["--nodes=1", "--ntasks-per-node=2", "--gpus-per-node=0", "--cpus-per-task=1"]
+    job = slurm.submit(*tasks, "slurm/train_multi_gpu.sbatch", *map(str, files), *SMALL, *long)
+
+    def records() -> list[dict[str, int]]:
+        log = tmp_path / "model" / "log.jsonl"
+        lines = log.read_text().splitlines()[:-1] if log.exists() else []
+        return [json.loads(line) for line in lines]
+
+    slurm.until(lambda: len(records()) > 8, lambda: f"{slurm.facts(job)}\n{slurm.log(job)}")
+    slurm.command("scancel", "--signal=USR1", job)
+    slurm.start_again(job)
+    stopped = checkpoint.load(tmp_path / "model" / "last").info.step
+    assert stopped > 3
+    assert f"after step {stopped}, saved" in slurm.log(job)
+    slurm.until(lambda: records()[-1].get("step", 0) > stopped + 3, lambda: f"{slurm.facts(job)}\n{slurm.log(job)}")
+    starts = [record for record in records() if record["kind"] == "start"]
+    assert [(record["step"], record["ranks"]) for record in starts] == [(0, 2), (stopped, 2)]
+    steps = [record["step"] for record in records() if record["kind"] == "step"]
+    assert steps == list(range(1, len(steps) + 1))
+
+    slurm.command("scancel", job)
+    slurm.wait(job, "CANCELLED")
+    assert slurm.facts(job)["Restarts"] == "1"
