@@ -119,7 +119,7 @@ def bootstrap_interval(
 
 def compare(
     scores: Mapping[str, Mapping[str, TopicScores]],
-    baseline: str,
+    baseline: str | Mapping[str, str],
     *,
     confidence: float = 0.95,
     resamples: int = 10_000,
@@ -127,27 +127,31 @@ def compare(
 ) -> list[Comparison]:
     """Every condition against ``baseline`` on every metric, corrected over all these tests together.
 
-    ``scores[condition][metric][topic_id]``. Returns metrics x (conditions - 1) comparisons, conditions outermost, in
-    the order given. Raises :class:`EvaluationError` if the baseline is not a condition, or metrics or topics differ.
+    ``scores[condition][metric][topic_id]``. Where conditions have baselines of their own (thesis Table 4.17: each loss
+    weight against weight 1 under the same retrieval strategy), ``baseline[condition]`` names them; a condition that is
+    its own baseline is not tested. Returns metrics x tested conditions comparisons, conditions outermost, in the order
+    given. Raises :class:`EvaluationError` if a baseline is not a condition, or metrics or topics differ.
     """
-    if baseline not in scores:
-        raise EvaluationError(f"baseline {baseline!r} is not among the conditions {', '.join(scores)}")
+    baselines = dict.fromkeys(scores, baseline) if isinstance(baseline, str) else baseline
     pairs = []
     for condition, metrics in scores.items():
-        if condition == baseline:
+        other = baselines.get(condition, "")
+        if other not in scores:
+            raise EvaluationError(f"baseline {other!r} is not among the conditions {', '.join(scores)}")
+        if condition == other:
             continue
-        if metrics.keys() != scores[baseline].keys():
+        if metrics.keys() != scores[other].keys():
             raise EvaluationError(
-                f"condition {condition!r} has the metrics {', '.join(metrics)}, the baseline {baseline!r} "
-                f"{', '.join(scores[baseline])}"
+                f"condition {condition!r} has the metrics {', '.join(metrics)}, the baseline {other!r} "
+                f"{', '.join(scores[other])}"
             )
         pairs += [(condition, metric) for metric in metrics]
-    tests = [paired_t_test(scores[baseline][metric], scores[condition][metric]) for condition, metric in pairs]
+    tests = [paired_t_test(scores[baselines[name]][metric], scores[name][metric]) for name, metric in pairs]
     p_values = [test.p for test in tests]
     comparisons = []
     for (condition, metric), test, p_b, p_h in zip(pairs, tests, bonferroni(p_values), holm(p_values), strict=True):
         low, high = bootstrap_interval(
-            scores[baseline][metric],
+            scores[baselines[condition]][metric],
             scores[condition][metric],
             confidence=confidence,
             resamples=resamples,

@@ -63,6 +63,55 @@ def test_corrections_by_hand() -> None:
         holm([1.2])
 
 
+def test_corrections_of_r() -> None:
+    """R's multtest (mt.rawp2adjp) on ten p-values, as statsmodels' own tests give them."""
+    p = [
+        *(0.838541367553, 0.642193923795, 0.680845947633, 0.967833824309, 0.71626938238),
+        *(0.177096952723, 5.23656777208e-05, 0.0202732688798, 0.00028140506198, 0.0149877310796),
+    ]
+    by_bonferroni = [1, 1, 1, 1, 1, 1, 0.000523656777208, 0.202732688798, 0.0028140506198, 0.149877310796]
+    by_holm = [1, 1, 1, 1, 1, 1, 0.000523656777208, 0.1419128821586, 0.00253264555782, 0.1199018486368]
+    assert bonferroni(p) == pytest.approx(by_bonferroni)
+    assert holm(p) == pytest.approx(by_holm)
+
+
+def test_published_decisions() -> None:
+    """Benjamini and Hochberg (1995, p. 295): of these 15 comparisons Bonferroni finds the first three."""
+    trial = [
+        *(0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459),
+        *(0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0),
+    ]
+    assert [p < 0.05 for p in bonferroni(trial)] == [True] * 3 + [False] * 12
+    # Wikipedia's example of Holm's method: the first and the fourth of four hypotheses are rejected.
+    assert [p < 0.05 for p in holm([0.01, 0.04, 0.03, 0.005])] == [True, False, False, True]
+
+
+@pytest.mark.parametrize("topics_judged", [2, 5, 78, 104])
+def test_agreement_with_scipy_on_scores_with_ties(topics_judged: int) -> None:
+    """P'@10 takes eleven values only, and most topics do not change: as real scores are."""
+    generator = np.random.default_rng(topics_judged)
+    a = generator.integers(0, 11, topics_judged) / 10
+    b = np.clip(a + generator.choice([-0.1, 0.0, 0.0, 0.1, 0.2], topics_judged), 0, 1)
+    b[0] = a[0] + 0.05
+    expected = stats.ttest_rel(b, a)
+    test = paired_t_test(topics(a), topics(b))
+    assert (test.t, test.p, test.df) == (
+        pytest.approx(expected.statistic),
+        pytest.approx(expected.pvalue),
+        topics_judged - 1,
+    )
+
+
+def test_t_test_by_hand() -> None:
+    """Differences .1, .2, .3, .2: mean .2, deviation sqrt(.02/3), t = .2 / (.0816 / 2) = 4.899 with 3 degrees."""
+    a, b = topics([0.1, 0.1, 0.1, 0.1]), topics([0.2, 0.3, 0.4, 0.3])
+    test = paired_t_test(a, b)
+    assert test.t == pytest.approx(0.2 / (math.sqrt(0.02 / 3) / 2))
+    # Student's t with 3 degrees: P(|t| > x) = 1 - 2/pi (atan(x/sqrt 3) + (x/sqrt 3) / (1 + x^2/3))
+    x = test.t / math.sqrt(3)
+    assert test.p == pytest.approx(1 - 2 / math.pi * (math.atan(x) + x / (1 + x * x)))
+
+
 def test_bootstrap_is_seeded_and_close_to_the_t_interval() -> None:
     generator = np.random.default_rng(5)
     a = generator.random(200)
@@ -93,3 +142,23 @@ def test_the_family_is_every_metric_of_every_other_condition() -> None:
     assert all(c.low < c.test.difference < c.high for c in found)
     with pytest.raises(EvaluationError, match="baseline 'full' is not among the conditions none, circular"):
         compare(scores, "full")
+
+
+def test_conditions_with_baselines_of_their_own() -> None:
+    """Two strategies, each with its own baseline: two tests of one metric, corrected together."""
+    generator = np.random.default_rng(11)
+    base, other = generator.random(20), generator.random(20)
+    scores = {
+        "maxsim": {"ndcg_prime": topics(base)},
+        "maxsim_beta": {"ndcg_prime": topics(base + generator.normal(0.1, 0.1, 20))},
+        "single": {"ndcg_prime": topics(other)},
+        "single_beta": {"ndcg_prime": topics(other + generator.normal(0.0, 0.1, 20))},
+    }
+    own = {"maxsim": "maxsim", "maxsim_beta": "maxsim", "single": "single", "single_beta": "single"}
+    found = compare(scores, own, resamples=100)
+    assert [c.condition for c in found] == ["maxsim_beta", "single_beta"]
+    alone = paired_t_test(scores["single"]["ndcg_prime"], scores["single_beta"]["ndcg_prime"])
+    assert found[1].test == alone
+    assert found[1].p_bonferroni == pytest.approx(min(1.0, 2 * alone.p))
+    with pytest.raises(EvaluationError, match="baseline 'doc' is not among"):
+        compare(scores, own | {"single_beta": "doc"})
