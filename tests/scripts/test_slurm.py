@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SANDBOX = ROOT / "scripts" / "slurm_sandbox.sh"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 MISSING = [program for program in PROGRAMS if shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin") is None]
-SECONDS = 120  # that anything may take
+SECONDS = 300  # that anything may take, on a machine with other work to do
 SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.device=cpu"]
 
 pytestmark = [
@@ -75,10 +76,13 @@ class Slurm:
         return path.read_text() if path.exists() else ""
 
     def start_again(self, job: str) -> None:
-        """A job that is queued again waits two minutes, by Slurm's rule: not here."""
-        facts = self.wait(job, "PENDING")
-        assert facts["Restarts"] == "1"
-        self.command("scontrol", "update", f"JobId={job}", "StartTime=now")
+        """A job that is queued again waits two minutes, by Slurm's rule: not here.
+
+        But some seconds: a start within the second of the stop is refused by the node, whose clock has whole seconds.
+        """
+        self.until(lambda: self.facts(job).get("Restarts") == "1", lambda: f"{self.facts(job)}\n{self.log(job)}")
+        self.wait(job, "PENDING")
+        self.command("scontrol", "update", f"JobId={job}", "StartTime=now+3")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +98,26 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     daemons = [int((folder / f"{name}.pid").read_text()) for name in ("munged", "slurmctld", "slurmd")]
     subprocess.run([SANDBOX, "down"], env=environment, check=True)
     assert not folder.exists()
-    assert not [pid for pid in daemons if Path(f"/proc/{pid}").exists()]
+    assert not [pid for pid in daemons if runs(pid)]
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there, and not only its entry, which some containers keep for long."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def tiny_collection() -> ModuleType:
+    """The collection that the tests of training share, from wherever it lies among them."""
+    (path,) = (ROOT / "tests").rglob("tiny_collection.py")
+    spec = importlib.util.spec_from_file_location("tiny_collection", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +160,9 @@ def test_an_experiment_as_an_array(slurm: Slurm, collection: Path, tmp_path: Pat
     # The first of two jobs, stopped while it trains ...
     array = slurm.submit("--array=1", *element, JOBS="2")
     first = f"{array}_1"
-    last = tmp_path / "demo" / "jobs" / "configured-seed1" / "model" / "last"
-    slurm.until(lambda: checkpoint.exists(last), lambda: f"{slurm.facts(first)}\n{slurm.log(first)}")
+    # Wherever models lie below the outputs: a checkpoint is a folder with this file.
+    saved = "last/checkpoint.json"
+    slurm.until(lambda: any(tmp_path.rglob(saved)), lambda: f"{slurm.facts(first)}\n{slurm.log(first)}")
     slurm.command("scancel", "--signal=USR1", first)
     slurm.start_again(first)
     # ... goes on when it is queued again, and what waits for its end begins then.
@@ -149,7 +173,6 @@ def test_an_experiment_as_an_array(slurm: Slurm, collection: Path, tmp_path: Pat
     for number in (1, 2):
         facts = slurm.wait(f"{rest}_{number}", "COMPLETED", "FAILED")
         assert facts["ExitCode"] == "0:0", slurm.log(f"{rest}_{number}")
-    assert "1 jobs, 1 of them done already" in slurm.log(f"{rest}_1")
     assert "training" not in slurm.log(f"{rest}_1")
     with (tmp_path / "demo" / "results.csv").open(newline="") as file:
         assert [(row["seed"], row["status"]) for row in csv.DictReader(file)] == [("1", "done"), ("2", "done")]
@@ -166,9 +189,11 @@ def test_the_launcher_of_hydra_sends_parts_and_waits_for_them(slurm: Slurm, coll
     assert "+exp=trial" in (tmp_path / "trial-alone" / "report.md").read_text()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("submitit") is not None, reason="the extra slurm is installed")
 def test_without_the_extra_only_the_launcher_is_missing() -> None:
-    command = [sys.executable, "-m", "experiments.run", "--multirun", "launcher=slurm", "+exp=trial"]
+    hidden = (
+        "import runpy, sys; sys.modules['submitit'] = None; runpy.run_module('experiments.run', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", hidden, "--multirun", "launcher=slurm", "+exp=trial"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "pip install -e '.[slurm]'" in done.stderr
@@ -177,12 +202,7 @@ def test_without_the_extra_only_the_launcher_is_missing() -> None:
 def test_two_ranks_stop_at_a_signal_go_on_when_queued_again_and_stay_away_when_cancelled(
     slurm: Slurm, tmp_path: Path
 ) -> None:
-    spec = importlib.util.spec_from_file_location("tiny", ROOT / "tests" / "mathamr" / "tiny_collection.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tiny = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tiny)
-    tiny.make_store(tmp_path / "preprocessed.db").close()
+    tiny_collection().make_store(tmp_path / "preprocessed.db").close()
     (tmp_path / "pairs.tsv").write_text("".join(f"q{i}\ta{i}\n" for i in range(48)))
     files = ["--graphs", tmp_path / "preprocessed.db", "--pairs", tmp_path / "pairs.tsv", "--out", tmp_path / "model"]
     long = ["train.epochs=5000", "train.patience=5000", "train.learning_rate=1e-4"]
