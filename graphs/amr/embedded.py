@@ -34,7 +34,7 @@ class EmbeddedParser:
     """AMR by spaCy's dependencies and rules. One sentence in, one graph out, always."""
 
     name = "embedded"
-    version = "1"
+    version = "2"
 
     def __init__(self, model: str | None = None, *, lexicon: Lexicon | None = None) -> None:
         self._nlp, self._doc, self.model = _load(model)

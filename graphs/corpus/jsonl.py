@@ -2,16 +2,25 @@
 
 A line of ``posts.jsonl`` is one post; one of ``topics.jsonl`` the same without ``kind`` (Task 2: and ``formula_id``)::
 
-    {"post_id": "7", "kind": "question", "title": "Is $x$ odd?", "body": "...", "markup": "text"}
+    {"post_id": "7", "kind": "question", "title": "Is $x$ odd?", "body": "..."}
     {"post_id": "8", "kind": "answer", "body": "<p>...</p>", "markup": "html", "parent_id": "7"}
 
     >>> post_from({"post_id": "7", "kind": "question", "title": "Is $x$ odd?"}).title
     'Is $x$ odd?'
 
-Keys: ``post_id`` and ``kind`` (question, answer) are needed; ``title``, ``body``, ``markup`` (html or text; html),
-``tags``, ``parent_id``, ``accepted_answer_id``, ``score`` and ``formula_prefix`` may follow, as in
-:class:`graphs.corpus.post.Post`. An unknown key is an error, for it is a misspelt one. Qrels: ``topic 0 doc grade``.
-Posts and topics may be packed (``posts.jsonl.gz``). Task 2 has ``topics2.jsonl`` and ``qrels2.tsv``.
+Keys: ``post_id`` and ``kind`` (question, answer) are needed; ``title``, ``body``, ``markup`` (html or text), ``tags``,
+``parent_id``, ``accepted_answer_id``, ``score`` and ``formula_prefix`` may follow, as in
+:class:`graphs.corpus.post.Post`. An unknown key is an error, for it is a misspelt one. A post that does not tell its
+``markup`` is html where an end tag or a named character stands in it, else text. Qrels: ``topic 0 doc grade``.
+Any of these files may be packed (``posts.jsonl.gz``; qrels not). Task 2 has ``topics2.jsonl`` and ``qrels2.tsv``.
+
+Without ``posts.jsonl`` the posts are in any number of ``questions*.jsonl`` and ``answers*.jsonl``, read in the order of
+their names, questions first; there the file tells the kind. Ids may be whole numbers, and have the names that the Stack
+Exchange API gives them: ``id`` or ``question_id`` of a question; ``id`` or ``answer_id`` of an answer, whose
+``question_id`` is its parent::
+
+    >>> post_from({"question_id": 931212, "title": "Is $x$ odd?", "tags": ["parity"]}, kind="question").post_id
+    '931212'
 
 Pairs are made as for ARQMath: question and accepted answer, or each answer where no question has one.
 """
@@ -20,18 +29,27 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 from graphs.corpus.arqmath import read_qrels
 from graphs.corpus.files import hash_files
-from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.post import Judgment, Pair, Post, PostKind, Topic
 from graphs.errors import ConfigError, CorpusError, Failure
 
-_STRINGS = ("title", "body", "parent_id", "accepted_answer_id", "formula_prefix")
-_KEYS = frozenset(["post_id", "kind", "markup", "tags", "score", *_STRINGS])
+_STRINGS = ("title", "body", "formula_prefix")
+_IDS = ("post_id", "parent_id", "accepted_answer_id")
+_KEYS = frozenset(["kind", "markup", "tags", "score", *_IDS, *_STRINGS])
+#: What the ids of a post are also called, by its kind.
+_OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "question": {"id": "post_id", "question_id": "post_id"},
+    "answer": {"id": "post_id", "answer_id": "post_id", "question_id": "parent_id"},
+    "topic": {"id": "post_id", "topic_id": "post_id"},
+}
+_HTML = re.compile(r"</[a-zA-Z][a-zA-Z0-9]*\s*>|&(?:[a-zA-Z]{2,8}|#\d{1,6}|#x[\da-fA-F]{1,5});")
 #: Characters of one line, at most: a longer one is no post but a file without line ends.
 MAX_LINE = 32 << 20
 
@@ -43,23 +61,24 @@ class JsonLines:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.posts_file = self._file("posts.jsonl")
+        self.posts_files = self._posts_files()
 
     def posts(self) -> Iterator[Post | Failure]:
-        """The posts in the order of the file; a line that is none is a Failure with file and line."""
-        for line, found in _lines(self.posts_file):
-            if isinstance(found, Failure):
-                yield found
-                continue
-            try:
-                post = post_from(found)
-                if post.kind == "topic":
-                    raise CorpusError("kind 'topic': topics stand in topics.jsonl")
-                yield post
-            except CorpusError as error:
-                post_id = found.get("post_id")
-                message = f"{self.posts_file}:{line}: {error.message}"
-                yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
+        """The posts in the order of the files; a line that is none is a Failure with file and line."""
+        for path, kind in self.posts_files:
+            for line, found in _lines(path):
+                if isinstance(found, Failure):
+                    yield found
+                    continue
+                try:
+                    post = post_from(found, kind=kind)
+                    if post.kind == "topic":
+                        raise CorpusError("kind 'topic': topics stand in topics.jsonl")
+                    yield post
+                except CorpusError as error:
+                    post_id = found.get("post_id")
+                    message = f"{path}:{line}: {error.message}"
+                    yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
 
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
         """The topics of a task; here every broken line is a CorpusError, for a query must not get lost."""
@@ -70,9 +89,9 @@ class JsonLines:
             if isinstance(found, Failure):
                 raise CorpusError(found.message)
             try:
-                fields = {"kind": "topic", **found}
+                fields = dict(found)
                 formula_id = fields.pop("formula_id", None)
-                post = post_from(fields)
+                post = post_from(fields, kind="topic")
                 if post.kind != "topic":
                     raise CorpusError(f"kind {post.kind!r}: a topic is a topic; leave kind out")
                 if (task == 2) != isinstance(formula_id, str):
@@ -111,9 +130,28 @@ class JsonLines:
 
     def fingerprint(self) -> str:
         """Of every file that this class reads."""
-        names = ("posts.jsonl", "topics.jsonl", "topics2.jsonl", "qrels.tsv", "qrels2.tsv")
+        names = ("topics.jsonl", "topics2.jsonl", "qrels.tsv", "qrels2.tsv")
         files = [self.root / (name + end) for name in names for end in ("", ".gz")]
-        return hash_files(self.root, (path for path in files if path.is_file()))
+        posts = [path for path, _ in self.posts_files]
+        return hash_files(self.root, [*posts, *(path for path in files if path.is_file())])
+
+    def _posts_files(self) -> list[tuple[Path, str | None]]:
+        """The files of posts in order, each with the kind of its posts where its name tells it."""
+        named: list[tuple[Path, str | None]] = [
+            (path, kind)
+            for kind in ("question", "answer")
+            for path in sorted(self.root.glob(f"{kind}s*.jsonl*"))
+            if path.name.endswith((".jsonl", ".jsonl.gz"))
+        ]
+        one = any((self.root / name).is_file() for name in ("posts.jsonl", "posts.jsonl.gz"))
+        if one and named:
+            raise CorpusError(f"both posts.jsonl and {named[0][0].name} are here; keep one of them", path=self.root)
+        if named:
+            for path, _ in named:
+                if path.with_name(f"{path.name}.gz").is_file():
+                    raise CorpusError(f"both {path.name} and {path.name}.gz are here; keep one", path=self.root)
+            return named
+        return [(self._file("posts.jsonl"), None)]
 
     def _file(self, name: str) -> Path:
         plain, packed = self.root / name, self.root / f"{name}.gz"
@@ -124,17 +162,23 @@ class JsonLines:
         return plain if plain.is_file() else packed
 
 
-def post_from(fields: Mapping[str, Any]) -> Post:
-    """The post that a line's JSON object describes. Raises CorpusError naming the key that is wrong."""
+def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:
+    """The post that a line's JSON object describes; ``kind`` is that of a post which does not tell its own.
+
+    Raises CorpusError naming the key that is wrong.
+    """
+    kind = fields.get("kind", kind)
+    if kind not in ("question", "answer", "topic"):
+        raise CorpusError(f"kind {kind!r} is not question or answer")
+    fields = _renamed(fields, _OTHER_NAMES[kind])
     unknown = sorted(set(fields) - _KEYS)
     if unknown:
         raise CorpusError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
-    post_id, kind, markup = fields.get("post_id"), fields.get("kind"), fields.get("markup", "html")
-    if not _is_id(post_id):
-        raise CorpusError(f"post_id {post_id!r} is not a string of printing characters without white space")
-    if kind not in ("question", "answer", "topic"):
-        raise CorpusError(f"kind {kind!r} is not question or answer")
-    if markup not in ("html", "text"):
+    ids = {key: _id(key, fields.get(key)) for key in _IDS}
+    if (post_id := ids["post_id"]) is None:
+        raise CorpusError("no post_id; every post needs one")
+    markup = fields.get("markup")
+    if markup not in ("html", "text", None):
         raise CorpusError(f"markup {markup!r} is not html or text")
     for key in _STRINGS:
         if not isinstance(fields.get(key), str | None):
@@ -144,18 +188,42 @@ def post_from(fields: Mapping[str, Any]) -> Post:
         raise CorpusError("tags is not a list of strings")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int)):
         raise CorpusError(f"score {score!r} is not a whole number")
+    title, body = fields.get("title") or "", fields.get("body") or ""
     return Post(
         post_id,
-        kind,
-        title=fields.get("title") or "",
-        body=fields.get("body") or "",
-        markup=markup,
+        cast(PostKind, kind),
+        title=title,
+        body=body,
+        markup=markup or ("html" if _HTML.search(title) or _HTML.search(body) else "text"),
         tags=tuple(tags),
-        parent_id=fields.get("parent_id"),
-        accepted_answer_id=fields.get("accepted_answer_id"),
+        parent_id=ids["parent_id"],
+        accepted_answer_id=ids["accepted_answer_id"],
         score=score,
         formula_prefix=fields.get("formula_prefix") or "",
     )
+
+
+def _renamed(fields: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
+    """``fields`` by this project's names; two names of one thing are an error."""
+    if names.keys().isdisjoint(fields):
+        return fields
+    renamed: dict[str, Any] = {}
+    for key, value in fields.items():
+        name = names.get(key, key)
+        if name in renamed:
+            raise CorpusError(f"{key} {value!r}: {name} is given twice, under two names")
+        renamed[name] = value
+    return renamed
+
+
+def _id(key: str, value: object) -> str | None:
+    """An id as a string."""
+    if value is None:
+        return None
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not _is_id(text):
+        raise CorpusError(f"{key} {value!r} is not a number or a string of printing characters without white space")
+    return text
 
 
 def _is_id(post_id: object) -> TypeGuard[str]:

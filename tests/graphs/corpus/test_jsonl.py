@@ -62,7 +62,11 @@ def test_packed_files_are_read_and_cut_ones_are_an_error(root: Path) -> None:
         ("[" * 100_000, "bad_json", ":2: not JSON"),
         ("[1]", "bad_json", ":2: list, not an object"),
         ('{"post_id": "1", "kind": "question", "titel": "t"}', "bad_post", ":2: unknown key 'titel'; known are"),
-        ('{"post_id": 1, "kind": "question"}', "bad_post", ":2: post_id 1 is not a string"),
+        ('{"post_id": 1.5, "kind": "question"}', "bad_post", ":2: post_id 1.5 is not a number or a string"),
+        ('{"post_id": true, "kind": "question"}', "bad_post", ":2: post_id True"),
+        ('{"kind": "question"}', "bad_post", ":2: no post_id"),
+        ('{"post_id": "1"}', "bad_post", ":2: kind None"),
+        ('{"id": 1, "question_id": 1, "kind": "question"}', "bad_post", ":2: question_id 1: post_id is given twice"),
         ('{"post_id": "a b", "kind": "question"}', "bad_post", ":2: post_id 'a b'"),
         (r'{"post_id": "a\ud800", "kind": "question"}', "bad_post", r":2: post_id 'a\ud800'"),
         ('{"post_id": "1", "kind": "comment"}', "bad_post", ":2: kind 'comment'"),
@@ -82,6 +86,37 @@ def test_a_broken_line_is_a_failure_and_the_rest_is_read(root: Path, line: str, 
     assert isinstance(failure, Failure)
     assert failure.kind == kind
     assert f"posts.jsonl{message}" in failure.message
+
+
+def test_files_of_questions_and_of_answers_tell_the_kind_and_may_be_many(tmp_path: Path) -> None:
+    def write(name: str, *lines: dict[str, object]) -> None:
+        data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+
+    write("answers.jsonl", {"answer_id": 9, "question_id": 7, "body": "<p>No, $x &lt; y$.</p>"})
+    write("questions_06.jsonl.gz", {"question_id": 8, "title": "And $y$?"})
+    write("questions_03.jsonl.gz", {"id": "7", "title": "Is $x<y$?", "body": "If a<b and b>c", "tags": ["order"]})
+    corpus = JsonLines(tmp_path)
+    before = corpus.fingerprint()
+    posts = [post for post in corpus.posts() if isinstance(post, Post)]
+    assert [(post.post_id, post.kind, post.markup) for post in posts] == [
+        ("7", "question", "text"),
+        ("8", "question", "text"),
+        ("9", "answer", "html"),
+    ]
+    assert extract(posts[0]).sentences == ("Is FORMULA_0?", "If a<b and b>c")
+    assert list(corpus.pairs()) == [Pair("7", "9")]
+    write("questions_09.jsonl", {"question_id": 10, "title": "Or $z$?", "kind": "comment"})
+    assert JsonLines(tmp_path).fingerprint() != before
+    failure = list(JsonLines(tmp_path).posts())[2]
+    assert isinstance(failure, Failure)
+    assert "questions_09.jsonl:1: kind 'comment'" in failure.message
+    write("questions_06.jsonl", {"question_id": 8})
+    with pytest.raises(CorpusError, match=r"both questions_06\.jsonl and questions_06\.jsonl\.gz"):
+        JsonLines(tmp_path)
+    write("posts.jsonl", {"post_id": "1", "kind": "question"})
+    with pytest.raises(CorpusError, match=r"both posts\.jsonl and questions_03"):
+        JsonLines(tmp_path)
 
 
 def test_broken_topics_are_errors(root: Path) -> None:
