@@ -74,6 +74,10 @@ class RetrievalError(MathAMRError):
     """A search that a backend or a strategy cannot answer."""
 
 
+class AnalysisError(MathAMRError):
+    """Embeddings or scores that a measure is not defined for: zero vectors, NaN, too few of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """One post (or formula, or chunk) that a stage could not process.

@@ -1,0 +1,87 @@
+"""Have the virtual nodes of a document become one and the same vector? Thesis 4.3.3.
+
+A document of two formulas, a sentence and the document node; the formulas are alike, the others differ:
+
+>>> vectors = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+>>> table = collapse(vectors, ptr=np.array([0, 4]), kinds=np.array([0, 0, 1, 2]))
+>>> table["formula"].cosine, table["all"].cosine
+(1.0, 0.16666666666666666)
+>>> round(table["formula"].rank, 2), round(table["all"].rank, 2)
+(1.0, 2.96)
+
+Mean pairwise cosine 1 and effective rank 1 is collapse; m vectors at right angles have 0 and m. The effective rank is
+the exponential of the entropy of the normalised singular values (Roy and Vetterli, 2007).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphs.errors import AnalysisError
+from mathamr.analysis.similarities import Floats, unit_vectors
+
+KINDS = ("formula", "sentence", "document")
+"""Names of the kinds 0, 1, 2 of a :class:`graphs.batching.GraphBatch`."""
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Means over the documents with at least two vectors of a kind: pairwise ``cosine``, effective ``rank``, vectors.
+
+    ``documents`` says how many those are; without any the means are NaN.
+    """
+
+    cosine: float
+    rank: float
+    vectors: float
+    documents: int
+
+
+def mean_cosine(vectors: ArrayLike) -> float:
+    """Mean cosine of all pairs of two different rows (n >= 2, d)."""
+    unit = unit_vectors(vectors).astype(np.float64)
+    n = len(unit)
+    if n < 2:
+        raise AnalysisError("a mean over pairs needs two vectors at least")
+    return float((np.sum(unit.sum(axis=0) ** 2) - n) / (n * (n - 1)))
+
+
+def effective_rank(vectors: ArrayLike) -> float:
+    """Exponential of the entropy of the singular values, as shares of their sum; rows at unit length (n, d)."""
+    values = np.linalg.svd(unit_vectors(vectors).astype(np.float64), compute_uv=False)
+    shares = values[values > 1e-12 * values[0]] / values.sum()
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def collapse(vectors: ArrayLike, ptr: NDArray[np.integer], kinds: NDArray[np.integer]) -> dict[str, Collapse]:
+    """Cosines and ranks within documents, by kind of virtual node and over ``all``.
+
+    Args:
+        vectors: (V, p) of all documents, one after the other.
+        ptr: (B + 1,) where each document begins.
+        kinds: (V,) 0 formula, 1 sentence, 2 document.
+    """
+    unit = unit_vectors(vectors)
+    if len(kinds) != len(unit) or ptr[-1] != len(unit):
+        raise AnalysisError(f"{len(unit)} vectors, {len(kinds)} kinds and {ptr[-1]} vectors in documents do not fit")
+    table = {}
+    for name in (*KINDS[:2], "all"):
+        among = np.ones(len(unit), bool) if name == "all" else kinds == KINDS.index(name)
+        sets = [unit[start:end][among[start:end]] for start, end in pairwise(ptr.tolist())]
+        table[name] = _mean([one for one in sets if len(one) > 1])
+    return table
+
+
+def _mean(sets: list[Floats]) -> Collapse:
+    if not sets:
+        return Collapse(float("nan"), float("nan"), float("nan"), 0)
+    return Collapse(
+        float(np.mean([mean_cosine(one) for one in sets])),
+        float(np.mean([effective_rank(one) for one in sets])),
+        float(np.mean([len(one) for one in sets])),
+        len(sets),
+    )

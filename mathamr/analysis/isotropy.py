@@ -1,0 +1,149 @@
+"""Do embeddings use all directions of their space alike? Two measures, and what is done to make them larger.
+
+>>> generator = np.random.default_rng(0)
+>>> ball, line = generator.normal(size=(5000, 8)), np.outer(generator.normal(size=5000), np.ones(8))
+>>> round(isoscore(ball), 2), round(isoscore(line), 2)
+(1.0, 0.0)
+>>> partition_isotropy(ball) > 0.8, partition_isotropy(line + 5) < 0.05
+(True, True)
+>>> cigar = ball * [9, 1, 1, 1, 1, 1, 1, 1]
+>>> isoscore(cigar) < 0.1, round(isoscore(Whitening.fit(cigar)(cigar)), 2)
+(True, 1.0)
+
+``partition_isotropy`` is I_A of the paper's section II-E, ``isoscore`` its I_B. The transformations are fitted on one
+set of vectors and applied to any, so that queries are moved with the documents they are compared with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from graphs.errors import AnalysisError
+from mathamr.analysis.similarities import Floats, checked, unit_vectors
+
+
+def partition_isotropy(vectors: ArrayLike) -> float:
+    """I_A: the second-order approximation of min Z(c) / max Z(c) over unit vectors c, Z(c) the sum of exp(c . v).
+
+    For n vectors V at unit length: (n - |sum of V| + s_min^2 / 2) / (n + |sum of V| + s_max^2 / 2), with the singular
+    values s of V. Between 0 and 1; source: Mu and Viswanath, *All-but-the-Top* (2018), section 2.2.
+
+    Args:
+        vectors: (n, d), of any length but zero. With n <= d the smallest singular value of d is 0.
+    """
+    unit = unit_vectors(vectors).astype(np.float64)
+    n = len(unit)
+    drift = float(np.linalg.norm(unit.sum(axis=0)))
+    squares = np.linalg.eigvalsh(unit.T @ unit)  # of V: d of them, ascending
+    return float((n - drift + max(squares[0], 0.0) / 2) / (n + drift + squares[-1] / 2))
+
+
+def isoscore(vectors: ArrayLike) -> float:
+    """I_B, the IsoScore: 1 where all directions have equal variance, 0 where one has all of it.
+
+    The variances along the principal components, scaled to the length sqrt(d), are compared with d ones; the distance
+    is turned into the share of dimensions that are used alike, and that into [0, 1]. Source: Rudman et al., *IsoScore:
+    Measuring the Uniformity of Embedding Space Utilization* (2022), algorithm 1.
+
+    Args:
+        vectors: (n, d), as they are (not brought to unit length).
+
+    Raises:
+        AnalysisError: fewer than two vectors or dimensions, or all vectors equal.
+    """
+    array = checked(vectors).astype(np.float64)
+    n, d = array.shape
+    if n < 2 or d < 2:
+        raise AnalysisError(f"IsoScore needs two vectors of two dimensions at least, not shape {array.shape}")
+    variances = np.clip(np.linalg.eigvalsh(np.cov(array, rowvar=False)), 0.0, None)
+    if not (length := float(np.linalg.norm(variances))):
+        raise AnalysisError("all vectors are equal: IsoScore is not defined without variance")
+    defect = np.linalg.norm(variances * np.sqrt(d) / length - 1.0) / np.sqrt(2 * (d - np.sqrt(d)))
+    used = (d - defect**2 * (d - np.sqrt(d))) ** 2 / d**2  # share of the dimensions
+    return max(0.0, float((d * used - 1) / (d - 1)))  # rounding alone makes it negative
+
+
+@dataclass(frozen=True)
+class Standardizing:
+    """Mean 0 and standard deviation 1 in every dimension (Timkey and van Schijndel, 2021).
+
+    A dimension without variance becomes 0.
+    """
+
+    mean: Floats
+    deviation: Floats
+
+    @classmethod
+    def fit(cls, vectors: ArrayLike) -> Self:
+        """From vectors (n, d)."""
+        array = checked(vectors)
+        return cls(array.mean(axis=0), array.std(axis=0))
+
+    def __call__(self, vectors: ArrayLike) -> Floats:
+        """Vectors (m, d) moved."""
+        moved: Floats = (checked(vectors) - self.mean) / np.where(self.deviation > 0, self.deviation, 1.0)
+        return moved
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Mean 0 and the unit matrix as covariance, in the basis of the principal components (r of d dimensions are left).
+
+    Directions with less than a millionth of the largest variance carry noise only, and are left out.
+    """
+
+    mean: Floats
+    projection: Floats  # (d, r)
+
+    @classmethod
+    def fit(cls, vectors: ArrayLike) -> Self:
+        """From vectors (n, d), which must not all be equal."""
+        array = checked(vectors)
+        mean, variances, components = _principal(array)
+        kept = variances > 1e-6 * variances[0]
+        return cls(mean, components[:, kept] / np.sqrt(variances[kept]))
+
+    def __call__(self, vectors: ArrayLike) -> Floats:
+        """Vectors (m, d) moved, (m, r)."""
+        moved: Floats = (checked(vectors) - self.mean) @ self.projection
+        return moved
+
+
+@dataclass(frozen=True)
+class TopRemoval:
+    """Mean 0 and nothing along the first principal components (Mu and Viswanath, 2018, algorithm 1)."""
+
+    mean: Floats
+    top: Floats  # (d, number removed)
+
+    @classmethod
+    def fit(cls, vectors: ArrayLike, components: int | None = None) -> Self:
+        """From vectors (n, d); ``components`` is d / 100, at least 1, unless given, as in the source."""
+        array = checked(vectors)
+        d = array.shape[1]
+        count = max(1, round(d / 100)) if components is None else components
+        if not 1 <= count < d:
+            raise AnalysisError(f"{count} principal components cannot be removed from {d} dimensions")
+        mean, _, directions = _principal(array)
+        return cls(mean, directions[:, :count])
+
+    def __call__(self, vectors: ArrayLike) -> Floats:
+        """Vectors (m, d) moved."""
+        centred = checked(vectors) - self.mean
+        moved: Floats = centred - centred @ self.top @ self.top.T
+        return moved
+
+
+def _principal(array: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean (d,), variances (d,) in descending order, principal components (d, d) as columns."""
+    if len(array) < 2:
+        raise AnalysisError("principal components need two vectors at least")
+    mean = array.mean(axis=0)
+    variances, components = np.linalg.eigh(np.atleast_2d(np.cov(array, rowvar=False)))
+    if variances[-1] <= 0:
+        raise AnalysisError("all vectors are equal and have no principal component")
+    return mean, variances[::-1], components[:, ::-1]

@@ -1,0 +1,90 @@
+"""The similarity below which results need not be shown.
+
+Four queries with two results each; the right document of the last one is not found:
+
+>>> import numpy as np
+>>> found = Survey(
+...     top=np.array([[0.9, 0.3], [0.8, 0.4], [0.7, 0.2], [0.3, 0.2]]), results=np.zeros((4, 2), int),
+...     correct=np.array([0.9, 0.8, 0.7, 0.1]), rank=np.array([1, 1, 1, 3]), random=np.zeros(4),
+...     hits=np.array([[True, False], [True, False], [True, False], [False, False]]), num_correct=np.ones(4, int))
+>>> curve = threshold_curve(found, k=2, psis=[0, 50, 100], samples=500)
+>>> [(one.psi, round(one.tau, 2), one.metric.point, one.removed) for one in curve]
+[(0, 0.2, 0.75, 0.0), (50, 0.2, 0.75, 0.0), (100, 0.4, 0.75, 0.5)]
+>>> chosen(curve).tau
+0.4
+
+The paper's section II-B: each bootstrap sample of queries has a smallest similarity among its top K; tau(psi) is the
+psi-th percentile of those. A result below tau is removed. The highest tau is chosen at which the metric is not
+significantly different from the one without a threshold, which we read as: the metric's mean over the samples without
+a threshold lies in the 95 % interval of the metric with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphs.errors import AnalysisError
+from mathamr.analysis.bootstrap import Bootstrapped, accuracy, bootstrap, sample_counts
+from mathamr.analysis.similarities import Floats, Survey
+
+PSIS = (0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One point of the curve: percentile ``psi``, threshold ``tau``, accuracy@k with it, and without it.
+
+    ``removed`` is the share of the top-k results that lie below ``tau``.
+    """
+
+    psi: float
+    tau: float
+    metric: Bootstrapped
+    without: Bootstrapped
+    removed: float
+
+    @property
+    def harmless(self) -> bool:
+        """Whether the metric is not significantly different from the one without a threshold."""
+        low, high = self.metric.interval()
+        return low <= self.without.mean <= high
+
+
+def smallest_similarities(found: Survey, k: int, *, samples: int = 1000, seed: int = 0) -> Floats:
+    """Gamma: of each bootstrap sample of queries the smallest similarity among its top-k results (m,)."""
+    smallest = found.top[:, :k].min(axis=1).astype(np.float64)
+    counts = sample_counts(len(found), samples=samples, seed=seed)
+    return np.concatenate([np.where(block > 0, smallest, np.inf).min(axis=1) for block in counts])
+
+
+def threshold_curve(
+    found: Survey, k: int, *, psis: Sequence[float] = PSIS, samples: int = 1000, seed: int = 0
+) -> list[Threshold]:
+    """The curve of accuracy@k over tau(psi), in the order of ``psis``.
+
+    Raises:
+        AnalysisError: a psi that is no percentage, or a k that the survey did not keep.
+    """
+    if not all(0 <= psi <= 100 for psi in psis):
+        raise AnalysisError(f"psi is a percentile, from 0 to 100, not {list(psis)}")
+    without = bootstrap(accuracy(found, k), samples=samples, seed=seed)
+    gamma = smallest_similarities(found, k, samples=samples, seed=seed)
+    top, hits = found.top[:, :k].astype(np.float64), found.hits[:, :k]
+    curve = []
+    for psi in psis:
+        tau = float(np.percentile(gamma, psi))
+        kept = (hits & (top >= tau)).any(axis=1).astype(np.float64)
+        metric = bootstrap(kept, samples=samples, seed=seed)
+        curve.append(Threshold(psi, tau, metric, without, float((top < tau).mean())))
+    return curve
+
+
+def chosen(curve: Sequence[Threshold]) -> Threshold:
+    """The highest harmless threshold; psi = 0 is always harmless in a curve that has it."""
+    harmless = [one for one in curve if one.harmless]
+    if not harmless:
+        raise AnalysisError("every threshold of the curve changes the metric; begin the curve at psi = 0")
+    return max(harmless, key=lambda one: (one.tau, -one.psi))
