@@ -11,7 +11,7 @@ FLOORS = ("graphs", "mathamr", "experiments")
 # Within a floor, a package imports only those that stand before it.
 ORDER = {
     "graphs": ("errors", "database", "processes", "corpus", "formulas", "amr"),
-    "mathamr": ("maxsim", "model", "evaluation", "retrieval", "training", "analysis", "text"),
+    "mathamr": ("maxsim", "model", "evaluation", "retrieval", "training", "analysis", "text", "web"),
 }
 
 
