@@ -5,6 +5,7 @@
     python scripts/bench.py collate             # collating alone, from memory, against PyTorch Geometric's Batch
     python scripts/bench.py train_step          # a whole training step, and how long it waits for data
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
+    python scripts/bench.py collection --data mathdocs --out FILE   # posts a second and memory of a build
     python scripts/bench.py formula_agreement --oracle FILE     # trees from LaTeX against the official ones
     python scripts/bench.py formula_trees       # formulas a second, from MathML and from LaTeX
     python scripts/bench.py formula_vocabulary --root DIR       # labels and edges from LaTeX against those from MathML
@@ -25,6 +26,7 @@ BENCHMARKS = {
     "collate": "bench_collate.py",
     "train_step": "bench_train_step.py",
     "smatch": "smatch_score.py",
+    "collection": "bench_collection.py",
     "formula_agreement": "formula_agreement.py",
     "formula_trees": "bench_formula_trees.py",
     "formula_vocabulary": "bench_formula_vocabulary.py",
