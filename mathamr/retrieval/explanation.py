@@ -3,7 +3,6 @@ r"""Why a post was found: for each virtual node of the query, the virtual node o
 A query of one formula against a post of one sentence with one formula:
 
 >>> import torch
->>> from graphs.corpus.post import FormulaRef
 >>> query = nodes_of(PlaceholderText(("Solve FORMULA_0.",), (FormulaRef("q:0", "x^2=2"),)), ["q:0"], 3)
 >>> [(node.kind, node.text) for node in query]
 [('formula', 'x^2=2'), ('sentence', 'Solve $x^2=2$.'), ('document', '')]
@@ -27,7 +26,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from graphs.corpus.post import PlaceholderText
+from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.errors import RetrievalError
 from graphs.virtual_nodes import Structure
 
@@ -121,9 +120,19 @@ def nodes_of(
 
 def with_latex(sentence: str, text: PlaceholderText) -> str:
     """``sentence`` with the LaTeX of its formulas between dollars in place of ``FORMULA_i``."""
+    return "".join(f"${part.latex}$" if isinstance(part, FormulaRef) else part for part in parts(sentence, text))
 
-    def latex(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return f"${text.formulas[number].latex}$" if number < len(text.formulas) else match[0]
 
-    return _PLACEHOLDER.sub(latex, sentence)
+def parts(sentence: str, text: PlaceholderText) -> list[str | FormulaRef]:
+    """``sentence`` taken apart into words and the formulas that ``FORMULA_i`` stands for.
+
+    >>> parts("Take FORMULA_0.", PlaceholderText((), (FormulaRef("7", "x^2"),)))
+    ['Take ', FormulaRef(formula_id='7', latex='x^2'), '.']
+    """
+    found: list[str | FormulaRef] = []
+    end = 0
+    for match in _PLACEHOLDER.finditer(sentence):
+        if int(match[1]) < len(text.formulas):
+            found += [sentence[end : match.start()], text.formulas[int(match[1])]]
+            end = match.end()
+    return [part for part in (*found, sentence[end:]) if part]

@@ -45,23 +45,32 @@ CREATE TABLE IF NOT EXISTS formulas(post_id TEXT PRIMARY KEY, formula_ids TEXT N
 
 @dataclass(frozen=True, slots=True)
 class PostText:
-    """A post as it is shown; ``formula_ids`` by the order of its vectors."""
+    """A post as it is shown; ``heading`` is its title, ``formula_ids`` by the order of its vectors."""
 
     post_id: str
-    title: str
+    heading: PlaceholderText
     text: PlaceholderText
     formula_ids: list[str]
 
+    @property
+    def title(self) -> str:
+        """The title in one line, formulas between dollars."""
+        return re.sub(r"\s+", " ", with_latex(" ".join(self.heading.sentences), self.heading))
+
     def snippet(self, characters: int = SNIPPET_CHARACTERS) -> str:
         """The beginning of the text, formulas between dollars and not cut apart."""
-        pieces: list[str] = []
+        return with_latex(self.beginning(characters), self.text)
+
+    def beginning(self, characters: int = SNIPPET_CHARACTERS) -> str:
+        """The beginning of the text, some ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``."""
+        words: list[str] = []
         length = 0
         for word in " ".join(self.text.sentences).split(" "):
             if length + len(word) > characters:
-                return " ".join(pieces) + " ..."
-            pieces.append(with_latex(word, self.text))
-            length += len(pieces[-1]) + 1
-        return " ".join(pieces)
+                return " ".join([*words, "..."])
+            words.append(word)
+            length += len(with_latex(word, self.text)) + 1
+        return " ".join(words)
 
 
 def build(
@@ -118,12 +127,6 @@ class PostTexts:
             )
             for post_id, kind, title, body, markup, prefix, parent_title, names in self._connection.execute(query, ids):
                 post = Post(post_id, cast(PostKind, kind), title, body, cast(Markup, markup), formula_prefix=prefix)
-                shown = title or parent_title or ""
-                found[post_id] = PostText(post_id, _plain(shown, markup), extract(post), json.loads(names or "[]"))
+                heading = Post("title", "question", title=title or parent_title or "", markup=cast(Markup, markup))
+                found[post_id] = PostText(post_id, extract(heading), extract(post), json.loads(names or "[]"))
         return found
-
-
-def _plain(title: str, markup: str) -> str:
-    """A title in one line, without markup, formulas between dollars."""
-    text = extract(Post("title", "question", title=title, markup=cast(Markup, markup)))
-    return re.sub(r"\s+", " ", with_latex(" ".join(text.sentences), text))
