@@ -34,6 +34,7 @@ from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, CorpusError, MathAMRError
 from graphs.store import GraphStore
 from mathamr.model.encoder import EncoderConfig
+from mathamr.training import mining
 from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 from mathamr.training.trainer import TrainResult, train
@@ -86,12 +87,14 @@ def run(
 
         def log(record: dict[str, Any]) -> None:
             nonlocal graphs, seconds
+            out.mkdir(parents=True, exist_ok=True)
             if record["kind"] == "start":
                 advance.expect(record["total_steps"])
-                out.mkdir(parents=True, exist_ok=True)
             elif record["kind"] == "step":
                 graphs += record["graphs_per_s"] * record["seconds"]
                 seconds += record["seconds"]
+            elif record["kind"] == "negatives":
+                console.say(f"  {mining.as_text(record)}")
             else:
                 console.say(
                     f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.4f}, validation loss "

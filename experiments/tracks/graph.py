@@ -34,6 +34,7 @@ from graphs import collection, mathamr_plus, store, vocabulary
 from graphs.amr import parsers
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
+from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure
 from graphs.formulas import store as formula_store
@@ -46,7 +47,7 @@ from mathamr.retrieval import Strategy, search
 from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
 from mathamr.retrieval.encoding import encode
-from mathamr.training import checkpoint
+from mathamr.training import checkpoint, mining
 from mathamr.training.config import TrainConfig
 from mathamr.training.trainer import train
 
@@ -91,24 +92,29 @@ class GraphTrack:
         """Train an encoder on the collection's pairs."""
         graphs = self._store(config)
         encoder_config = settings(EncoderConfig, config.model, "model")
+        train_config = settings(TrainConfig, config.train, "train")
         with self._console.stage("training", unit="steps") as advance:
 
             def told(record: dict[str, Any]) -> None:
                 log(record)
                 if record["kind"] == "start":
                     advance.expect(record["total_steps"])
+                elif record["kind"] == "negatives":
+                    self._console.say(f"  {mining.as_text(record)}")
                 elif record["kind"] == "epoch":
                     self._console.say(
                         f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.3f}, validation loss "
                         f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
                     )
 
+            pairs = training_pairs(self._corpus, train_config.positives, train_config.least_score)
             result = train(
-                settings(TrainConfig, config.train, "train"),
+                train_config,
                 graphs,
-                list(self._corpus.pairs()),
+                pairs,
                 encoder_config,
                 out=folder,
+                negatives=mining.negatives_of(train_config, graphs, pairs, posts=self._corpus.posts, report=told),
                 log=told,
                 progress=advance,
             )

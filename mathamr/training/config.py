@@ -2,10 +2,12 @@
 
 Settings that contradict each other are refused before anything is loaded:
 
->>> settings = dict(batch_size=32, negatives=0, accumulate=1, node_budget=60_000, edge_budget=240_000, epochs=7,
-...     learning_rate=1e-4, min_learning_rate=1e-5, weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3,
-...     validation_fraction=0.1, node_mask=0.1, edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True,
-...     single_vector=False, seed=42, device="cpu", precision="fp32", workers=1, checkpoint_every=500)
+>>> settings = dict(positives="accepted", least_score=1, batch_size=32, negatives=0, negative_source="bm25",
+...     negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1, accumulate=1,
+...     node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
+...     weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3, validation_fraction=0.1, node_mask=0.1,
+...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, single_vector=False, seed=42, device="cpu",
+...     precision="fp32", workers=1, checkpoint_every=500)
 >>> TrainConfig(**settings).batch_size
 32
 >>> TrainConfig(**settings | {"min_learning_rate": 0.01})
@@ -19,9 +21,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from graphs.corpus.pairs import POSITIVES
 from graphs.errors import ConfigError
 
 PRECISIONS = ("fp32", "bf16")
+NEGATIVE_SOURCES = ("bm25", "tags", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +33,18 @@ class TrainConfig:
     """How a model is trained.
 
     Attributes:
+        positives: which answers make a pair with a question (:data:`graphs.corpus.pairs.POSITIVES`): ``accepted``,
+            ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also of duplicates) or ``all``.
+        least_score: votes that an answer needs; see ``positives``.
         batch_size: pairs in a batch, over all ranks; each question is told apart from the answers of all of them.
         negatives: hard negatives drawn for each question, beside the other answers of the batch.
+        negative_source: what ranks the answers that they come from: ``bm25``, ``tags`` or ``model``, the one under
+            training (:mod:`mathamr.training.mining`). Without ``negatives`` this and the next four mean nothing.
+        negative_candidates: answers ranked for each question.
+        negative_pool: of these at most so many are kept, best first; each batch draws from them.
+        negative_closest: what scores more than so many times the question's own answer is left out, as it may well
+            be an answer that nobody has marked; ``None`` leaves nothing out. Shared tags give no such score.
+        negative_refresh: epochs after which ``model`` ranks anew.
         accumulate: batches whose gradients are averaged for one optimizer step.
         node_budget: nodes encoded at once on one device. A batch with more is encoded in chunks, twice (without, then
             with gradient), which bounds memory and leaves the gradient what it is. Augmentation is drawn chunk by
@@ -57,8 +71,15 @@ class TrainConfig:
         checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves at the ends of epochs alone.
     """
 
+    positives: str
+    least_score: int
     batch_size: int
     negatives: int
+    negative_source: str
+    negative_candidates: int
+    negative_pool: int
+    negative_closest: float | None
+    negative_refresh: int
     accumulate: int
     node_budget: int
     edge_budget: int
@@ -93,6 +114,18 @@ class TrainConfig:
         for name in ("node_mask", "edge_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"train.{name}={getattr(self, name)} must be at least 0 and less than 1")
+        for name, choices in _ONE_OF.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"train.{name}={getattr(self, name)} is not one of {', '.join(choices)}")
+        if self.negatives > self.negative_pool:
+            raise ConfigError(
+                f"train.negatives={self.negatives} cannot be drawn from train.negative_pool={self.negative_pool} posts "
+                "a question; use a larger pool"
+            )
+        if self.negative_closest is not None and not 0 < self.negative_closest <= 1:
+            raise ConfigError(
+                f"train.negative_closest={self.negative_closest} must lie between 0 and 1, e.g. 0.95, or be null"
+            )
         if not 0 < self.validation_fraction < 1:
             raise ConfigError(
                 f"train.validation_fraction={self.validation_fraction} must lie between 0 and 1, both excluded: "
@@ -108,8 +141,6 @@ class TrainConfig:
                 f"train.single_vector trains document vectors alone, but train.beta={self.beta} asks for MaxSim too; "
                 "set train.single_vector=false, or train.beta=1"
             )
-        if self.precision not in PRECISIONS:
-            raise ConfigError(f"train.precision={self.precision} is not one of {', '.join(PRECISIONS)}")
 
     @property
     def maxsim_weight(self) -> float:
@@ -117,9 +148,13 @@ class TrainConfig:
         return 0.0 if self.single_vector else self.beta
 
 
+_ONE_OF = {"positives": POSITIVES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}
 _AT_LEAST = {
     "batch_size": 2,  # a single pair has nothing to be told apart from
     "negatives": 0,
+    "negative_candidates": 1,
+    "negative_pool": 1,
+    "negative_refresh": 1,
     "accumulate": 1,
     "node_budget": 1,
     "edge_budget": 1,

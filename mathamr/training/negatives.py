@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -46,9 +47,10 @@ class NegativeSource(Protocol):
         """The encoder may be put into evaluation mode."""
 
 
-KEPT, KNOWN, CLOSE, NO_GRAPH, BEYOND = (
+KEPT, KNOWN, SIBLING, CLOSE, NO_GRAPH, BEYOND = (
     "kept",
     "known answer",
+    "answers the same question",
     "too close to the answer",
     "no graph",
     "beyond the first kept",
@@ -78,6 +80,7 @@ def mine(
     available: Container[str],
     keep: int,
     closest: float | None,
+    siblings: Mapping[str, Container[str]] = MappingProxyType({}),
 ) -> MinedNegatives:
     """Keep the best ranked posts that are no answers.
 
@@ -88,6 +91,7 @@ def mine(
         keep: at most so many for each question.
         closest: leave out what scores more than ``closest`` times the question's best ranked known answer; where none
             is ranked, every post of the ranking scores more, and all are left out. None filters nothing.
+        siblings: posts that answer a question without being among its known answers; they are left out.
 
     Raises:
         ConfigError: ``keep`` less than 1, or ``closest`` not between 0 and 1.
@@ -99,12 +103,12 @@ def mine(
     counts: Counter[str] = Counter()
     by_question = {}
     for question, ranking in rankings.items():
-        known = positives.get(question, frozenset())
+        known, beside = positives.get(question, frozenset()), siblings.get(question, ())
         own = [score for post_id, score in ranking if post_id in known]
         bound = np.inf if closest is None else closest * max(own) if own else None
         kept: list[str] = []
         for post_id, score in ranking:
-            fate = _fate(post_id, score, bound, known, available)
+            fate = _fate(post_id, score, bound, known, beside, available)
             if fate == KEPT and len(kept) == keep:
                 fate = BEYOND
             if fate == KEPT:
@@ -112,15 +116,24 @@ def mine(
             counts[fate] += 1
         if kept:
             by_question[question] = tuple(kept)
-    order = (KEPT, KNOWN, CLOSE, UNRANKED, NO_GRAPH, BEYOND)
+    order = (KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND)
     return MinedNegatives(
         by_question, {fate: counts[fate] for fate in order if counts[fate]}, len(rankings) - len(by_question)
     )
 
 
-def _fate(post_id: str, score: float, bound: float | None, known: frozenset[str], available: Container[str]) -> str:
+def _fate(
+    post_id: str,
+    score: float,
+    bound: float | None,
+    known: frozenset[str],
+    siblings: Container[str],
+    available: Container[str],
+) -> str:
     if post_id in known:
         return KNOWN
+    if post_id in siblings:
+        return SIBLING
     if post_id not in available:
         return NO_GRAPH
     if bound is None:

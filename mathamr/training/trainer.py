@@ -13,8 +13,9 @@ are bit for bit those of a run that was never interrupted, because all that a st
 function of the step's number.
 
 ``log`` receives dictionaries, on rank 0 alone. Their ``kind`` is ``start`` (what is trained on), ``step`` (``loss``,
-``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data ...) or ``epoch``
-(``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...).
+``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data ...), ``epoch``
+(``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...) or ``negatives``
+(which hard negatives were kept, and why not others: :mod:`mathamr.training.mining`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.interruption import Interrupted, StopSignal, listen
 from mathamr.training.learner import Learner
 from mathamr.training.loading import TrainingBatches
+from mathamr.training.mining import negatives_of
 from mathamr.training.negatives import NegativeSource
 from mathamr.training.pairs import PairSplit, split_pairs
 from mathamr.training.result import EpochRecord, TrainResult
@@ -82,7 +84,7 @@ def train(
         resume: ``auto`` goes on from ``OUT/last`` where it exists, ``never`` removes both
             checkpoints and starts anew.
         negatives: for each question posts that are no answers, of which ``config.negatives`` are drawn each time; or a
-            source that mines them anew as training goes on (:mod:`mathamr.training.negatives`).
+            source that mines them anew as training goes on. :func:`mathamr.training.mining.negatives_of` makes either.
         log: receives records, see above.
         progress: called with the number of optimizer steps done since the last call.
 
@@ -96,6 +98,8 @@ def train(
     with ranks(config.device) as world, listen() as signal:
         _check_precision(config, world.device)
         split = split_pairs(pairs, frozenset(store.post_ids()), validation_fraction=config.validation_fraction)
+        if negatives is None:
+            negatives = negatives_of(config, store, pairs, report=log if world.is_main else None)
         run = _Run(config, store, split, encoder_config, Path(out), negatives, world, signal)
         if resume == "auto" and checkpoint.exists(run.last):
             run.restore()
@@ -108,15 +112,15 @@ def train(
 def _check(config: TrainConfig, store: GraphStore, negatives: Negatives | None, resume: str) -> None:
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
-    if bool(config.negatives) != bool(negatives):
-        given = (
-            "none are"
-            if negatives is None
-            else "a source of them is"
-            if callable(negatives)
-            else f"{len(negatives)} are"
+    if not config.negatives and negatives:
+        raise ConfigError(
+            "hard negatives are given, but train.negatives=0 of them are drawn; say how many for a question"
         )
-        raise ConfigError(f"train.negatives={config.negatives} hard negatives a question, but {given} given")
+    if config.negatives and not negatives and (negatives is not None or config.negative_source != "model"):
+        raise ConfigError(
+            f"train.negatives={config.negatives} hard negatives a question, but none are given; "
+            "mathamr.training.mining.negatives_of makes them, train.negative_source=model needs none"
+        )
     if store.spec.structure == "none" and config.maxsim_weight < 1:
         raise ConfigError(
             "graphs of structure 'none' have no document vector, but train.single_vector or train.beta < 1 trains it; "

@@ -29,8 +29,15 @@ ENCODER = EncoderConfig(
 )
 
 SETTINGS: dict[str, Any] = {
+    "positives": "accepted",
+    "least_score": 1,
     "batch_size": 8,
     "negatives": 0,
+    "negative_source": "bm25",
+    "negative_candidates": 100,
+    "negative_pool": 100,
+    "negative_closest": 0.95,
+    "negative_refresh": 1,
     "accumulate": 1,
     "node_budget": 100_000,
     "edge_budget": 1_000_000,

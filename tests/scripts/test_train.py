@@ -96,8 +96,13 @@ def test_hard_negatives_come_from_a_file(
     (tmp_path / "hard.tsv").write_text("".join(f"q{i}\ta{j}\n" for i in range(48) for j in range(0, 48, 5)))
     hard = ["--negatives", str(tmp_path / "hard.tsv")]
     assert script.main([*command, *hard, *SMALL, "train.negatives=2"]) == 0
+    assert script.main([*command, *SMALL, "train.negatives=2"]) == 2
+    assert "but none are given" in capsys.readouterr().err
+    mined = ["train.negatives=2", "train.negative_source=model", "train.negative_closest=null"]
+    assert script.main([*command, *SMALL, *mined, "--resume=never"]) == 0
+    assert "hard negatives by model: of 48 questions, 0 have none; posts: 480 kept, " in capsys.readouterr().err
     assert script.main([*command, *hard, *SMALL]) == 2
-    assert "train.negatives=0 hard negatives a question, but 48 are given" in capsys.readouterr().err
+    assert "hard negatives are given, but train.negatives=0 of them are drawn" in capsys.readouterr().err
 
 
 def test_an_interrupted_run_has_its_own_code(

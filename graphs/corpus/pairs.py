@@ -1,0 +1,106 @@
+"""Training pairs by what counts as an answer: the accepted one, every one with votes, those of duplicates.
+
+The corpus here has one question with three answers, and a duplicate of it with one:
+
+>>> posts = [
+...     Post("q1", "question", accepted_answer_id="a1"), Post("a1", "answer", parent_id="q1", score=0),
+...     Post("a2", "answer", parent_id="q1", score=4), Post("a3", "answer", parent_id="q1", score=-1),
+...     Post("q2", "question", accepted_answer_id="a4"), Post("a4", "answer", parent_id="q2", score=2)]
+>>> duplicates = [("q2", "q1")]
+>>> def pairs(positives):
+...     found = chosen(posts, accepted_pairs(posts), duplicates, positives, least_score=1)
+...     return [(pair.question_id, pair.answer_id) for pair in found]
+>>> pairs("accepted")
+[('q1', 'a1'), ('q2', 'a4')]
+>>> pairs("answers")  # also a2, for its votes
+[('q1', 'a1'), ('q2', 'a4'), ('q1', 'a2')]
+>>> pairs("duplicates")  # an answer of one question answers the other
+[('q1', 'a1'), ('q2', 'a4'), ('q1', 'a4'), ('q2', 'a1')]
+>>> pairs("all")
+[('q1', 'a1'), ('q2', 'a4'), ('q1', 'a2'), ('q1', 'a4'), ('q2', 'a1'), ('q2', 'a2')]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+from graphs.corpus.arqmath import PostLink
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.post import Pair, Post
+from graphs.errors import ConfigError, Failure
+
+#: What may be an answer of a question; the first is the thesis's (3.4).
+POSITIVES = ("accepted", "answers", "duplicates", "all")
+_DUPLICATE = 3  # Stack Exchange's LinkTypeId
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A collection that knows which of its questions are duplicates."""
+
+    def links(self) -> Iterable[PostLink]: ...
+
+
+def training_pairs(corpus: Corpus, positives: str, least_score: int) -> list[Pair]:
+    """The pairs of ``corpus``, accepted answers first, no pair twice.
+
+    Args:
+        positives: one of :data:`POSITIVES`. ``answers`` adds every answer with votes, ``duplicates`` to each question
+            the answers of its duplicates, ``all`` both.
+        least_score: votes that an answer needs, where it is not accepted.
+
+    Raises:
+        ConfigError: for duplicates of a collection without links between posts.
+    """
+    pairs = list(corpus.pairs())
+    if positives == "accepted":
+        return pairs
+    duplicates: list[tuple[str, str]] = []
+    if positives != "answers":
+        if not isinstance(corpus, Linked):
+            raise ConfigError(
+                f"train.positives={positives}: collection {corpus.name!r} has no links between duplicates; "
+                "use train.positives=answers or accepted"
+            )
+        duplicates = [(link.post_id, link.related_id) for link in corpus.links() if link.kind == _DUPLICATE]
+    return chosen(corpus.posts(), pairs, duplicates, positives, least_score)
+
+
+def chosen(
+    posts: Iterable[Post | Failure],
+    accepted: Iterable[Pair],
+    duplicates: Sequence[tuple[str, str]],
+    positives: str,
+    least_score: int,
+) -> list[Pair]:
+    """What :func:`training_pairs` says, from posts, accepted pairs and pairs of duplicate questions."""
+    pairs = dict.fromkeys(accepted)
+    questions: set[str] = set()
+    voted: list[Pair] = []
+    for post in posts:
+        if isinstance(post, Failure):
+            continue
+        if post.kind == "question":
+            questions.add(post.post_id)
+        elif post.parent_id is not None and post.score is not None and post.score >= least_score:
+            voted.append(Pair(post.parent_id, post.post_id))
+    if positives in ("answers", "all"):
+        pairs |= dict.fromkeys(pair for pair in voted if pair.question_id in questions)
+    if positives in ("duplicates", "all"):
+        answers: dict[str, list[str]] = {}
+        for pair in pairs:
+            answers.setdefault(pair.question_id, []).append(pair.answer_id)
+        both = [*duplicates, *((other, question) for question, other in duplicates)]
+        borrowed = (Pair(question, answer) for question, other in both for answer in answers.get(other, ()))
+        pairs |= dict.fromkeys(sorted((pair for pair in borrowed if pair.question_id in questions), key=_order))
+    return list(pairs)
+
+
+def accepted_pairs(posts: Iterable[Post]) -> list[Pair]:
+    """(question, accepted answer) of every question that names one."""
+    return [Pair(post.post_id, post.accepted_answer_id) for post in posts if post.accepted_answer_id is not None]
+
+
+def _order(pair: Pair) -> tuple[str, str]:
+    return pair.question_id, pair.answer_id
