@@ -1,0 +1,255 @@
+"""Plots of a report as ``<svg>`` elements: learning curves, bars with intervals, differences topic by topic.
+
+    curves({"none": [[{"epoch": 0, "train_loss": 3.1, "val_loss": 2.8, "val_mrr": 0.21}, ...], ...]})   # -> Figure
+
+They can be read in grey and by the colour-blind: a condition has a colour of Okabe and Ito's palette (2008), and a
+hatch of its bars, or a marker and a dash of its lines. The same input gives the same bytes. Nothing in an element
+refers to anything outside it, and text stays text, so that a page's readers can search it.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import statistics
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
+
+from experiments.blocks import Figure
+from experiments.results import Row
+from mathamr.evaluation.significance import Comparison, TopicScores, bootstrap_interval
+
+COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#F0E442")
+HATCHES = ("", "///", "\\\\\\", "xxx", "...", "ooo", "---", "|||")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":")
+WIDTH = 10.0
+"""Inches; a page scales plots to its own width."""
+
+_STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: other machines make the same plot
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.parse_math": False,  # a label with dollars is no formula
+    "hatch.linewidth": 0.6,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mathamr",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a condition looks in every plot of an experiment."""
+
+    colour: str
+    hatch: str
+    marker: str
+    dash: str
+
+
+def look(number: int) -> Look:
+    """The look of the condition of this number: 64 of them differ in more than colour.
+
+    >>> look(0).hatch, look(1).hatch, look(9).colour == look(1).colour, look(9).hatch == look(1).hatch
+    ('', '///', True, False)
+    """
+    place = (number + number // len(COLOURS)) % len(HATCHES)
+    return Look(COLOURS[number % len(COLOURS)], HATCHES[place], MARKERS[place], DASHES[number % len(DASHES)])
+
+
+@contextmanager
+def canvas(rows: int, columns: int, height: float, **grid: Any) -> Iterator[tuple[Canvas, list[list[Axes]]]]:
+    """A figure of ``rows`` x ``columns`` axes in the house style, whatever style the user's machine has set."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)  # browsers have other fonts
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        figure = Canvas(figsize=(WIDTH, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        yield figure, figure.subplots(rows, columns, squeeze=False, **grid).tolist()
+
+
+def svg(figure: Canvas, name: str, alt: str) -> str:
+    """The figure as an ``<svg>`` element for a page; call it within :func:`canvas`.
+
+    ``name`` keeps its ids apart from those of the page's other plots.
+    """
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    text = file.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(alt)}"', 1).strip()
+
+
+def curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str = "curves") -> Figure:
+    """Training loss, validation loss and validation MRR by epoch: the mean over seeds, and each seed as a thin line.
+
+    Args:
+        logs: condition -> for each seed its records of kind ``epoch``.
+    """
+    panels = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
+    with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
+        for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
+            for number, (condition, seeds) in enumerate(logs.items()):
+                style = look(number)
+                if len(seeds) > 1:
+                    for records in seeds:
+                        points = [(record["epoch"] + 1, record[key]) for record in records if key in record]
+                        ax.plot(*_unzip(points), color=style.colour, linewidth=0.6, alpha=0.45)
+                ax.plot(
+                    *_unzip(_means(seeds, key)),
+                    color=style.colour,
+                    linestyle=style.dash,
+                    marker=style.marker,
+                    markersize=4.5,
+                    markeredgecolor="black",
+                    markeredgewidth=0.4,
+                    linewidth=1.6,
+                    label=condition if condition[:1] != "_" else f" {condition}",  # matplotlib hides _labels
+                )
+            ax.set_title(title)
+            ax.set_xlabel("Epoch")
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+        ends = [f"{condition} {_means(seeds, 'val_mrr')[-1][1]:.3f}" for condition, seeds in logs.items() if any(seeds)]
+        alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends)}."
+        caption = "Thick lines: mean over the seeds that reached the epoch; thin lines: single seeds."
+        return Figure(svg(figure, name, alt), alt, caption)
+
+
+def _means(seeds: Sequence[Sequence[Row]], key: str) -> list[tuple[int, float]]:
+    by_epoch: dict[int, list[float]] = {}
+    for records in seeds:
+        for record in records:
+            if key in record:
+                by_epoch.setdefault(record["epoch"] + 1, []).append(float(record[key]))
+    return [(epoch, statistics.fmean(values)) for epoch, values in sorted(by_epoch.items())]
+
+
+def _unzip(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def bars(
+    scores: Mapping[str, Mapping[str, TopicScores]],
+    seeds: Mapping[str, Mapping[str, Sequence[float]]],
+    titles: Mapping[str, str],
+    stars: Mapping[tuple[str, str], str],
+    name: str = "bars",
+) -> Figure:
+    """A bar for each condition and measure, with the 95 % bootstrap interval over topics and a dot for each seed.
+
+    Args:
+        scores: condition -> measure -> topic -> mean over seeds.
+        seeds: condition -> measure -> score of each seed.
+        titles: measure -> title of its panel.
+    """
+    conditions = list(scores)
+    with canvas(1, len(titles), 0.9 + 0.34 * len(conditions), sharey=True) as (figure, axes):
+        for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
+            for number, condition in enumerate(conditions):
+                style, of_topics = look(number), scores[condition][measure]
+                mean = statistics.fmean(of_topics.values())
+                low, high = _interval(of_topics)
+                light = style.colour if number % len(COLOURS) else "#bbbbbb"  # black bars would hide dots and whiskers
+                ax.barh(number, mean, height=0.72, color=light, hatch=style.hatch, edgecolor="black", linewidth=0.6)
+                ax.errorbar(mean, number, xerr=[[mean - low], [high - mean]], color="black", capsize=3, linewidth=1.1)
+                dots = list(seeds[condition][measure])
+                if len(dots) > 1:
+                    ax.plot(dots, [number] * len(dots), "o", markersize=4, markerfacecolor="white", color="black")
+                if star := stars.get((condition, measure)):
+                    ax.text(high, number, f" {star}", va="center", fontsize=12)
+            ax.set_title(title)
+            ax.set_xlim(left=0)
+            ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+            ax.set_axisbelow(True)
+        axes[0][0].set_yticks(range(len(conditions)), conditions)
+        axes[0][0].invert_yaxis()
+        first = next(iter(titles))
+        values = [f"{c} {statistics.fmean(scores[c][first].values()):.3f}" for c in conditions]
+        alt = f"Bars of {', '.join(titles.values())}. {titles[first]}: {'; '.join(values)}."
+        caption = (
+            "Bars: mean over topics and seeds; whiskers: 95 % bootstrap interval over topics; circles: single seeds. "
+            "Whiskers of two conditions may overlap where their difference on the same topics is significant (*)."
+        )
+        return Figure(svg(figure, name, alt), alt, caption)
+
+
+def _interval(scores: TopicScores) -> tuple[float, float]:
+    """Bootstrap interval of the mean over topics; the mean itself where there is one topic."""
+    if len(scores) < 2:
+        return (next(iter(scores.values())),) * 2
+    return bootstrap_interval(dict.fromkeys(scores, 0.0), scores)
+
+
+def differences(
+    scores: Mapping[str, TopicScores],
+    pairs: Sequence[tuple[str, str]],
+    tests: Mapping[str, Comparison],
+    measure: str,
+    name: str = "differences",
+) -> Figure:
+    """For each condition its difference to the baseline on every topic, sorted.
+
+    Args:
+        scores: condition -> topic -> score.
+        pairs: (condition, its baseline), a panel each.
+        tests: condition -> the test of its difference.
+        measure: title of the measure.
+    """
+    columns = min(3, len(pairs))
+    rows = -(-len(pairs) // columns)
+    with canvas(rows, columns, 0.4 + 2.3 * rows, sharey=True) as (figure, axes):
+        panels = [ax for line in axes for ax in line]
+        told = []
+        for ax, (condition, baseline) in zip(panels, pairs, strict=False):
+            by_topic = {topic: scores[condition][topic] - scores[baseline][topic] for topic in scores[condition]}
+            ordered = sorted(by_topic, key=lambda topic: (-by_topic[topic], topic))
+            values = [by_topic[topic] for topic in ordered]
+            better, worse = sum(value > 0 for value in values), sum(value < 0 for value in values)
+            colours = ["#56B4E9" if value > 0 else "#D55E00" for value in values]
+            ax.bar(range(len(values)), values, width=1.0, color=colours, edgecolor="black", linewidth=0.2)
+            ax.axhline(0, color="black", linewidth=0.8)
+            test = tests[condition]
+            ax.axhline(test.test.difference, color="black", linestyle="--", linewidth=0.9)
+            ax.set_title(f"{condition} − {baseline}", loc="left")
+            words = f"{better} better, {worse} worse, {len(values) - better - worse} equal"
+            interval = f"mean {test.test.difference:+.3f}{test.stars()} [{test.low:+.3f}, {test.high:+.3f}]"
+            ax.text(0.98, 0.97, f"{interval}\n{words}", transform=ax.transAxes, ha="right", va="top", fontsize=8)
+            if better:
+                ax.text(0.02, 0.03, f"most gained: {', '.join(ordered[:3])}", transform=ax.transAxes, fontsize=7)
+            if worse:
+                lost = ", ".join(ordered[: -1 - min(3, worse) : -1])
+                ax.text(0.02, 0.12, f"most lost: {lost}", transform=ax.transAxes, fontsize=7)
+            ax.set_xticks([])
+            told.append(f"{condition} against {baseline}: {words}, {interval}")
+        for ax in panels[len(pairs) :]:
+            ax.set_axis_off()
+        for line in axes:
+            line[0].set_ylabel(f"Difference in {measure}")
+        for ax in axes[-1]:
+            ax.set_xlabel("Topics, sorted")
+        alt = f"Differences in {measure} topic by topic. {'; '.join(told)}."
+        caption = (
+            f"Difference to the baseline in {measure} on each topic, mean over seeds. Dashed: the mean difference, "
+            "with its 95 % bootstrap interval over topics."
+        )
+        return Figure(svg(figure, name, alt), alt, caption)

@@ -1,0 +1,184 @@
+"""Figure 4.1 of the thesis: similarities of the virtual nodes of one topic and one document, condition by condition.
+
+A job leaves in ``heat_map.json`` what its model says of them:
+
+    {"topic": "A.301", "post": "591846", "grade": 3, "score": 0.81,
+     "queries": [{"kind": "formula", "text": "\\\\|A\\\\|_2"}, {"kind": "sentence", "text": "Suppose ..."}, ...],
+     "documents": [...], "scores": [[0.91, 0.12, ...], ...]}                 # a row a query node
+
+Rows are the topic's nodes, columns the document's: formulas F1, F2 ..., sentences S1 ..., the document D. A circle
+marks the best column of each row, which MaxSim takes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.blocks import Block, Figure, Legend, Text
+from experiments.figures import canvas, svg
+from experiments.results import Experiment, read_json
+from graphs.errors import StoreError
+
+_LETTERS = {"formula": "F", "sentence": "S", "document": "D"}
+Node = tuple[str, str, int]  # kind, text, and which of the nodes of equal text
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """One condition's similarities, ``scores`` of shape ``(queries, documents)``."""
+
+    topic: str
+    post: str
+    grade: int | None
+    score: float
+    queries: tuple[Node, ...]
+    documents: tuple[Node, ...]
+    scores: np.ndarray
+
+
+def read(path: Path) -> HeatMap | None:
+    """The file that a job left; None where it left none.
+
+    Raises:
+        StoreError: the file is not of the form above.
+    """
+    record = read_json(path)
+    if record is None:
+        return None
+    try:
+        scores = np.array(record["scores"], dtype=float)
+        grade = None if record.get("grade") is None else int(record["grade"])
+        queries, documents = _nodes(record["queries"]), _nodes(record["documents"])
+        topic, post, score = str(record["topic"]), str(record["post"]), float(record["score"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(f"no heat map ({error!r}); run the job again", path=path) from error
+    if scores.shape != (len(queries), len(documents)) or not scores.size or not np.isfinite(scores).all():
+        form = f"{len(queries)} x {len(documents)}"
+        raise StoreError(f"{form} nodes, and not as many finite scores; run the job again", path=path)
+    return HeatMap(topic, post, grade, score, queries, documents, scores)
+
+
+def _nodes(records: Sequence[Mapping[str, Any]]) -> tuple[Node, ...]:
+    seen: Counter[tuple[str, str]] = Counter()
+    nodes = []
+    for record in records:
+        kind, text = str(record["kind"]), str(record["text"])
+        seen[kind, text] += 1
+        nodes.append((kind, text, seen[kind, text]))
+    return tuple(nodes)
+
+
+def blocks(experiment: Experiment, name: str = "heat") -> list[Block]:
+    """The heat maps of all conditions in one figure for each topic and document, and what their nodes stand for.
+
+    Of each condition the first seed that has one is shown: seeds differ little, and a best one would be a choice.
+    """
+    by_pair: dict[tuple[str, str], dict[str, tuple[int, HeatMap]]] = {}
+    for row in experiment.rows:
+        if row["status"] != "done":
+            continue
+        found = read(experiment.place(row) / "heat_map.json")
+        if found is not None:
+            shown = by_pair.setdefault((found.topic, found.post), {})
+            shown.setdefault(row["condition"], (row["seed"], found))
+    built: list[Block] = []
+    for number, maps in enumerate(by_pair.values()):
+        one = next(iter(maps.values()))[1]
+        grade = "that nobody judged" if one.grade is None else f"of grade {one.grade}"
+        built.append(Text(f"Topic {one.topic} and document {one.post}, {grade}."))
+        query_names = names([found.queries for _, found in maps.values()])
+        document_names = names([found.documents for _, found in maps.values()])
+        built.append(figure(experiment, maps, query_names, document_names, f"{name}{number}"))
+        built.append(Legend("The topic's nodes (rows)", [(label, *key[:2]) for key, label in query_names.items()]))
+        entries = [(label, *key[:2]) for key, label in document_names.items()]
+        built.append(Legend("The document's nodes (columns)", entries))
+    return built
+
+
+def names(lists: Sequence[Sequence[Node]]) -> dict[Node, str]:
+    """A short name for each node of any condition: some conditions have nodes that others lack.
+
+    >>> names([[("formula", "x", 1), ("formula", "x", 2), ("document", "", 1)], [("sentence", "Let", 1)]])
+    {('formula', 'x', 1): 'F1', ('formula', 'x', 2): 'F2', ('document', '', 1): 'D', ('sentence', 'Let', 1): 'S1'}
+    """
+    found: dict[Node, str] = {}
+    counts: Counter[str] = Counter()
+    for nodes in lists:
+        for node in nodes:
+            if node not in found:
+                counts[node[0]] += 1
+                letter = _LETTERS.get(node[0], node[0][:1].upper())
+                found[node] = letter if node[0] == "document" and counts[node[0]] == 1 else f"{letter}{counts[node[0]]}"
+    return found
+
+
+def figure(
+    experiment: Experiment,
+    maps: Mapping[str, tuple[int, HeatMap]],
+    queries: Mapping[Node, str],
+    documents: Mapping[Node, str],
+    name: str,
+) -> Figure:
+    """A panel for each condition, all on one scale."""
+    columns = min(2, len(maps))
+    rows = -(-len(maps) // columns)
+    tallest = max(len(found.queries) for _, found in maps.values())
+    low = min(found.scores.min() for _, found in maps.values())
+    high = max(found.scores.max() for _, found in maps.values())
+    with canvas(rows, columns, rows * min(6.0, max(1.6, 0.7 + 0.16 * tallest)) + 0.6) as (drawing, axes):
+        panels = [ax for line in axes for ax in line]
+        told = []
+        for ax, (condition, (seed, found)) in zip(panels, maps.items(), strict=False):
+            image = ax.pcolormesh(found.scores, cmap="cividis", vmin=low, vmax=high, edgecolors="none")
+            best = found.scores.argmax(axis=1)
+            ax.plot(
+                best + 0.5,
+                np.arange(len(best)) + 0.5,
+                "o",
+                markersize=3.5,
+                markerfacecolor="white",
+                markeredgecolor="black",
+                markeredgewidth=0.7,
+            )
+            for at in _borders(found.queries):
+                ax.axhline(at, color="white", linewidth=1.2)
+            for at in _borders(found.documents):
+                ax.axvline(at, color="white", linewidth=1.2)
+            _ticks(ax.yaxis, [queries[node] for node in found.queries], 30)
+            _ticks(ax.xaxis, [documents[node] for node in found.documents], 40 // columns)
+            ax.invert_yaxis()
+            spread = float(found.scores.std())
+            ax.set_title(f"{experiment.label(condition)}, MaxSim {found.score:.3f}, spread {spread:.3f}", loc="left")
+            told.append(f"{experiment.label(condition)} (seed {seed}): MaxSim {found.score:.3f}, spread {spread:.3f}")
+        for ax in panels[len(maps) :]:
+            ax.set_axis_off()
+        drawing.colorbar(image, ax=panels, shrink=0.6, label="Similarity")
+        alt = f"Similarities of virtual nodes of a topic and a document. {'; '.join(told)}."
+        seeds = ", ".join(f"{experiment.label(condition)} {seed}" for condition, (seed, _) in maps.items())
+        caption = (
+            "Similarities of the topic's virtual nodes (rows) and the document's (columns), all panels on one scale: "
+            "F formulas, S sentences, D the document. Circles: the best column of each row, which MaxSim takes. "
+            f"Spread: standard deviation of all similarities; a small one means nodes that look alike. Seeds: {seeds}. "
+            "In the form of Figure 4.1 of the thesis."
+        )
+        return Figure(svg(drawing, name, alt), alt, caption)
+
+
+def _borders(nodes: Sequence[Node]) -> list[int]:
+    """Where one kind of node ends and the next begins."""
+    return [place for place, (one, other) in enumerate(pairwise(nodes), 1) if one[0] != other[0]]
+
+
+def _ticks(axis: Any, labels: Sequence[str], room: int) -> None:
+    """Names of the nodes, every n-th where there are more than there is room for."""
+    step = -(-len(labels) // room)
+    shown = range(0, len(labels), step)
+    axis.set_ticks([place + 0.5 for place in shown], [labels[place] for place in shown], fontsize=7)
+    axis.set_tick_params(length=0)

@@ -1,0 +1,255 @@
+"""The tables of a report, in the thesis's form, with the thesis's own numbers beside ours.
+
+    Condition    nDCG'            thesis, other setting   MAP'             thesis, other setting   ...  Seeds
+    none †       0.709 ± 0.016    0.421 ± 0.008           0.527 ± 0.020    0.125 ± 0.004                3
+    sequential   0.699 ± 0.010    0.409 ± 0.011           0.519 ± 0.013    0.118 ± 0.004                3
+
+The baseline has a †, a significant difference to it a star. The thesis's columns are headed ``thesis`` alone where it
+measured in the same setting: the same topics, what was indexed, and pairs to train on.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.blocks import Table
+from experiments.results import Experiment, Row
+from experiments.thesis import ThesisTable
+from experiments.topic_scores import MEASURES, best_row, column, measured
+from mathamr.evaluation.significance import Comparison
+
+COSTS = {
+    "time_per_epoch_s": ("Time/epoch (s)", 1.0),
+    "pairs_per_second": ("Pairs/s", 1.0),
+    "peak_memory_bytes": ("Peak memory (GB)", 1e9),
+    "peak_gpu_memory_bytes": ("Peak GPU memory (GB)", 1e9),
+    "parameters": ("Parameters (M)", 1e6),
+    "index_bytes": ("Index (MB)", 1e6),
+    "vectors": ("Vectors", 1.0),
+    "queries_per_second": ("Queries/s", 1.0),
+    "task2_index_bytes": ("Index of formulas (MB)", 1e6),
+    "task2_formulas": ("Indexed formulas", 1.0),
+    "task2_queries_per_second": ("Queries/s, Task 2", 1.0),
+}
+"""Costs in ``results.csv``: how tables call them, and the unit that they are divided by."""
+
+DEVELOPMENT = {
+    "recall_1000": ("Recall@1000", 1.0),
+    "task2_recall_1000": ("Recall@1000, Task 2", 1.0),
+    "best_val_mrr": ("Validation MRR", 1.0),
+    "best_val_loss": ("Validation loss", 1.0),
+    "epochs": ("Epochs", 1.0),
+    "train_pairs": ("Training pairs", 1.0),
+}
+"""What one looks at while developing; no test is made on these."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of results: the key in ``results.csv``, its unit, and the measure whose stars it carries, if any."""
+
+    title: str
+    key: str
+    unit: float = 1.0
+    measure: str = ""
+
+
+def measure_columns(task: int) -> list[Column]:
+    """The four measures of a task."""
+    return [Column(title, column(task, measure), measure=measure) for measure, title in MEASURES.items()]
+
+
+def thesis_columns(table: ThesisTable) -> list[Column]:
+    """Our columns in the form of a table of the thesis."""
+    columns = []
+    for title in table.columns:
+        key, unit = table.column_of_results(title)
+        measure = next((name for name, known in MEASURES.items() if known == title), "")
+        columns.append(Column(title, key, unit, measure))
+    return columns
+
+
+def mean_table(rows: Sequence[Row], columns: Mapping[str, tuple[str, float]]) -> list[list[str]]:
+    """Header and one line a condition: mean ± standard deviation (n - 1) over its finished seeds.
+
+    ``columns`` maps a key of the rows to its title and the unit that it is divided by.
+    """
+    table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
+    for condition in dict.fromkeys(row["condition"] for row in rows):
+        done = [row for row in rows if row["condition"] == condition and row["status"] == "done"]
+        cells = [spread(_values(done, key, unit)) for key, (_, unit) in columns.items()]
+        table.append([condition, *cells, str(len(done))])
+    return table
+
+
+def _values(rows: Sequence[Row], key: str, unit: float) -> list[float]:
+    return [float(row[key]) / unit for row in rows if row.get(key) is not None]
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean ± standard deviation, with the digits that the thesis gives.
+
+    >>> spread([0.5, 0.52]), spread([11.26]), spread([60325, 60325]), spread([])
+    ('0.510 ± 0.014', '11.3', '60,325 ± 0', '–')
+    """
+    if not values:
+        return "–"
+    mean = statistics.mean(values)
+    digits = 3 if abs(mean) < 10 else 1 if abs(mean) < 1000 else 0
+    if len(values) == 1:
+        return f"{mean:,.{digits}f}"
+    return f"{mean:,.{digits}f} ± {statistics.stdev(values):,.{digits}f}"
+
+
+def results_table(
+    experiment: Experiment,
+    task: int,
+    columns: Sequence[Column],
+    stars: Mapping[tuple[str, str], str],
+    *,
+    best_seed: bool = False,
+    thesis: ThesisTable | None = None,
+    caption: str = "",
+) -> Table:
+    """Means over seeds, or the best seed of each condition, with the thesis's numbers beside them.
+
+    A condition without a result is shown without numbers.
+    """
+    beside = set(thesis.columns) if thesis else set()
+    same = thesis is not None and same_setting(experiment, thesis)
+    head = ["Condition", *(["Seed"] if best_seed else [])]
+    quiet: set[int] = set()
+    for one in columns:
+        head.append(one.title)
+        if one.title in beside:
+            quiet.add(len(head))
+            head.append("thesis" if same else "thesis, other setting")
+    table = [head if best_seed else [*head, "Seeds"]]
+    scored = measured(experiment, task)
+    for condition in experiment.conditions:
+        rows = scored.get(condition, [])
+        chosen = [best_row(rows, task)] if best_seed and rows else rows
+        line = [_named(experiment, condition), *([str(chosen[0]["seed"]) if chosen else "–"] if best_seed else [])]
+        for one in columns:
+            values = _values(chosen, one.key, one.unit)
+            line.append(spread(values) + (stars.get((condition, one.measure), "") if values else ""))
+            if one.title in beside:
+                line.append(_printed(thesis, condition, one.title))
+        table.append(line if best_seed else [*line, str(len(rows))])
+    table += _others(thesis, head, columns, seeds=not best_seed)
+    if thesis is not None:
+        caption = f"{caption}, in the form of Table {thesis.number} of the thesis".strip(", ")
+    return Table(table, caption, _note(experiment, stars, thesis, same=same), frozenset(quiet))
+
+
+def _named(experiment: Experiment, condition: str) -> str:
+    own = experiment.baselines[condition] == condition and len(experiment.conditions) > 1
+    return f"{experiment.label(condition)} †" if own else experiment.label(condition)
+
+
+def _printed(thesis: ThesisTable | None, condition: str, title: str) -> str:
+    value = None if thesis is None else thesis.rows.get(condition, {}).get(title)
+    return "–" if value is None else value.printed
+
+
+def _others(thesis: ThesisTable | None, head: list[str], columns: Sequence[Column], *, seeds: bool) -> list[list[str]]:
+    """Systems of other groups, as the thesis reports them."""
+    lines = []
+    for system, values in (thesis.others if thesis else {}).items():
+        line = [system] + ["–"] * (len(head) - 1 + seeds)
+        for one in columns:
+            if one.title in values:
+                line[head.index(one.title) + 1] = values[one.title].printed
+        lines.append(line)
+    return lines
+
+
+def same_setting(experiment: Experiment, thesis: ThesisTable) -> bool:
+    """Whether every finished job was run in the setting of a table of the thesis."""
+    rows = [row for done in experiment.done().values() for row in done]
+    return bool(rows) and all(thesis.is_setting_of(row, years=row.get("years") or ()) for row in rows)
+
+
+def _note(
+    experiment: Experiment, stars: Mapping[tuple[str, str], str], thesis: ThesisTable | None, *, same: bool
+) -> str:
+    parts = []
+    if len(experiment.conditions) > 1:
+        parts.append("† baseline" + ("; * p < 0.05 against it after Bonferroni's correction" if stars else ""))
+    if thesis is not None:
+        printed = {"best_seed": "the best of five seeds", "mean": "mean over five seeds", "single": "one run"}
+        setting = "in the same setting" if same else f"in another setting ({_setting(experiment, thesis)})"
+        parts.append(f"thesis: Table {thesis.number}, {printed[thesis.statistic]}, {setting}")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _setting(experiment: Experiment, thesis: ThesisTable) -> str:
+    """Where ours differs.
+
+    What the thesis's table and our jobs say of the same key, e.g. ``regime judged, here mini; topics 78, here 104``.
+    """
+    rows = [row for done in experiment.done().values() for row in done]
+    differing = []
+    for key, value in thesis.setting.items():
+        if key == "task":
+            continue
+        name = column(thesis.setting["task"], key) if key == "topics" else key
+        here = {str(row.get(name, "not recorded")) for row in rows}
+        if here != {str(value)}:
+            differing.append(f"{key.replace('_', ' ')} {value}, here {' and '.join(sorted(here)) or 'none'}")
+    return "; ".join(differing)
+
+
+def significance_table(experiment: Experiment, tests: Sequence[Comparison]) -> Table:
+    """The tests: difference, interval, p, corrected p; a star where Bonferroni's is below 0.05."""
+    table = [["Condition", "Measure", "Difference", "95 % interval", "p", "p (Bonferroni)", "p (Holm)"]]
+    for one in tests:
+        table.append(
+            [
+                experiment.label(one.condition),
+                MEASURES[one.metric],
+                f"{one.test.difference:+.3f}{one.stars()}",
+                f"[{one.low:+.3f}, {one.high:+.3f}]",
+                p_value(one.test.p),
+                p_value(one.p_bonferroni),
+                p_value(one.p_holm),
+            ]
+        )
+    return Table(table)
+
+
+def p_value(value: float) -> str:
+    """
+    >>> p_value(0.0432), p_value(0.00004)
+    ('0.043', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]], caption: str = "") -> Table | None:
+    """Means of those columns that any job has; None where none has one."""
+    done = [row for rows in experiment.done().values() for row in rows]
+    known = {key: column for key, column in columns.items() if any(row.get(key) is not None for row in done)}
+    if not known:
+        return None
+    table = mean_table(experiment.rows, known)
+    return Table([table[0], *([experiment.label(line[0]), *line[1:]] for line in table[1:])], caption)
+
+
+def parameter_groups(experiment: Experiment) -> dict[str, tuple[str, float]]:
+    """The columns that count the parameters of one part of the model."""
+    keys = sorted({key for rows in experiment.done().values() for row in rows for key in row})
+    prefix = "parameters_"
+    return {key: (key.removeprefix(prefix), 1.0) for key in keys if key.startswith(prefix)}
+
+
+def troubles_table(experiment: Experiment) -> Table | None:
+    """Jobs without a result, and why."""
+    rows: list[dict[str, Any]] = [row for row in experiment.rows if row["status"] != "done"]
+    if not rows:
+        return None
+    lines = [[experiment.label(row["condition"]), str(row["seed"]), row["status"]] for row in rows]
+    return Table([["Condition", "Seed", "Status"], *lines])
