@@ -19,31 +19,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from graphs.errors import ConfigError, MathAMRError
-from mathamr.retrieval.catalog import Catalog
+from mathamr.engine import Answer, Engine
 from mathamr.retrieval.explanation import Match, VirtualNode
-from mathamr.retrieval.index import Strategy
-from mathamr.retrieval.query import EncodedQuery, QueryEncoder
-from mathamr.training import checkpoint
+from mathamr.search_settings import Settings, read
 
-KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "model", "device")
-TASKS = ("answers", "formulas")
-MAX_RESULTS = 1000
 SHOWN = 100  # characters of a virtual node's text
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    index: Path
-    strategy: Strategy
-    k: int = 5
-    task: str = "answers"
-    model: Path | None = None
-    device: str = "cpu"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,102 +35,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0 if words else 2
     try:
-        settings, query = read(words)
+        settings, queries = read(words)
+        if len(queries) > 1:
+            raise ConfigError(f"{len(queries)} queries; put the query in quotes: {queries[0]!r}, {queries[1]!r} ...")
         start = time.perf_counter()
-        wanted = None if settings.model is None else checkpoint.weights_hash(settings.model)
-        catalog = Catalog.open(settings.index, model_hash=wanted)
-        encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=settings.device)
-        reader = QueryEncoder(encoder, catalog.vocabulary, catalog.spec)
-        warm_up(catalog, reader)
-        loading = time.perf_counter() - start
+        engine = Engine.open(settings.index, model=settings.model, device=settings.device)
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{len(catalog):,} posts, loaded in {loading:.1f} s", file=sys.stderr)
-    if catalog.parser and not catalog.parser.startswith("embedded"):
-        print(
-            f"note: the posts were parsed by {catalog.parser}, the query is parsed by the embedded parser",
-            file=sys.stderr,
-        )
+    print(f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s", file=sys.stderr)
+    if engine.note:
+        print(f"note: {engine.note}", file=sys.stderr)
     try:
-        if query is not None:
-            return answer(catalog, reader, query, settings)
+        if queries:
+            return show(engine, queries[0], settings)
         for line in sys.stdin:
             if line.strip():
-                answer(catalog, reader, line.rstrip("\n"), settings)
+                show(engine, line.rstrip("\n"), settings)
         return 0
     finally:
-        catalog.close()
+        engine.close()
 
 
-def warm_up(catalog: Catalog, reader: QueryEncoder) -> None:
-    """Search once, so that what is loaded when it is first used is loaded before the first query."""
-    query = reader.encode(r"Let $x \le \frac{1}{2}$ be a number. Is $\int_0^1 f(x)\,dx$ finite?")
-    (ranking,) = catalog.search(query.vectors, "maxsim", 1)
-    catalog.explain(query, [post_id for post_id, _ in ranking])
-
-
-def read(words: Sequence[str]) -> tuple[Settings, str | None]:
-    """The settings ``KEY=VALUE`` and the query among the arguments, in any order.
-
-    Raises :class:`ConfigError` for a key or value that there is not, and for two queries.
-    """
-    given: dict[str, str] = {}
-    queries = []
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals and key in KEYS:
-            given[key] = value
-        elif equals and key.isidentifier() and len(key) > 2 and not value.startswith((" ", "=")) and " " not in word:
-            raise ConfigError(f"unknown key {key!r}; there are {', '.join(KEYS)}")
-        else:
-            queries.append(word)
-    if len(queries) > 1:
-        raise ConfigError(f"{len(queries)} queries; put the query in quotes: {queries[0]!r}, {queries[1]!r} ...")
-    if not given.get("index"):
-        raise ConfigError("index=FOLDER is missing; scripts/index.py writes one")
-    task = given.get("task", "answers")
-    if task not in TASKS:
-        raise ConfigError(f"task={task}; there are {', '.join(TASKS)}")
-    exact = given.get("exact", "true").lower()
-    if exact not in ("true", "false"):
-        raise ConfigError(f"exact={exact}; give true or false")
-    k = _whole(given, "k", 5)
-    if not 1 <= k <= MAX_RESULTS:
-        raise ConfigError(f"k={k}; from 1 to {MAX_RESULTS:,} results can be shown")
-    strategy = Strategy(
-        given.get("strategy", "maxsim"), exact == "true", _whole(given, "pool", 1000), _whole(given, "ef", 128)
-    )
-    model = Path(given["model"]) if given.get("model") else None
-    settings = Settings(Path(given["index"]), strategy, k, task, model, given.get("device", "cpu"))
-    return settings, queries[0] if queries else None
-
-
-def _whole(given: dict[str, Any], key: str, default: int) -> int:
-    try:
-        return int(given.get(key, default))
-    except ValueError as error:
-        raise ConfigError(f"{key}={given[key]}; a whole number is needed") from error
-
-
-def answer(catalog: Catalog, reader: QueryEncoder, text: str, settings: Settings) -> int:
+def show(engine: Engine, text: str, settings: Settings) -> int:
     """Print what the index finds for one query; returns the exit code."""
     start = time.perf_counter()
     try:
-        query = reader.encode(text)
-        encoded = time.perf_counter()
-        show = _formulas if settings.task == "formulas" else _posts
-        lines, searched = show(catalog, query, settings)
+        answer = engine.answer(text, task=settings.task, strategy=settings.strategy, k=settings.k)
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2
+    lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
     print("\n".join(printable(line) for line in lines))
-    end = time.perf_counter()
-    print(
-        f"answered in {end - start:.3f} s: query {encoded - start:.3f}, search {searched - encoded:.3f}, "
-        f"explanation {end - searched:.3f}",
-        file=sys.stderr,
-    )
+    parts = ", ".join(f"{part} {seconds:.3f}" for part, seconds in answer.seconds.items())
+    print(f"answered in {time.perf_counter() - start:.3f} s: {parts}", file=sys.stderr)
     return 0
 
 
@@ -161,34 +81,27 @@ def printable(line: str) -> str:
     return "".join(character if character.isprintable() else " " for character in line)
 
 
-def _posts(catalog: Catalog, query: EncodedQuery, settings: Settings) -> tuple[list[str], float]:
-    (ranking,) = catalog.search(query.vectors, settings.strategy, settings.k)
-    searched = time.perf_counter()
-    post_ids = [post_id for post_id, _ in ranking]
-    texts, why = catalog.texts.get(post_ids), catalog.explain(query, post_ids)
+def _posts(answer: Answer) -> list[str]:
     lines = []
-    for rank, (post_id, score) in enumerate(ranking, 1):
-        lines += [f"{rank}. {texts[post_id].title or '(no title)'}", f"   post {post_id}, score {score:.3f}"]
-        lines += [f"   {texts[post_id].snippet()}"]
-        lines += [f"     {_match(match)}" for match in why[post_id].matches]
+    for rank, result in enumerate(answer.results, 1):
+        post = result.post
+        lines += [f"{rank}. {post.title or '(no title)'}", f"   post {post.post_id}, score {result.score:.3f}"]
+        lines += [f"   {post.snippet()}"]
+        lines += [f"     {_match(match)}" for match in (result.explanation.matches if result.explanation else ())]
         lines.append("")
-    return lines, searched
+    return lines
 
 
-def _formulas(catalog: Catalog, query: EncodedQuery, settings: Settings) -> tuple[list[str], float]:
-    if not query.formula_ids:
-        raise ConfigError("task=formulas needs a formula in the query, between dollar signs")
-    (vectors,) = query.vectors
-    hits = catalog.search_formulas(vectors[0], settings.k)
-    searched = time.perf_counter()
-    texts = catalog.texts.get([hit.post_id or "" for hit in hits])
+def _formulas(answer: Answer) -> list[str]:
     lines = []
-    for rank, hit in enumerate(hits, 1):
-        post = texts[hit.post_id or ""]
-        latex = next((f.latex for f in post.text.formulas if f.formula_id == hit.doc_id), "")
-        lines.append(f"{rank}. {latex}")
-        lines.append(f"   formula {hit.doc_id} of post {hit.post_id}, score {hit.score:.3f}: {post.title}")
-    return lines, searched
+    for rank, result in enumerate(answer.results, 1):
+        post, formula = result.post, result.formula
+        if formula is not None:
+            lines.append(f"{rank}. {formula.latex}")
+            lines.append(
+                f"   formula {formula.formula_id} of post {post.post_id}, score {result.score:.3f}: {post.title}"
+            )
+    return lines
 
 
 def _match(match: Match) -> str:

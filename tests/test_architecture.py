@@ -11,7 +11,18 @@ FLOORS = ("graphs", "mathamr", "experiments")
 # Within a floor, a package imports only those that stand before it.
 ORDER = {
     "graphs": ("errors", "database", "processes", "corpus", "formulas", "amr"),
-    "mathamr": ("maxsim", "model", "evaluation", "retrieval", "training", "analysis", "text", "web"),
+    "mathamr": (
+        "maxsim",
+        "model",
+        "evaluation",
+        "retrieval",
+        "training",
+        "analysis",
+        "text",
+        "engine",
+        "search_settings",
+        "web",
+    ),
 }
 
 
