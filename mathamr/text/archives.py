@@ -1,0 +1,174 @@
+"""The LaTeX files of a paper, from an archive that anybody may have packed.
+
+>>> import io, tarfile, tempfile
+>>> path = Path(tempfile.mkdtemp()) / "2501.00001.tar.gz"
+>>> with tarfile.open(path, "w:gz") as archive:
+...     for name, content in (("main.tex", b"\\\\documentclass{article}"), ("figure.png", b"...")):
+...         member = tarfile.TarInfo(name)
+...         member.size = len(content)
+...         archive.addfile(member, io.BytesIO(content))
+>>> read_files(path)
+{'main.tex': '\\\\documentclass{article}'}
+
+A paper is a ``.tar.gz``, ``.tgz`` or ``.tar``; a ``.gz``, which on arXiv is a packed folder or one packed file; a
+folder; or one LaTeX file. Nothing is ever unpacked to disk: members are read one after the other into memory, as text,
+up to the bounds of :class:`Limits`. An archive that reaches outside itself (absolute paths, ``..``, links, devices) or
+goes beyond a bound is refused as a whole: what packs such things is no paper.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from graphs.errors import CorpusError
+
+SUFFIXES = (".tex", ".ltx", ".texx", ".latex", ".sty", ".cls", ".def")
+"""Names of files that are read; the last three only declare environments and macros."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a paper may hold: files of any kind, bytes of one LaTeX file, and bytes of all files once unpacked."""
+
+    files: int = 10_000
+    file_bytes: int = 20_000_000
+    total_bytes: int = 1_000_000_000
+
+
+def read_files(path: Path, limits: Limits | None = None) -> dict[str, str]:
+    """The LaTeX files of the paper at ``path``, by their names inside it, in the order in which they are packed.
+
+    A file that is not text in UTF-8 or Latin-1 is left out.
+
+    Raises:
+        CorpusError: no such paper, a damaged or hostile archive, more than ``limits`` allow.
+    """
+    limits = limits or Limits()
+    try:
+        if path.is_dir():
+            members = _of_folder(path, limits)
+        elif path.name.endswith((".tar.gz", ".tgz", ".tar", ".gz")):
+            members = _of_archive(path, limits)
+        else:
+            members = iter([(path.name, path.read_bytes())])
+        texts = {name: decode(content) for name, content in members}
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise CorpusError(f"cannot be read: {error}", path=path) from error
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def decode(content: bytes) -> str | None:
+    """Bytes as text in UTF-8, else in Latin-1; ``None`` where control characters show that they are no text."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    return None if "\0" in text else text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _of_folder(folder: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
+    inside = folder.resolve()
+    count = 0
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file():
+            continue
+        count += 1
+        if count > limits.files:
+            raise CorpusError(f"has more than {limits.files:,} files", path=folder)
+        if file.suffix.lower() in SUFFIXES and file.resolve().is_relative_to(inside):
+            if file.stat().st_size > limits.file_bytes:
+                raise CorpusError(f"{file.name} has more than {limits.file_bytes:,} bytes", path=folder)
+            yield file.relative_to(folder).as_posix(), file.read_bytes()
+
+
+def _of_archive(path: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
+    """Members of a (packed) tar, or the one file that a ``.gz`` holds."""
+    with path.open("rb") as file:
+        plain = cast(IO[bytes], file if path.suffix == ".tar" else gzip.GzipFile(fileobj=file))
+        unpacked = _Bounded(plain, path, limits.total_bytes)
+        head = unpacked.read(tarfile.BLOCKSIZE)
+        stream = _Rest(head, unpacked)
+        if not _is_tar(head):
+            yield path.with_suffix(".tex").name, stream.read(limits.file_bytes + 1)
+            if unpacked.count > limits.file_bytes:
+                raise CorpusError(f"is a file of more than {limits.file_bytes:,} bytes", path=path)
+            return
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
+            for count, member in enumerate(archive, 1):
+                if count > limits.files:
+                    raise CorpusError(f"has more than {limits.files:,} members", path=path)
+                if (reason := _refusal(member)) is not None:
+                    raise CorpusError(f"member {member.name[:200]!r} {reason}", path=path)
+                if member.isfile() and PurePosixPath(member.name).suffix.lower() in SUFFIXES:
+                    if member.size > limits.file_bytes:
+                        raise CorpusError(f"{member.name!r} has more than {limits.file_bytes:,} bytes", path=path)
+                    content = archive.extractfile(member)
+                    if content is not None:
+                        yield str(PurePosixPath(member.name)), content.read(limits.file_bytes)
+
+
+def _refusal(member: tarfile.TarInfo) -> str | None:
+    """Why a member does not belong into a paper, or ``None``."""
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or "\\" in member.name or ":" in member.name.split("/")[0]:
+        return "has an absolute path"
+    if ".." in name.parts:
+        return "reaches outside the archive"
+    if member.issym() or member.islnk():
+        return f"is a link to {member.linkname[:200]!r}"
+    if not (member.isfile() or member.isdir()):
+        return "is neither a file nor a folder"
+    return "is a sparse file" if member.issparse() else None
+
+
+def _is_tar(head: bytes) -> bool:
+    try:
+        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends in an error after ``limit`` bytes: a bomb is not unpacked further than that."""
+
+    def __init__(self, stream: IO[bytes], path: Path, limit: int) -> None:
+        self._stream, self._path, self._limit = stream, path, limit
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._limit + 1 - self.count
+        content = self._stream.read(wanted if size < 0 else min(size, wanted))
+        self.count += len(content)
+        if self.count > self._limit:
+            raise CorpusError(f"unpacks to more than {self._limit:,} bytes", path=self._path)
+        return content
+
+
+class _Rest(io.RawIOBase):
+    """``head``, which was read already to see what it is, and the stream behind it."""
+
+    def __init__(self, head: bytes, stream: _Bounded) -> None:
+        self._head, self._stream = head, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0:
+            content, self._head = self._head + self._stream.read(), b""
+            return content
+        content, self._head = self._head[:size], self._head[size:]
+        while len(content) < size and (more := self._stream.read(size - len(content))):
+            content += more
+        return content

@@ -1,0 +1,185 @@
+r"""A paper's LaTeX files as one text: the main file, with those that it takes in.
+
+>>> files = {"main.tex": r"\documentclass{article}\title{On $p$-groups}% a draft" "\n" r"\input{intro}",
+...          "intro.tex": "Let $G$ be a $p$-group.\n"}
+>>> source = assemble(files)
+>>> source.main, source.title
+('main.tex', 'On $p$-groups')
+>>> print(source.text)
+\documentclass{article}\title{On $p$-groups}Let $G$ be a $p$-group.
+<BLANKLINE>
+
+The main file is one with ``\documentclass`` (of several the largest with all it takes in); without any the
+largest, by the rule of the ModernBERT thesis, section 3. ``\input``, ``\include``, ``\subfile`` and ``\import`` are
+followed among the paper's own files and nowhere else; what is not among them is named in ``missing``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from graphs.errors import CorpusError
+
+MAX_CHARACTERS = 50_000_000  # of the text put together: files that take each other in can be a bomb, too
+MAX_DEPTH = 50
+
+_VERBATIM = r"verbatim\*?|Verbatim|lstlisting|minted"
+_COMMENT = re.compile(
+    r"\\begin\{comment\}.*?\\end\{comment\}"
+    rf"|(?P<keep>\\begin\{{(?P<name>{_VERBATIM})\}}.*?\\end\{{(?P=name)\}}|\\verb\*?(?P<mark>[^\w\s*]).*?(?P=mark)|\\.)"
+    r"|%[^\n]*(?:\n[ \t]*|\Z)",
+    re.DOTALL,
+)
+_TAKEN_IN = re.compile(
+    r"\\(?:input|include|subfile|subfileinclude)\s*\{(?P<name>[^{}\n]+)\}"
+    r"|\\(?:sub)?(?:import|includefrom|inputfrom)\*?\s*\{(?P<folder>[^{}\n]*)\}\s*\{(?P<file>[^{}\n]+)\}"
+    r"|\\input\s+(?P<bare>[^\s{}\\%]+)"
+    r"|(?P<end>\\endinput\b)"
+)
+_TITLE = re.compile(r"\\title\s*(?:\[[^\]]*\])?\s*\{")
+
+
+@dataclass(frozen=True)
+class LatexSource:
+    """A paper as one text without comments: ``declarations`` are the style files it brings, which declare environments.
+
+    ``files`` are the names of those that were taken in, the main file first; ``missing`` of those that are not there.
+    """
+
+    main: str
+    text: str
+    declarations: str
+    files: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        r"""What stands in ``\title{...}``, without line ends; empty where there is none."""
+        found = _TITLE.search(self.text)
+        return "" if found is None else " ".join(group(self.text, found.end() - 1).split())
+
+
+def assemble(files: Mapping[str, str]) -> LatexSource:
+    """Put a paper together from its files (:func:`mathamr.text.archives.read_files`).
+
+    Raises:
+        CorpusError: no LaTeX file at all, or files that take each other in without end.
+    """
+    stripped = {name: strip_comments(text) for name, text in files.items()}
+    papers = {name: text for name, text in stripped.items() if not name.endswith((".sty", ".cls", ".def"))}
+    if not papers:
+        raise CorpusError("holds no LaTeX file (.tex, .ltx, .texx)")
+    main = _main_file(papers)
+    reader = _Reader(papers, posixpath.dirname(main))
+    reader.read(main, ())
+    declarations = "\n".join(text for name, text in stripped.items() if name not in papers)
+    taken, missing = dict.fromkeys(reader.taken), dict.fromkeys(reader.missing)
+    return LatexSource(main, "".join(reader.pieces), declarations, tuple(taken), tuple(missing))
+
+
+def strip_comments(text: str) -> str:
+    r"""``text`` without ``%`` comments and ``comment`` environments; ``\%`` and what is verbatim stay.
+
+    >>> strip_comments("100\\% sure% or so\n  of it")
+    '100\\% sureof it'
+    """
+    return _COMMENT.sub(lambda match: match["keep"] or "", text)
+
+
+def group(text: str, start: int) -> str:
+    r"""What the braces that open at ``start`` hold; up to the end of the text where they do not close.
+
+    >>> group(r"\title{A {B} C} D", 6)
+    'A {B} C'
+    """
+    depth = 0
+    for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
+        if match.group() in "{}":
+            depth += 1 if match.group() == "{" else -1
+            if depth == 0:
+                return text[start + 1 : match.start()]
+    return text[start + 1 :]
+
+
+def _main_file(papers: Mapping[str, str]) -> str:
+    """The file that a compiler would be given: with a document class if any has, the largest with what it takes in."""
+    weights: dict[str, int] = {}
+
+    def weight(name: str, root: str, depth: int = 0) -> int:
+        if name not in weights:
+            weights[name] = len(papers[name])  # what it counts for where it takes itself in
+            for asked in _asked(papers[name]) if depth < MAX_DEPTH else ():
+                found = _find(papers, asked, root, posixpath.dirname(name))
+                weights[name] += weight(found, root, depth + 1) if found is not None else 0
+        return weights[name]
+
+    return max(sorted(papers), key=lambda name: (_rank(papers[name]), weight(name, posixpath.dirname(name))))
+
+
+def _rank(text: str) -> int:
+    if r"\documentclass" not in text and r"\documentstyle" not in text:
+        return 0
+    return 1 if "{subfiles}" in text or "{standalone}" in text else 2
+
+
+def _asked(text: str) -> Iterator[str]:
+    """The names of the files that a text takes in."""
+    for match in _TAKEN_IN.finditer(text):
+        if match["end"]:
+            return
+        yield _name(match)
+
+
+def _name(match: re.Match[str]) -> str:
+    name = match["name"] or match["bare"] or posixpath.join(match["folder"], match["file"])
+    return name.strip().strip('"')
+
+
+def _find(files: Mapping[str, str], asked: str, root: str, here: str) -> str | None:
+    """The file meant by a name, seen from the main file's folder, then from the one that takes it in."""
+    for folder in dict.fromkeys((root, here)):
+        path = posixpath.normpath(posixpath.join(folder, asked))
+        for name in (path, f"{path}.tex", f"{path}.ltx"):
+            if name in files:
+                return name
+    return None
+
+
+class _Reader:
+    """Follows a main file through the files it takes in."""
+
+    def __init__(self, files: Mapping[str, str], root: str) -> None:
+        self._files, self._root = files, root
+        self.pieces: list[str] = []
+        self.taken: list[str] = []
+        self.missing: list[str] = []
+        self._size = 0
+
+    def read(self, name: str, above: tuple[str, ...]) -> None:
+        """Append the file ``name``, which the files ``above`` take in."""
+        if len(above) >= MAX_DEPTH or name in above:
+            self.missing.append(f"{name} (takes itself in)")
+            return
+        self.taken.append(name)
+        text, position = self._files[name], 0
+        for match in _TAKEN_IN.finditer(text):
+            self._append(text[position : match.start()])
+            position = match.end()
+            if match["end"]:
+                return
+            asked = _name(match)
+            found = _find(self._files, asked, self._root, posixpath.dirname(name))
+            if found is None:
+                self.missing.append(asked)
+            else:
+                self.read(found, (*above, name))
+        self._append(text[position:])
+
+    def _append(self, piece: str) -> None:
+        self._size += len(piece)
+        if self._size > MAX_CHARACTERS:
+            raise CorpusError(f"its files take each other in to more than {MAX_CHARACTERS:,} characters")
+        self.pieces.append(piece)

@@ -1,0 +1,184 @@
+r"""LaTeX prose as plain text whose formulas stand in ``$...$``.
+
+>>> plain(r"\textbf{Let} \(n\ge 2\), see~\href{http://x.org}{here}. \begin{align*} a &= b \\ c. \end{align*} \cite{a}")
+'Let $n\\ge 2$, see here. $\\begin{aligned} a &= b \\\\ c \\end{aligned}$.'
+>>> plain(r"\begin{itemize}\item Erd\H{o}s -- \'Elie's ``proof''\item $x_{\text{in $A$}}$\end{itemize}")
+'Erdős – Élie\'s "proof" $x_{\\text{in $A$}}$'
+
+Styling goes and its text stays; labels, citations, references, footnotes and figures go. Inside a formula only labels
+and tags are removed: how a formula is written is part of what it says.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from mathamr.text.latex_source import group
+
+# Display environments that number or align; what is aligned keeps its cells.
+_ALONE = ("equation", "displaymath", "math")
+_ALIGNED = {
+    "align": "aligned", "alignat": "aligned", "flalign": "aligned", "eqnarray": "aligned", "split": "aligned",
+    "gather": "gathered", "multline": "gathered", "dmath": "gathered",
+}  # fmt: skip
+_MATH = re.compile(
+    r"\\\\|\\[$%]"  # nothing that opens a formula
+    r"|(?P<inline>\\\()|(?P<display>\\\[)|(?P<dollars>\$\$?)"
+    rf"|\\begin\s*\{{(?P<name>{'|'.join((*_ALONE, *_ALIGNED))})(?P<star>\*?)\}}"
+)
+_NUMBERING = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:nonumber|notag)\b")
+_TEXT_GROUP = re.compile(r"\\(?:text|mbox|hbox|textrm|textit|textbf|textup)\s*\{")
+
+# Commands that go with all their arguments, and environments of which nothing is left.
+_DROPPED = re.compile(
+    r"\\(?:[a-zA-Z]*label|index|gls[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
+    r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
+    r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
+)
+_HYPERLINK = re.compile(r"\\(?:href|hyperref|hyperlink|textcolor)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)")
+_FLOAT = re.compile(r"\\begin\{(figure|table|tikzpicture|tikzcd|wrapfigure)\*?\}.{0,20000}?\\end\{\1\*?\}", re.DOTALL)
+_EDGE = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}(?:\s*\[[^\]]{0,500}\])?")
+_ITEM = re.compile(r"\\item\b\s*(?:\[(?P<mark>[^\]]{0,500})\])?")
+_ACCENT = re.compile(
+    r"\\(?P<mark>[`'^\"~=.]|[uvHtcdbrk](?![a-zA-Z]))\s*(?:\{\s*(?P<a>\\?[a-zA-Z])\s*\}|(?P<b>\\?[a-zA-Z]))"
+)
+_COMBINING = {
+    "`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", "=": "\u0304", "u": "\u0306", ".": "\u0307",
+    '"': "\u0308",
+    "r": "\u030a", "H": "\u030b", "v": "\u030c", "d": "\u0323", "c": "\u0327", "k": "\u0328", "b": "\u0331",
+    "t": "\u0361",
+}  # fmt: skip
+_LETTERS = {
+    "ss": "ß", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "aa": "å", "AA": "Å",
+    "i": "i", "j": "j", "S": "§", "dots": "...", "ldots": "...", "textendash": "–", "textemdash": "—", "slash": "/",
+    "LaTeX": "LaTeX", "TeX": "TeX", "textbackslash": "", "qed": "", "quad": " ", "qquad": " ", "par": "\n\n",
+    "textquoteright": "'", "textquoteleft": "'", "newline": " ", "linebreak": " ",
+}  # fmt: skip
+_COMMAND = re.compile(r"\\(?P<word>[a-zA-Z@]+)\*?(?:\s*\[[^\]]{0,500}\](?=\s*\{))?\s*|\\(?P<sign>.)", re.DOTALL)
+
+
+def plain(latex: str) -> str:
+    """The text of LaTeX without comments; white space is folded, formulas are in ``$...$`` (linear in its length)."""
+    pieces: list[str] = []
+    formulas: list[str] = []
+    unclosed: set[str] = set()
+    position = 0
+    latex = _FLOAT.sub(" ", latex).replace("\x00", "")
+    while (opening := _MATH.search(latex, position)) is not None:
+        end, inner = _formula(latex, opening, unclosed)
+        pieces.append(latex[position : opening.start()])
+        if inner is None:
+            pieces.append(opening.group())
+        else:
+            inner = " ".join(_NUMBERING.sub("", inner).split())
+            inner, stop = _final_stop(inner)
+            if inner:
+                pieces.append(f"\x00{len(formulas)}\x00{stop}")
+                formulas.append(f"${inner}$")
+        position = end
+    pieces.append(latex[position:])
+    text = " ".join(_prose("".join(pieces)).split())
+    return re.sub("\x00(\\d+)\x00", lambda match: formulas[int(match[1])], text)
+
+
+def formula_spans(text: str) -> list[tuple[int, int]]:
+    """Where the formulas ``$...$`` of a plain text begin and end."""
+    spans, position, unclosed = [], 0, set[str]()
+    while (opening := _MATH.search(text, position)) is not None:
+        position, inner = _formula(text, opening, unclosed)
+        if inner is not None and opening["dollars"]:
+            spans.append((opening.start(), position))
+    return spans
+
+
+def _formula(latex: str, opening: re.Match[str], unclosed: set[str]) -> tuple[int, str | None]:
+    """Where the formula that opens here ends, and its LaTeX; its opening alone and ``None`` where it has no end.
+
+    ``unclosed`` collects openings whose end was looked for in vain: it need not be looked for again.
+    """
+    start = opening.end()
+    if opening.group() in unclosed:
+        return start, None
+    if opening["name"]:
+        name = opening["name"] + opening["star"]
+        end = latex.find(f"\\end{{{name}}}", start)
+        if end < 0:
+            unclosed.add(opening.group())
+            return start, None
+        inner, after = latex[start:end].strip(), end + len(name) + 6
+        kind = _ALIGNED.get(opening["name"])
+        if opening["name"] == "alignat":
+            inner = re.sub(r"\A\s*\{\d*\}", "", inner)
+        inner, stop = _final_stop(_NUMBERING.sub("", inner))
+        return after, inner + stop if kind is None else f"\\begin{{{kind}}} {inner} \\end{{{kind}}}{stop}"
+    closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening.group(), opening.group())
+    if closing == opening.group() and not opening["dollars"]:
+        return start, None
+    end = _closing(latex, start, closing)
+    if end < 0:
+        unclosed.add(opening.group())
+        return start, None
+    return end + len(closing), latex[start:end]
+
+
+def _final_stop(formula: str) -> tuple[str, str]:
+    r"""A formula without the punctuation of the sentence it ends, and that punctuation.
+
+    >>> _final_stop(r"x = 1."), _final_stop(r"\left( x \right."), _final_stop(r"1, 2, \, ;")
+    (('x = 1', '.'), ('\\left( x \\right.', ''), ('1, 2, \\,', ';'))
+    """
+    found = re.search(r"(?<!\\right)(?<!\\left)(?<![\\.])(?P<stop>[.,;])\s*\Z", formula)
+    return (formula, "") if found is None else (formula[: found.start()].rstrip(), found["stop"])
+
+
+def _closing(latex: str, start: int, closing: str) -> int:
+    r"""Where ``closing`` stands outside of ``\text{...}``, which may hold formulas of its own; -1 if nowhere."""
+    position = start
+    while True:
+        end = latex.find(closing, position)
+        while end > 0 and latex[end - 1] == "\\" and closing[0] == "$" and not latex.endswith("\\\\", start, end):
+            end = latex.find(closing, end + 1)
+        if end < 0:
+            return -1
+        nested = _TEXT_GROUP.search(latex, position, end)
+        if nested is None:
+            return end
+        position = nested.end() + len(group(latex, nested.end() - 1)) + 1
+
+
+def _prose(text: str) -> str:
+    """Text between formulas without commands."""
+    text = _without_dropped(text)
+    text = _ITEM.sub(lambda match: f" {match['mark'] or ''} ", text)
+    text = _EDGE.sub(" ", text)
+    text = _ACCENT.sub(_accented, text)
+    text = _COMMAND.sub(_command, text)
+    text = text.replace("``", '"').replace("''", '"').replace("---", "—").replace("--", "–")
+    return re.sub(r"[{}]", "", text.replace("~", " "))
+
+
+def _without_dropped(text: str) -> str:
+    """Without commands that go with their arguments; of a hyperlink the last argument stays."""
+    pieces, position = [], 0
+    for match in re.compile(f"(?P<drop>{_DROPPED.pattern})|{_HYPERLINK.pattern}").finditer(text):
+        if match.start() < position:
+            continue
+        pieces.append(text[position : match.start()])
+        position = match.end()
+        if text.startswith("{", position):
+            position += len(group(text, position)) + 2
+    return "".join([*pieces, text[position:]])
+
+
+def _accented(match: re.Match[str]) -> str:
+    letter = (match["a"] or match["b"]).lstrip("\\")
+    return unicodedata.normalize("NFC", letter[0] + _COMBINING[match["mark"]])
+
+
+def _command(match: re.Match[str]) -> str:
+    if match["word"]:
+        return _LETTERS.get(match["word"], "")
+    return {"\\": " ", " ": " ", "\n": " ", ",": " ", ";": " ", ":": " ", "-": "", "/": "", "@": ""}.get(
+        match["sign"], match["sign"]
+    )

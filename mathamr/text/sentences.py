@@ -1,0 +1,31 @@
+r"""Sentences of a text whose formulas stand in ``$...$``: no cut falls inside mathematics.
+
+>>> split(r"Let $f(x) = x. y$ be e.g. a map. Then $f'(x) = \text{1. If $x$}$. It is.")
+['Let $f(x) = x. y$ be e.g. a map.', "Then $f'(x) = \\text{1. If $x$}$.", 'It is.']
+
+Formulas become placeholders, the text is cut as the graph track cuts it (:mod:`graphs.corpus.sentences`), and the
+formulas come back; a dollar without a partner is a dollar.
+"""
+
+from __future__ import annotations
+
+import re
+
+from graphs.corpus import sentences
+from mathamr.text.plain import formula_spans
+
+_PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
+
+
+def split(text: str) -> list[str]:
+    """The sentences of ``text``, in order; white space outside formulas is folded."""
+    pieces: list[str] = []
+    formulas: list[str] = []
+    position = 0
+    for start, end in formula_spans(text):
+        pieces += [_PLACEHOLDER.sub(r"FORMULA \1", text[position:start]), f"FORMULA_{len(formulas)}"]
+        formulas.append(text[start:end])
+        position = end
+    pieces.append(_PLACEHOLDER.sub(r"FORMULA \1", text[position:]))
+    cut = sentences.split("".join(pieces))
+    return [_PLACEHOLDER.sub(lambda match: formulas[int(match[1])], sentence) for sentence in cut]

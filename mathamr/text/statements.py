@@ -1,0 +1,175 @@
+r"""The theorems, lemmas, definitions, propositions and corollaries of a paper.
+
+>>> text = r'''
+... \newtheorem{satz}{Theorem}[section]
+... \begin{satz}[Euclid]\label{primes}
+...   There are \emph{infinitely many} primes, by \cite{euclid}: \[ p_1 < p_2 < \dots \]
+... \end{satz}
+... \begin{proof} Multiply and add one. \end{proof}'''
+>>> [statement] = find_statements(text).statements
+>>> statement.kind, statement.title, statement.text
+('theorem', 'Euclid', 'There are infinitely many primes, by : $p_1 < p_2 < \\dots$')
+
+Environments are recognised by their name (``thm``, ``lemma*``, ...) or, where the paper declares them, by the title
+that ``\newtheorem`` or one of its relatives gives them ("Main Theorem" is a theorem, "Remark" is none). Source: the
+ModernBERT thesis, section 3 (b).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from mathamr.text.latex_source import group
+from mathamr.text.plain import plain
+from mathamr.text.sentences import split
+
+Kind = Literal["theorem", "lemma", "definition", "proposition", "corollary"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+MAX_CHARACTERS = 8_000  # of a statement; a longer one is a whole section, or an environment that was never ended
+
+_NAMES: dict[str, Kind] = {
+    **dict.fromkeys(("theorem", "theo", "thm", "theor", "thrm", "teo", "satz", "thmplain", "mainthm"), "theorem"),
+    **dict.fromkeys(("lemma", "lem", "lemme", "lma", "lemm", "sublemma"), "lemma"),
+    **dict.fromkeys(("definition", "defn", "def", "defi", "defin", "dfn", "defish", "df", "dfinition"), "definition"),
+    **dict.fromkeys(("proposition", "prop", "propn", "prp", "propo", "propos"), "proposition"),
+    **dict.fromkeys(("corollary", "cor", "coro", "corol", "coroll", "crl", "corr"), "corollary"),
+}
+_STEMS: tuple[tuple[str, Kind], ...] = (
+    ("theorem", "theorem"), ("théorème", "theorem"), ("theorema", "theorem"), ("satz", "theorem"),
+    ("lemm", "lemma"), ("definition", "definition"), ("définition", "definition"),
+    ("proposition", "proposition"), ("corollar", "corollary"), ("corollaire", "corollary"),
+)  # fmt: skip
+
+_DECLARATION = re.compile(
+    r"\\(?:(?P<amsthm>newtheorem|spnewtheorem|newmdtheoremenv|newshadetheorem|newframedtheorem)\*?"
+    r"\s*(?:\[[^\]]{0,500}\]\s*)?\{(?P<name>[^{}\\]{1,200})\}\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
+    r"|(?P<thmtools>declaretheorem)\*?\s*(?:\[(?P<before>[^\]]*)\]\s*)?\{(?P<names>[^{}\\]+)\}\s*(?:\[(?P<after>[^\]]*)\])?"
+    r"|(?P<tcb>newtcbtheorem)\s*(?:\[[^\]]*\]\s*)?\{(?P<box>[^{}\\]+)\}\s*(?=\{)"
+    r"|(?P<other>def\w*thm\w*|newthm\w*)\s*\{(?P<short>[^{}\\]+)\}\s*(?=\{))"
+)
+_TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
+_EDGE = re.compile(r"\\(?P<edge>begin|end)\s*\{(?P<name>[^{}\\]+)\}")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """``kind``, ``environment`` as the paper names it, optional ``title``, and the ``text`` with ``$...$`` formulas."""
+
+    kind: Kind
+    environment: str
+    title: str
+    text: str
+
+    @property
+    def sentences(self) -> list[str]:
+        """The text cut at the ends of sentences, never inside a formula."""
+        return split(self.text)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The statements of a paper in order, and how many were ``dropped`` and why (overlong, empty, unended)."""
+
+    statements: tuple[Statement, ...]
+    dropped: Counter[str]
+
+
+def find_statements(text: str, declarations: str = "", *, max_characters: int = MAX_CHARACTERS) -> Found:
+    r"""All statements in ``text``, LaTeX without comments; those inside others are found, too.
+
+    Args:
+        declarations: further LaTeX that declares environments, such as a paper's style files.
+        max_characters: longer ones are dropped and counted as ``overlong``.
+    """
+    kinds = {**_NAMES, **_declared(declarations), **_declared(text)}
+    statements: list[tuple[int, Statement]] = []
+    dropped: Counter[str] = Counter()
+    for start, end, name in _environments(text, kinds):
+        if end is None:
+            dropped["unended"] += 1
+            continue
+        title, body = _optional_title(text[start:end])
+        body = plain(body) if len(body) <= 4 * max_characters else body  # what is longer is dropped in any case
+        if len(body) > max_characters:
+            dropped["overlong"] += 1
+        elif not body:
+            dropped["empty"] += 1
+        else:
+            statements.append((start, Statement(_kind(name, kinds), name, plain(title), body)))
+    ordered = sorted(statements, key=lambda one: one[0])
+    return Found(tuple(statement for _, statement in ordered), dropped)
+
+
+def _declared(text: str) -> dict[str, Kind | None]:
+    """Environments that ``text`` declares, with their kinds; ``None`` for those that are no statements."""
+    kinds: dict[str, Kind | None] = {}
+    for match in _DECLARATION.finditer(text):
+        if match["thmtools"]:
+            options = f"{match['before'] or ''},{match['after'] or ''}"
+            found = _TITLE_KEY.search(options)
+            for name in match["names"].split(","):
+                title = (found[1] or found[2] or name) if found else name
+                kinds[name.strip()] = kind_of_title(title)
+            continue
+        name = match["name"] or match["box"] or match["short"]
+        kinds[name.strip()] = kind_of_title(group(text[: match.end() + 500], match.end()))
+    return kinds
+
+
+def kind_of_title(title: str) -> Kind | None:
+    """The kind that the printed title of an environment names, or ``None``.
+
+    >>> kind_of_title("Main Theorem"), kind_of_title(r"\\bf Lemma-Definition"), kind_of_title("Remark")
+    ('theorem', 'lemma', None)
+    """
+    words = plain(title).casefold()
+    places = [(words.index(stem), kind) for stem, kind in _STEMS if stem in words]
+    return min(places)[1] if places else _NAMES.get(words.strip("*. "))
+
+
+def _kind(name: str, kinds: dict[str, Kind | None]) -> Kind:
+    kind = kinds.get(name, kinds.get(name.rstrip("*")))
+    assert kind is not None
+    return kind
+
+
+def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, int | None, str]]:
+    r"""Where the bodies of statements begin and end; ``None`` for one without its ``\end``."""
+    found: list[tuple[int, int | None, str]] = []
+    open_: list[tuple[str, int]] = []
+    for match in _EDGE.finditer(text):
+        name = match["name"].strip()
+        if kinds.get(name, kinds.get(name.rstrip("*"))) is None:
+            continue
+        if match["edge"] == "begin":
+            open_.append((name, match.end()))
+            continue
+        while open_:
+            other, start = open_.pop()
+            if other == name:
+                found.append((start, match.start(), name))
+                break
+            found.append((start, None, other))  # what was opened inside and never ended
+    found += [(start, None, name) for name, start in open_]
+    return found
+
+
+def _optional_title(body: str) -> tuple[str, str]:
+    r"""The optional argument at the beginning of a body, and the rest.
+
+    >>> _optional_title(" [Theorem 2 of {[3]}] Let")
+    ('Theorem 2 of {[3]}', ' Let')
+    """
+    begin = re.match(r"\s*(?:\\label\s*\{[^{}]*\}\s*)?\[", body)
+    if begin is None:
+        return "", body
+    depth = 0
+    for match in re.compile(r"\\.|[{}\]]", re.DOTALL).finditer(body, begin.end()):
+        if match.group() == "]" and depth == 0:
+            return body[begin.end() : match.start()], body[match.end() :]
+        depth += {"{": 1, "}": -1}.get(match.group(), 0)
+    return "", body

@@ -1,0 +1,85 @@
+"""The main file of a paper and what it takes in."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphs.errors import CorpusError
+from mathamr.text import latex_source
+from mathamr.text.latex_source import assemble, strip_comments
+
+
+def test_the_main_file_has_a_document_class() -> None:
+    files = {"appendix.tex": "x" * 100, "paper.tex": r"\documentclass{amsart}"}
+    assert assemble(files).main == "paper.tex"
+
+
+def test_of_several_the_one_that_takes_in_most_is_the_paper() -> None:
+    cover = r"\documentclass{article}\begin{document}" + "cover " * 20
+    files = {"cover.tex": cover, "main.tex": r"\documentclass{book}\input{a}", "a.tex": "text " * 100}
+    assert assemble(files).main == "main.tex"
+    assert assemble(files).files == ("main.tex", "a.tex")
+
+
+def test_a_commented_document_class_is_none_and_the_largest_file_is_taken() -> None:
+    assert assemble({"a.tex": "% \\documentclass{article}\nx", "b.tex": "longer text"}).main == "b.tex"
+
+
+def test_files_are_found_from_the_main_folder_and_from_their_own() -> None:
+    files = {
+        "src/main.tex": "\\documentclass{a}\\include{one} \\import{parts/}{two} \\input three\n"
+        r"\subfile{parts/four.tex}",
+        "src/one.tex": "1",
+        "src/parts/two.tex": "2 \\input{deep}",
+        "src/parts/deep.tex": "deep",
+        "src/three.tex": "3",
+        "src/parts/four.tex": "4",
+    }
+    source = assemble(files)
+    assert source.text.split()[0:] == ["\\documentclass{a}1", "2", "deep", "3", "4"]
+    assert source.missing == ()
+
+
+def test_what_is_not_in_the_paper_is_missing_and_never_read() -> None:
+    source = assemble({"main.tex": r"\documentclass{a}\input{/etc/passwd}\input{../../x}\input{|ls}"})
+    assert source.missing == ("/etc/passwd", "../../x", "|ls")
+
+
+def test_files_that_take_themselves_in_end() -> None:
+    source = assemble({"main.tex": r"\documentclass{a}\input{b}", "b.tex": r"B\input{main}\input{b}"})
+    assert source.text == r"\documentclass{a}B"
+    assert source.missing == ("main.tex (takes itself in)", "b.tex (takes itself in)")
+
+
+def test_a_bomb_of_inputs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latex_source, "MAX_CHARACTERS", 10_000)
+    files = {f"{i}.tex": rf"\input{{{i + 1}}}" * 2 for i in range(20)} | {"20.tex": "x" * 50}
+    with pytest.raises(CorpusError, match="more than 10,000 characters"):
+        assemble(files | {"main.tex": r"\documentclass{a}\input{0}"})
+
+
+def test_endinput_ends_a_file() -> None:
+    source = assemble({"main.tex": r"\documentclass{a}\input{b} after", "b.tex": r"B\endinput not this"})
+    assert source.text == r"\documentclass{a}B after"
+
+
+def test_style_files_declare_but_are_no_text() -> None:
+    source = assemble({"main.tex": r"\documentclass{a}", "my.sty": r"\newtheorem{thm}{Theorem}"})
+    assert source.declarations == r"\newtheorem{thm}{Theorem}"
+    with pytest.raises(CorpusError, match="no LaTeX file"):
+        assemble({"my.sty": ""})
+
+
+@pytest.mark.parametrize(
+    ("latex", "stripped"),
+    [
+        ("a % b\nc", "a c"),
+        (r"50\% of" + "\n% x\ny", r"50\% of" + "\ny"),
+        ("\\\\% new line\nx", "\\\\x"),
+        ("\\begin{comment} a \\end{comment}b", "b"),
+        ("\\verb|%|x % y", "\\verb|%|x "),
+        ("\\begin{verbatim}\n% stays\n\\end{verbatim}% goes", "\\begin{verbatim}\n% stays\n\\end{verbatim}"),
+    ],
+)
+def test_comments(latex: str, stripped: str) -> None:
+    assert strip_comments(latex) == stripped

@@ -1,0 +1,116 @@
+"""Statements of papers: every environment that is one, as text whose formulas are whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mathamr.text.archives import read_files
+from mathamr.text.latex_source import assemble
+from mathamr.text.plain import plain
+from mathamr.text.sentences import split
+from mathamr.text.statements import find_statements
+
+BOOKS = Path(__file__).resolve().parents[4] / "shared" / "data" / "latex-books"
+
+
+def kinds(text: str) -> list[tuple[str, str]]:
+    return [(one.kind, one.text) for one in find_statements(text).statements]
+
+
+@pytest.mark.parametrize(
+    ("declaration", "environment", "kind"),
+    [
+        ("", "thm", "theorem"),
+        ("", "Lemma*", None),
+        ("", "lemma*", "lemma"),
+        (r"\newtheorem{x}[thm]{Lemma}", "x", "lemma"),
+        (r"\newtheorem{x}{Definition}[section]", "x", "definition"),
+        (r"\newtheorem*{x*}{Main Theorem}", "x*", "theorem"),
+        (r"\newtheorem{x}{\bf \sffamily Corollary}", "x*", "corollary"),
+        (r"\newtheorem{x}{Proposition/Definition}", "x", "proposition"),
+        (r"\newtheorem{thm}{Remark}", "thm", None),
+        (r"\declaretheorem[style=plain,name=Theorem]{x}", "x", "theorem"),
+        (r"\declaretheorem{lemma}", "lemma", "lemma"),
+        (r"\spnewtheorem{x}{Lemma}{\bfseries}{\itshape}", "x", "lemma"),
+        (r"\newtcbtheorem[number within=section]{x}{Definition}{colback=green}{th}", "x", "definition"),
+        (r"\defthm{x}{Theorem}{Theorems}", "x", "theorem"),
+        (r"\newtheorem{x}{Théorème}", "x", "theorem"),
+    ],
+)
+def test_environments_are_known_by_name_or_declaration(declaration: str, environment: str, kind: str | None) -> None:
+    text = rf"{declaration} \begin{{{environment}}} Text. \end{{{environment}}}"
+    assert [one.kind for one in find_statements(text).statements] == ([] if kind is None else [kind])
+
+
+def test_titles_labels_and_nesting() -> None:
+    text = r"""\begin{theorem}[see {[3]}, \S 2]\label{a} Outer. \begin{lemma}\label{b}[Zorn] Inner $]$. \end{lemma} End.
+    \end{theorem} \begin{cor} \textbf{Last} \end{cor}"""
+    found = find_statements(text).statements
+    assert [(one.kind, one.title) for one in found] == [
+        ("theorem", "see [3], §2"),
+        ("lemma", "Zorn"),
+        ("corollary", ""),
+    ]
+    assert found[0].text == "Outer. Inner $]$. End."
+
+
+def test_what_is_dropped_is_counted() -> None:
+    text = r"\begin{lemma} never ended \begin{thm} a \end{thm} \begin{cor}\label{x}\end{cor} "
+    text += r"\begin{defn} long text \end{defn}"
+    found = find_statements(text, max_characters=5)
+    assert [one.text for one in found.statements] == ["a"]
+    assert found.dropped == {"unended": 1, "empty": 1, "overlong": 1}
+
+
+@pytest.mark.parametrize(
+    ("latex", "text"),
+    [
+        (r"\[ x = y. \] Then", "$x = y$. Then"),
+        (r"$$x$$ and $y$", "$x$ and $y$"),
+        (r"\begin{equation}\label{e} x \tag{1} \end{equation}", "$x$"),
+        (r"\begin{align}a&=b,\\c&=d.\end{align}", r"$\begin{aligned} a&=b,\\c&=d \end{aligned}$."),
+        (r"\begin{gather*} a \end{gather*}", r"$\begin{gathered} a \end{gathered}$"),
+        (r"$x \text{ if $y>0$, or } z$.", r"$x \text{ if $y>0$, or } z$."),
+        (r"costs \$5 and $x$", "costs $5 and $x$"),
+        (r"an odd $ alone", "an odd $ alone"),
+        (r"\(x\) \[ open", r"$x$ [ open"),
+        (r"{\em a} \emph{b \textit{c}} \section*{D}", "a b c D"),
+        (r"\"Uber \v{C}ech \'{\i} \c{c}a \o{} \ss", "Über Čech í ça ø ß"),
+        (r"\footnote{gone {too}}x\index{y}~z\\w", "x z w"),
+        (r"\begin{enumerate}\item[(a)] one \item two\end{enumerate}", "(a) one two"),
+        (r"\begin{figure}[h] caption \end{figure}rest", "rest"),
+        (r"\reflection of \definitely", "of"),
+    ],
+)
+def test_plain_text(latex: str, text: str) -> None:
+    assert plain(latex) == text
+
+
+@given(st.text(alphabet="\\${}[]()% \nab.begin{end}alignit", max_size=300))
+@settings(max_examples=300, deadline=None)
+def test_any_string_is_read(latex: str) -> None:
+    plain(latex)
+    find_statements(rf"\begin{{thm}}{latex}\end{{thm}}")
+    assert "".join("".join(split(latex)).split()) == "".join(latex.split())
+
+
+@pytest.mark.parametrize(
+    "piece", [r"\(", r"\[", "$", r"\begin{align}", r"\cite[", "{", r"\begin{figure}", r"\text{", r"\item["]
+)
+def test_hostile_repetition_comes_to_an_end(piece: str) -> None:
+    assert find_statements(rf"\begin{{thm}}{piece * 3_000}\end{{thm}}", max_characters=10**6).dropped["unended"] == 0
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not BOOKS.exists(), reason=f"the LaTeX books are not at {BOOKS}")
+def test_real_books() -> None:
+    source = assemble(read_files(BOOKS / "hott_book"))
+    assert source.main == "main.tex"
+    found = find_statements(source.text, source.declarations)
+    assert len(found.statements) > 480
+    univalence = next(one for one in found.statements if "idtoeqv" in one.text)
+    assert univalence.text.count("$") % 2 == 0
