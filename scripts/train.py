@@ -10,7 +10,8 @@ are drawn for each question). Any key of the groups ``model`` and ``train`` of `
 the checkpoint of the lowest validation loss, ``model/log.jsonl`` has a record for every step. The same command goes on
 where an interrupted run stopped.
 
-Exit codes: 0 trained; 2 a message says what is wrong; 75 stopped by SIGTERM or SIGUSR1, saved: run it again to go on.
+Exit codes: 0 trained; 2 a message says what is wrong; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run it again to
+go on; 130 stopped by a second Ctrl-C, which does not wait: what was saved before is gone on from.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 from mathamr.training.trainer import TrainResult, train
 
+EXIT_AT_ONCE = 130  # as shells have it: 128 and the number of SIGINT
 CONF = Path(__file__).resolve().parents[1] / "conf"
 
 
@@ -63,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as stop:
         print(stop, file=sys.stderr)
         return EXIT_INTERRUPTED
+    except KeyboardInterrupt:
+        print("stopped at once; the same command goes on from what was saved last", file=sys.stderr)
+        return EXIT_AT_ONCE
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2

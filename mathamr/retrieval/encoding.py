@@ -17,11 +17,17 @@ import torch
 from torch.nn import functional
 
 from graphs.batching import BudgetSampler
+from graphs.errors import RetrievalError
 from graphs.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 
 MAX_NODES, MAX_EDGES = 40_000, 160_000  # of a batch; some 250 graphs of the thesis's size, 1 GB while they are encoded
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether this is how torch says that a GPU or the machine has no memory left."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 @torch.no_grad()
@@ -40,6 +46,9 @@ def encode(
         post_ids: posts of the store, each once or more often.
         max_nodes: nodes of a batch; a graph with more makes a batch alone. Likewise ``max_edges``.
         progress: called with the number of posts done since the last call.
+
+    Raises:
+        RetrievalError: when the device has too little memory for a batch.
 
     Shapes:
         VectorSets of ``len(post_ids)`` sets, vectors (V, projection_dim).
@@ -63,7 +72,17 @@ def encode(
     sizes: list[torch.Tensor] = []
     for batch in sampler:
         places = by_size[batch]
-        sets = encoder(store.load([post_ids[i] for i in places]).to(device))
+        graphs = store.load([post_ids[i] for i in places])
+        try:
+            sets = encoder(graphs.to(device))
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            raise RetrievalError(
+                f"out of memory on {device} with {graphs.num_nodes:,} nodes and {graphs.num_edges:,} edges at once "
+                f"({str(error).splitlines()[0]}); lower max_nodes={max_nodes} and max_edges={max_edges}, in training "
+                "train.node_budget and train.edge_budget"
+            ) from error
         vectors.append(sets.vectors)
         sizes.append(sets.sizes)
         if progress is not None:

@@ -1,4 +1,4 @@
-"""Being told to stop: SIGTERM and SIGUSR1, which Slurm sends before it takes a node away.
+"""Being told to stop: SIGTERM and SIGUSR1, which Slurm sends before it takes a node away, and SIGINT, from Ctrl-C.
 
 >>> import os
 >>> with listen() as stop:
@@ -7,7 +7,8 @@
 <Signals.SIGUSR1: 10>
 
 Training looks after each step, saves, and raises :class:`Interrupted`. A script then exits with
-:data:`EXIT_INTERRUPTED`, which tells a batch script that the job is to be queued again and will go on.
+:data:`EXIT_INTERRUPTED`, which tells a batch script that the job is to be queued again and will go on. A second Ctrl-C
+does not wait for the step to end: it is Python's ``KeyboardInterrupt``, and what was saved last is what there is.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from graphs.errors import TrainingError
 
 EXIT_INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
-_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
 class Interrupted(TrainingError):
@@ -45,9 +46,10 @@ class StopSignal:
 
 @contextmanager
 def listen() -> Iterator[StopSignal]:
-    """Notice SIGTERM and SIGUSR1 instead of dying of them; what handled them before does so again afterwards.
+    """Notice the signals instead of dying of them; what handled them before does so again afterwards.
 
-    Signals reach the main thread alone: in another thread this notices nothing.
+    A signal that is ignored, as SIGINT in a shell's background, stays so. Signals reach the main thread alone: in
+    another thread this notices nothing.
     """
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
@@ -55,9 +57,12 @@ def listen() -> Iterator[StopSignal]:
         return
 
     def note(number: int, frame: FrameType | None) -> None:
+        if number == stop.received == signal.SIGINT:
+            raise KeyboardInterrupt
         stop.received = signal.Signals(number)
 
-    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, note) for number in heard}
     try:
         yield stop
     finally:

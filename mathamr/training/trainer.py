@@ -34,11 +34,12 @@ import torch
 
 import mathamr.training.checkpoint as checkpoint
 from graphs.corpus.post import Pair
-from graphs.errors import ConfigError, TrainingError
+from graphs.errors import ConfigError, MathAMRError, RetrievalError, TrainingError
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory
 from mathamr.model import label_vectors
 from mathamr.model.encoder import EncoderConfig
+from mathamr.retrieval.encoding import out_of_memory
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks, ranks
@@ -92,7 +93,8 @@ def train(
         ConfigError: settings that contradict each other, the data or the machine.
         TrainingError: no usable pairs, a loss that is not finite, a checkpoint of another run, a full disk, a rank that
             died. ``OUT/last`` is valid, and the message says which step it is of.
-        Interrupted: SIGTERM or SIGUSR1 came; ``OUT/last`` is of the step at which training stopped.
+        Interrupted: SIGTERM, SIGUSR1 or Ctrl-C came; ``OUT/last`` is of the step at which training stopped.
+        KeyboardInterrupt: Ctrl-C came twice; ``OUT/last`` is what was saved before.
     """
     _check(config, store, negatives, resume)
     with ranks(config.device) as world, listen() as signal:
@@ -247,13 +249,20 @@ class _Run:
             while not self._finished():
                 self._train_epoch(log, progress)
                 self._end_epoch(log)
-            self._stop_if_told()  # also in the last validation: the caller is to stop, and there may be more to come
+                self._stop_if_told()  # also in the last validation: the caller is to stop, there may be more to come
         except Interrupted:
             raise
-        except TrainingError as error:
+        except (TrainingError, RetrievalError) as error:
             raise self._placed(error) from error
-        except torch.OutOfMemoryError as error:
-            message = f"out of memory on {self.world.device}; lower train.node_budget and train.edge_budget"
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            nodes, edges = self.config.node_budget, self.config.edge_budget
+            message = (
+                f"out of memory on {self.world.device} ({str(error).splitlines()[0]}); lower "
+                f"train.node_budget={nodes} and train.edge_budget={edges}, so that a batch goes in smaller chunks, and "
+                "start anew with resume='never'"
+            )
             raise self._placed(TrainingError(message)) from error
         return self._result()
 
@@ -349,7 +358,7 @@ class _Run:
     def _pairs_per_step(self) -> int:
         return self.config.batch_size * self.config.accumulate
 
-    def _placed(self, error: TrainingError) -> TrainingError:
+    def _placed(self, error: MathAMRError) -> TrainingError:
         """The same error, with where it happened and what is left."""
         saved = (
             f"{self.last} is of step {checkpoint.load(self.last).info.step}"

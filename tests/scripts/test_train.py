@@ -114,3 +114,14 @@ def test_an_interrupted_run_has_its_own_code(
     monkeypatch.setattr(script, "train", stopped)
     assert script.main([*command, *SMALL]) == 75
     assert "stopped by SIGUSR1 after step 7, saved" in capsys.readouterr().err
+
+
+def test_a_second_ctrl_c_has_the_code_of_shells(
+    script: ModuleType, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "train", stopped)
+    assert script.main([*command, *SMALL]) == 130
+    assert "stopped at once; the same command goes on" in capsys.readouterr().err

@@ -16,10 +16,13 @@ import pytest
 import torch
 from tiny_collection import ENCODER, QUESTIONS, encoder_config, settings
 
+from graphs.batching import GraphBatch
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, TrainingError
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
+from mathamr.maxsim import VectorSets
+from mathamr.model.encoder import Encoder
 from mathamr.training import checkpoint, trainer
 from mathamr.training.trainer import Interrupted, train
 from mathamr.training.validation import Validation, ValidationScore
@@ -130,7 +133,7 @@ def test_going_on_after_kill_9_changes_no_bit(store: GraphStore, pairs: list[Pai
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_saves_at_the_next_step_and_stops(
     store: GraphStore, pairs: list[Pair], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -159,6 +162,27 @@ def test_a_signal_in_the_last_validation_is_not_lost(
     with pytest.raises(Interrupted, match="stopped by SIGTERM after step 4, saved"):
         train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path)
     assert len(train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path).epochs) == 1
+
+
+def test_a_second_ctrl_c_stops_at_once(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
+    def stop_at_6(record: dict[str, Any]) -> None:
+        if record["kind"] == "step" and record["step"] == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(settings(), store, pairs, ENCODER, out=tmp_path / "stopped", log=stop_at_6)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert checkpoint.load(tmp_path / "stopped" / "last").info.step == 4  # the end of the first epoch
+    assert curve(store, pairs, tmp_path / "stopped") == curve(store, pairs, tmp_path / "whole")
+
+
+def test_a_signal_that_is_ignored_stays_so(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path, log=lambda record: signal.raise_signal(2))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_training_runs_outside_the_main_thread(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
@@ -322,6 +346,30 @@ def test_a_full_disk_stops_the_run_and_leaves_the_last_checkpoint(
     monkeypatch.setattr(checkpoint, "_write_synced", write)
     assert checkpoint.load(tmp_path / "last").info.step == 4
     assert curve(store, pairs, tmp_path, checkpoint_every=2) == curve(store, pairs, tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("training", "message"), [(True, "train.node_budget=100000"), (False, "max_nodes=100000")])
+def test_too_little_memory_is_a_message_with_the_way_out(
+    store: GraphStore,
+    pairs: list[Pair],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    training: bool,
+    message: str,
+) -> None:
+    """In a step of the second epoch, and in its validation."""
+    forward = Encoder.forward
+
+    def runs_out(self: Encoder, batch: GraphBatch) -> VectorSets:
+        if self.training is training and checkpoint.exists(tmp_path / "last"):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+        return forward(self, batch)
+
+    monkeypatch.setattr(Encoder, "forward", runs_out)
+    with pytest.raises(
+        TrainingError, match=rf"epoch 2, step \d: out of memory on cpu .*lower {message}.*last is of step 4"
+    ):
+        train(settings(), store, pairs, ENCODER, out=tmp_path)
 
 
 @pytest.mark.parametrize(
