@@ -7,8 +7,10 @@
 Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached)``, ``failure(post_id,
 stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several processes; it may be
 killed at any moment and started again, and then goes on with the posts that are in neither table. Of several posts with
-one id the first counts. ``graphs/shards.py`` builds a collection in parts and merges them, ``graphs/census.py`` counts
-what is in one, ``graphs/exchange.py`` moves one as a plain Penman file.
+one id the first counts, the others are records of failures with the ids ``255#2``, ``255#3`` ...
+
+``graphs/shards.py`` builds a collection in parts and merges them, ``graphs/census.py`` counts what is in one,
+``graphs/exchange.py`` moves one as a plain Penman file.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from graphs import database
 from graphs.corpus.post import Post
 from graphs.errors import Failure, StoreError
-from graphs.graph_maker import GraphMaker, Made, ParserFactory, StoredGraph, worker_died
+from graphs.graph_maker import GraphMaker, Made, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import ordered_map
 
 PURPOSE = "MathAMR+ graphs"
@@ -75,7 +77,9 @@ def build(
         shard: which part of the collection the posts are (:class:`graphs.shards.Shard`); likewise.
         formulas_db: trees of the formulas by id; formulas it lacks are parsed from their LaTeX. Going on without
             it where the file was begun with it is refused, and so is the reverse.
-        workers: processes that parse, beside the one that reads and writes.
+        workers: processes that parse, beside the one that reads and writes. Where one is asked for, or there is
+            but a batch to do, this process does it all, for it would wait longer for the others to start. Should it
+            die of a post, the next build works in processes, where such a post becomes a failure.
         progress: called with the number of posts done since the last call.
 
     Raises:
@@ -87,16 +91,47 @@ def build(
         database.write_meta(connection, finished=False)
         connection.commit()
         batches = _pending_batches(connection, posts, progress or (lambda count: None))
-        results = ordered_map(GraphMaker, (parser, formulas_db), batches, workers=workers, give_up=worker_died)
-        for made in results:
-            continue_only(connection, path, {"parser": made.parser})
-            _write(connection, made)
-            connection.commit()
-            if progress is not None:
-                progress(made.posts)
+        first = list(islice(batches, 2))
+        if len(first) < 2:
+            workers = 1
+        with _in_process(connection, workers) as alone:
+            results = ordered_map(
+                GraphMaker,
+                (parser, formulas_db),
+                chain(first, batches),
+                workers=workers,
+                split=single,
+                give_up=worker_died,
+                apart=not alone,
+            )
+            for made in results if first else ():
+                continue_only(connection, path, {"parser": made.parser})
+                _write(connection, made)
+                connection.commit()
+                if progress is not None:
+                    progress(made.posts)
         database.write_meta(connection, finished=True)
         connection.commit()
     return summarize(path)
+
+
+@contextmanager
+def _in_process(connection: sqlite3.Connection, workers: int) -> Iterator[bool]:
+    """Whether to work in this process alone: with one worker, unless the last that did so has died of it."""
+    died = bool(database.read_meta(connection).get(_ALONE))
+    alone = workers == 1 and not died
+    if alone:
+        database.write_meta(connection, **{_ALONE: True})
+        connection.commit()
+    try:
+        yield alone
+    finally:
+        connection.rollback()  # what an error has left half done
+        connection.execute("DELETE FROM meta WHERE key = ?", (_ALONE,))
+        connection.commit()
+
+
+_ALONE = "in_process"  # in the meta table as long as a build works in one process
 
 
 @contextmanager
@@ -137,8 +172,8 @@ def _pending_batches(
     connection: sqlite3.Connection, posts: Iterable[Post | Failure], skipped: Callable[[int], None]
 ) -> Iterator[list[Post | Failure]]:
     """Batches of the posts that are in neither table; ``skipped`` hears how many others went by."""
-    stream = iter(posts)
-    while batch := [_identified(post) for post in islice(stream, BATCH_SIZE)]:
+    stream = _identified(posts)
+    while batch := list(islice(stream, BATCH_SIZE)):
         first: dict[str, Post | Failure] = {}
         for post in batch:
             first.setdefault(post.post_id, post)
@@ -150,12 +185,30 @@ def _pending_batches(
             yield pending
 
 
-def _identified(post: Post | Failure) -> Post | Failure:
-    """A record that could not be read may have no id: its message, which names its place, gives it one."""
-    if post.post_id:
-        return post
-    assert isinstance(post, Failure)
-    return replace(post, post_id=f"unread-{hashlib.sha256(post.message.encode()).hexdigest()[:16]}")
+def _identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
+    """The posts, each with an id of its own.
+
+    A record that could not be read may have no id: its message, which names its place, gives it one. A post with the
+    id of an earlier one becomes a failure. The ids are kept in a temporary file, so that memory stays flat.
+    """
+    with closing(sqlite3.connect("")) as seen:
+        seen.execute("CREATE TABLE seen(post_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
+        for post in posts:
+            if not post.post_id:
+                assert isinstance(post, Failure)
+                yield replace(post, post_id=f"unread-{hashlib.sha256(post.message.encode()).hexdigest()[:16]}")
+                continue
+            (times,) = seen.execute(_COUNT_ID, (post.post_id,)).fetchone()
+            if times == 1:
+                yield post
+            elif isinstance(post, Failure):
+                yield replace(post, post_id=f"{post.post_id}#{times}")
+            else:
+                message = f"there are {times} posts with the id {post.post_id} up to here; the first counts"
+                yield Failure(f"{post.post_id}#{times}", "read", "duplicate_id", message)
+
+
+_COUNT_ID = "INSERT INTO seen VALUES (?, 1) ON CONFLICT(post_id) DO UPDATE SET times = times + 1 RETURNING times"
 
 
 def _known(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:

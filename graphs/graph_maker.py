@@ -178,10 +178,18 @@ def _penman_of_nothing() -> penman.Graph:
     return penman.Graph([("a", ":instance", "amr-empty")], top="a")
 
 
+def single(posts: list[Post | Failure]) -> list[list[Post | Failure]]:
+    """Batches of one post each: what a batch that takes its process down with it is tried again in."""
+    return [[post] for post in posts]
+
+
 def worker_died(posts: list[Post | Failure]) -> Made:
-    """The result for a batch that takes its process down with it."""
+    """The result for posts that take their process down with them."""
     failures = [p if isinstance(p, Failure) else Failure(p.post_id, "amr", "worker_died", _DIED) for p in posts]
     return Made("", len(posts), failures=failures)
 
 
-_DIED = "the process that parsed this post died, out of memory perhaps; delete this record and build again to retry"
+_DIED = (
+    "the process that parsed this post died, out of memory perhaps, and so did another that parsed it alone;"
+    " --retry-failures tries it again"
+)

@@ -11,8 +11,9 @@ a time.
 
 With one worker everything runs in this process. With more, at most a few items a worker are under way, so that a slow
 consumer holds back the producer. A process that dies (out of memory, a crash in native code) takes no other item with
-it: its items run again one by one, and the one that kills a process by itself is handed to ``give_up``. A process that
-cannot even start (no parser, no database) is no item's fault: that raises, and costs no item.
+it: its items run again one by one, the one that kills a process by itself in the parts that ``split`` makes of it, and
+a part that does so is handed to ``give_up``. A process that cannot even start (no parser, no database) is no item's
+fault: that raises, and costs no item.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
@@ -45,7 +46,9 @@ def ordered_map(
     items: Iterator[Item],
     *,
     workers: int,
+    split: Callable[[Item], Sequence[Item]] | None = None,
     give_up: Callable[[Item], Result] | None = None,
+    apart: bool = False,
 ) -> Iterator[Result]:
     """``task(*arguments)(item)`` for every item, in the order of the items.
 
@@ -53,13 +56,16 @@ def ordered_map(
         task: importable class or function; made once in each process.
         arguments: what to make it from; must travel between processes.
         workers: processes; 1 runs everything in this one.
-        give_up: gives the result for an item whose process dies; without it such an item raises.
+        split: gives the parts of an item whose process dies; there is a result for each of them.
+        give_up: gives the result for an item that cannot be split and whose process dies; without it such an item
+            raises.
+        apart: work in a process of its own even where it is the only one, so that this one outlives its death.
 
     Raises:
         MathAMRError: when a process dies at its start, or on an item without ``give_up``.
         Exception: what ``task`` raises, when it is made or called.
     """
-    if workers <= 1:
+    if workers <= 1 and not apart:
         call = task(*arguments)
         for item in items:
             yield call(item)
@@ -82,10 +88,9 @@ def ordered_map(
                 result = future.result()
             except BrokenProcessPool as error:
                 executor.shutdown(wait=False, cancel_futures=True)
-                again = [item for item, _ in waiting]
+                again = deque(item for item, _ in waiting)
                 waiting.clear()
-                for item in again:
-                    yield _alone(pool, item, give_up, error)
+                yield from _one_by_one(pool, again, split, give_up, error)
                 executor = pool(workers)
                 continue
             waiting.popleft()
@@ -94,29 +99,48 @@ def ordered_map(
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _alone(
+def _one_by_one(
     pool: Callable[[int], ProcessPoolExecutor],
-    item: Item,
+    items: deque[Item],
+    split: Callable[[Item], Sequence[Item]] | None,
     give_up: Callable[[Item], Result] | None,
     cause: BaseException,
-) -> Result:
-    """Run one item in a process of its own."""
-    with pool(1) as executor:
-        try:
-            executor.submit(_started).result()
-        except BrokenProcessPool:
-            raise MathAMRError(
-                "a worker process dies as it starts, before it gets any work, out of memory perhaps; run again with"
-                " fewer workers, finished work is kept"
-            ) from cause
-        try:
-            return executor.submit(_run, item).result()
-        except BrokenProcessPool:
-            if give_up is None:
+) -> Iterator[Result]:
+    """Run the items one after another in one process, and after its death in another.
+
+    Only an item that was the first of its process has killed it by itself; any other is tried again as the first.
+    """
+    while items:
+        with pool(1) as executor:
+            try:
+                executor.submit(_started).result()
+            except BrokenProcessPool:
+                raise MathAMRError(
+                    "a worker process dies as it starts, before it gets any work, out of memory perhaps; run again with"
+                    " fewer workers, finished work is kept"
+                ) from cause
+            first = True
+            while items:
+                try:
+                    result = executor.submit(_run, items[0]).result()
+                except BrokenProcessPool:
+                    break
+                items.popleft()
+                yield result
+                first = False
+            else:
+                return
+        if first:
+            item = items.popleft()
+            parts = [item] if split is None else split(item)
+            if len(parts) > 1:
+                items.extendleft(reversed(parts))
+            elif give_up is None:
                 raise MathAMRError(
                     "a worker process died, out of memory perhaps; run again with fewer workers, finished work is kept"
                 ) from cause
-            return give_up(item)
+            else:
+                yield give_up(item)
 
 
 def _start(task: Callable[..., Callable[[Any], Any]], arguments: tuple[object, ...]) -> None:

@@ -44,11 +44,12 @@ def test_failures_are_kept_with_their_reason_and_the_others_go_on(tmp_path: Path
         assert kept.attachments == {"FORMULA_0": "root"}
 
 
-def test_a_worker_that_dies_takes_no_batch_of_others_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_takes_no_other_post_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "BATCH_SIZE", 2)
     summary = build(tmp_path / "c.db", posts(10, p4="die now"), workers=2)
-    assert summary.graphs == 8  # the two of its batch are missing
-    assert summary.failures == {("amr", "worker_died"): 2}
+    assert (summary.graphs, summary.failures) == (9, {("amr", "worker_died"): 1})
+    with Collection(tmp_path / "c.db") as graphs:
+        assert [failure.post_id for failure in graphs.failures()] == ["4"]
 
 
 def test_building_again_does_nothing_and_another_source_is_refused(tmp_path: Path) -> None:

@@ -24,8 +24,16 @@ from graphs.shards import Shard
 COUNT = 80
 
 
-def start(path: Path, *, shard: str = "1/1", workers: int = 2, delay: float = 0.01) -> subprocess.Popen[bytes]:
-    """A process that builds the collection of ``posts(COUNT)`` in batches of 4."""
+def start(
+    path: Path,
+    *,
+    shard: str = "1/1",
+    workers: int = 2,
+    delay: float = 0.01,
+    count: int = COUNT,
+    body: str = "crash",
+) -> subprocess.Popen[bytes]:
+    """A process that builds the collection of ``posts(count)``, post 7 with another ``body``, in batches of 4."""
     program = textwrap.dedent(
         f"""
         import sys
@@ -35,7 +43,7 @@ def start(path: Path, *, shard: str = "1/1", workers: int = 2, delay: float = 0.
         from parrot import Parrot, posts
         if __name__ == "__main__":
             collection.BATCH_SIZE = 4
-            collection.build({str(path)!r}, Shard.parse({shard!r}).of(posts({COUNT}, p7="crash")),
+            collection.build({str(path)!r}, Shard.parse({shard!r}).of(posts({count}, p7={body!r})),
                              collection.ParserFactory(Parrot, {{"delay": {delay}}}), source="test",
                              shard={shard!r}, workers={workers})
         """
@@ -55,6 +63,15 @@ def rows_appear(path: Path, process: subprocess.Popen[bytes], seconds: float = 6
             except (StoreError, sqlite3.OperationalError):
                 pass  # not made yet, or locked for the moment
         time.sleep(0.02)
+
+
+def rows(path: Path) -> int:
+    """The number of graphs so far."""
+    try:
+        with Collection(path) as graphs:
+            return len(graphs)
+    except (StoreError, sqlite3.OperationalError):
+        return 0  # not made yet, or locked for the moment
 
 
 def test_two_shards_with_two_workers_each_killed_and_resumed_merge_into_one_whole(tmp_path: Path) -> None:
@@ -91,6 +108,55 @@ def test_two_shards_with_two_workers_each_killed_and_resumed_merge_into_one_whol
     assert not list(tmp_path.glob("*.part*"))
 
 
+def test_ten_kills_at_random_moments_and_the_content_is_that_of_one_run(tmp_path: Path) -> None:
+    count, path, moments = 200, tmp_path / "c.db", random.Random(2026)
+    kills = late_kills = 0
+    while kills < 10:
+        process = start(path, count=count, delay=0.02, workers=1 + kills % 2)
+        if kills % 3:  # while it writes
+            wanted = rows(path) + moments.randrange(1, 9)
+            deadline = time.monotonic() + 60
+            while rows(path) < wanted and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(moments.uniform(0, 0.03))
+        else:  # while it starts
+            time.sleep(moments.uniform(0, 0.8))
+        assert process.poll() is None, process.communicate()[1].decode()
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += 1
+        late_kills += 0 < rows(path) < count
+    assert late_kills > 5
+    process = start(path, count=count, delay=0)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+    build(tmp_path / "whole.db", posts(count, p7="crash"))
+    assert content(path) == content(tmp_path / "whole.db")
+    with Collection(path) as graphs, Collection(tmp_path / "whole.db") as whole:
+        assert graphs.meta == whole.meta
+
+
+def test_a_post_that_ends_a_build_in_one_process_is_a_failure_the_next_time(tmp_path: Path) -> None:
+    path = tmp_path / "c.db"
+    for code in (3, 0):
+        process = start(path, workers=1, delay=0, body="die now")
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == code, errors.decode()
+    with Collection(path) as graphs:
+        assert (len(graphs), [failure.post_id for failure in graphs.failures()]) == (COUNT - 1, ["7"])
+        assert "in_process" not in graphs.meta
+
+
+def test_a_build_of_one_batch_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Parrot, "name", "changed in this process alone")
+    build(tmp_path / "c.db", posts(collection.BATCH_SIZE), workers=4)
+    with Collection(tmp_path / "c.db") as graphs:
+        assert graphs.meta["parser"] == "changed in this process alone 1 none"
+    made = []
+    monkeypatch.setattr(Parrot, "__init__", lambda self: made.append(self))
+    build(tmp_path / "c.db", posts(collection.BATCH_SIZE), workers=1)
+    assert not made  # nothing to do needs no parser
+
+
 def test_of_two_writers_the_second_is_refused_and_the_first_unharmed(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     first = start(path, workers=1, delay=0.05)
@@ -116,10 +182,14 @@ def test_of_posts_with_one_id_the_first_counts_and_unreadable_records_are_all_ke
     stream = [*posts(6), *again, *broken, *posts(6, p2="A third two."), *broken]
     for _ in range(2):
         summary = build(tmp_path / "c.db", stream, workers)
-        assert (summary.graphs, summary.failures) == (6, {("read", "bad_json"): 2})
+        assert (summary.graphs, summary.failures) == (6, {("read", "bad_json"): 2, ("read", "duplicate_id"): 8})
     with Collection(tmp_path / "c.db") as graphs:
         assert graphs.get("2").formula_map == {"FORMULA_0": "2:0", "FORMULA_1": "2:1"}
-        assert len({failure.post_id for failure in graphs.failures()}) == 2
+        failures = {failure.post_id: failure for failure in graphs.failures()}
+        assert len(failures) == 10
+        assert {"2#2", "2#3", "2#4", "0#2"} <= failures.keys()
+        assert failures["2#3"].message == "there are 3 posts with the id 2 up to here; the first counts"
+        assert graphs.incomplete() == 0
 
 
 def test_every_post_is_in_one_shard_and_a_shard_keeps_to_itself(tmp_path: Path) -> None:

@@ -50,6 +50,39 @@ def test_a_process_that_dies_loses_only_its_own_item() -> None:
     assert list(ordered_map(Square, (0,), items, workers=2, give_up=lambda item: 1000 + item)) == [1, 4, 999, 9, 16]
 
 
+class Sum:
+    def __init__(self, log: str) -> None:
+        self.log = log
+
+    def __call__(self, numbers: list[int]) -> int:
+        with Path(self.log).open("a") as log:
+            print(numbers, file=log)
+        if -1 in numbers:
+            os._exit(9)
+        return sum(numbers)
+
+
+def halves(numbers: list[int]) -> list[list[int]]:
+    return [[number] for number in numbers]
+
+
+def test_an_item_that_kills_its_process_is_tried_in_its_parts(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    items = iter([[1, 2], [3, -1, 4, 5], [6, 7]])
+    results = ordered_map(Sum, (str(log),), items, workers=2, split=halves, give_up=lambda item: 1000)
+    assert list(results) == [3, 3, 1000, 4, 5, 13]
+    tried = log.read_text().splitlines()
+    assert tried.count("[-1]") == 2  # after 3 in one process, and as the first of the next
+    assert [tried.count(f"[{number}]") for number in (3, 4, 5)] == [1, 1, 1]
+
+
+def test_one_process_apart_can_die_and_this_one_lives() -> None:
+    items = iter([1, -1, 3])
+    assert list(ordered_map(Square, (0,), items, workers=1, apart=True, give_up=lambda item: 0)) == [1, 0, 9]
+    assert next(ordered_map(ProcessId, (), iter([1]), workers=1, apart=True)) != os.getpid()
+    assert next(ordered_map(ProcessId, (), iter([1]), workers=1)) == os.getpid()
+
+
 def test_a_death_without_a_way_to_give_up_says_what_to_do() -> None:
     with pytest.raises(MathAMRError, match="fewer workers"):
         list(ordered_map(Square, (0,), iter([-1]), workers=2))
