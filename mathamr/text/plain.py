@@ -32,7 +32,7 @@ _TEXT_GROUP = re.compile(r"\\(?:text|mbox|hbox|textrm|textit|textbf|textup)\s*\{
 
 # Commands that go with all their arguments, and environments of which nothing is left.
 _DROPPED = re.compile(
-    r"\\(?:[a-zA-Z]*label|index|gls[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
+    r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
     r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
     r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
 )

@@ -15,6 +15,7 @@ from graphs.corpus import sentences
 from mathamr.text.plain import formula_spans
 
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
+_JOINER = "\u2060"  # a mark without width, which no text needs
 
 
 def split(text: str) -> list[str]:
@@ -27,5 +28,6 @@ def split(text: str) -> list[str]:
         formulas.append(text[start:end])
         position = end
     pieces.append(_PLACEHOLDER.sub(r"FORMULA \1", text[position:]))
-    cut = sentences.split("".join(pieces))
-    return [_PLACEHOLDER.sub(lambda match: formulas[int(match[1])], sentence) for sentence in cut]
+    marked = "".join(_JOINER + piece if piece[:1].isdigit() else piece for piece in pieces)  # FORMULA_1 before 2
+    cut = sentences.split(marked)
+    return [_PLACEHOLDER.sub(lambda match: formulas[int(match[1])], one).replace(_JOINER, "") for one in cut]

@@ -17,6 +17,7 @@ ModernBERT thesis, section 3 (b).
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -52,17 +53,24 @@ _DECLARATION = re.compile(
     r"|(?P<other>def\w*thm\w*|newthm\w*)\s*\{(?P<short>[^{}\\]+)\}\s*(?=\{))"
 )
 _TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
+_HEADING = re.compile(r"\\(?:chapter|section|subsection|subsubsection)\*?\s*(?:\[[^\]]{0,300}\]\s*)?\{")
+_BEFORE = 1_500  # characters in front of a statement that are looked at
 _EDGE = re.compile(r"\\(?P<edge>begin|end)\s*\{(?P<name>[^{}\\]+)\}")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """``kind``, ``environment`` as the paper names it, optional ``title``, and the ``text`` with ``$...$`` formulas."""
+    """A statement as text with ``$...$`` formulas: ``kind``, ``environment`` as the paper names it, optional ``title``.
+
+    ``section`` is the heading that it stands under, and ``before`` the sentence that leads to it; both may be empty.
+    """
 
     kind: Kind
     environment: str
     title: str
     text: str
+    section: str = ""
+    before: str = ""
 
     @property
     def sentences(self) -> list[str]:
@@ -86,6 +94,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
         max_characters: longer ones are dropped and counted as ``overlong``.
     """
     kinds = {**_NAMES, **_declared(declarations), **_declared(text)}
+    context = _Context(text)
     statements: list[tuple[int, Statement]] = []
     dropped: Counter[str] = Counter()
     for start, end, name in _environments(text, kinds):
@@ -99,9 +108,33 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
         elif not body:
             dropped["empty"] += 1
         else:
-            statements.append((start, Statement(_kind(name, kinds), name, plain(title), body)))
+            section, before = context.of(start)
+            statement = Statement(_kind(name, kinds), name, plain(title), body, section, before)
+            statements.append((start, statement))
     ordered = sorted(statements, key=lambda one: one[0])
     return Found(tuple(statement for _, statement in ordered), dropped)
+
+
+class _Context:
+    """Headings of a paper, and the sentence in front of a place."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._headings = [match.end() for match in _HEADING.finditer(text)]
+        self._ends = [match.end() for match in _EDGE.finditer(text)]
+
+    def of(self, start: int) -> tuple[str, str]:
+        """The heading above the body that begins at ``start``, and the last sentence of the prose before it."""
+        above = bisect.bisect_left(self._headings, start) - 1
+        heading, section = 0, ""
+        if above >= 0:
+            heading = self._headings[above]
+            title = group(self._text[: heading + 500], heading - 1)
+            heading, section = heading + len(title) + 1, plain(title)
+        edges = bisect.bisect_left(self._ends, start)  # the last edge before the body is its own beginning
+        floor = max(heading, self._ends[edges - 1] if edges else 0, start - _BEFORE)
+        sentences = split(plain(self._text[floor : self._text.rfind("\\begin", 0, start)]))
+        return section, sentences[-1] if sentences else ""
 
 
 def _declared(text: str) -> dict[str, Kind | None]:

@@ -58,6 +58,19 @@ def test_titles_labels_and_nesting() -> None:
     assert found[0].text == "Outer. Inner $]$. End."
 
 
+def test_a_statement_knows_its_heading_and_what_leads_to_it() -> None:
+    text = r"""\section[Short]{On $p$-groups} Some words. The next lemma is due to Sylow. \begin{lemma} A. \end{lemma}
+    \begin{proof} p \end{proof} \begin{cor} B. \end{cor}\subsection{Cauchy}\begin{thm} C. \end{thm}"""
+    first, second, third = find_statements(text).statements
+    assert (first.section, first.before) == ("On $p$-groups", "The next lemma is due to Sylow.")
+    assert (second.section, second.before) == ("On $p$-groups", "")
+    assert (third.section, third.before) == ("Cauchy", "")
+
+
+def test_a_digit_after_a_formula_is_none_of_its_number() -> None:
+    assert split("It is $x$2 and FORMULA_7 of $y$. Then $z$.") == ["It is $x$2 and FORMULA 7 of $y$.", "Then $z$."]
+
+
 def test_what_is_dropped_is_counted() -> None:
     text = r"\begin{lemma} never ended \begin{thm} a \end{thm} \begin{cor}\label{x}\end{cor} "
     text += r"\begin{defn} long text \end{defn}"
