@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -28,7 +28,7 @@ from graphs.amr.document import DocumentAMR, merge
 from graphs.amr.penman_text import atom, decode
 from graphs.errors import AMRError, Failure, MathAMRError
 
-__all__ = ["AMRParser", "atom", "chunk_sentences", "parse_chunks", "parse_documents"]
+__all__ = ["AMRParser", "atom", "chunk_sentences", "halved", "parse_chunks", "parse_documents"]
 
 MAX_TOKENS = 500  # of a chunk (thesis, section on AMR parsing)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -112,13 +112,20 @@ def parse_chunks(parser: AMRParser, chunks: Sequence[Sequence[str]]) -> list[str
     that becomes the record of the one chunk that brings it out, with the traceback. Other errors of this project, such
     as that of a parser that cannot start, go through.
     """
+    return halved(parser.parse, chunks, parser.name)
+
+
+def halved(
+    parse: Callable[[Sequence[Sequence[str]]], list[str | Failure]], chunks: Sequence[Sequence[str]], name: str
+) -> list[str | Failure]:
+    """:func:`parse_chunks` of the parser called ``name``, which parses a batch by ``parse``."""
     if not chunks:
         return []
     try:
-        answers = parser.parse(chunks)
+        answers = parse(chunks)
         if len(answers) == len(chunks):
             return list(answers)
-        error = AMRError(f"{parser.name} gave {len(answers)} graphs for {len(chunks)} chunks", kind="wrong_number")
+        error = AMRError(f"{name} gave {len(answers)} graphs for {len(chunks)} chunks", kind="wrong_number")
     except AMRError as raised:
         error = raised
     except MathAMRError:
@@ -128,7 +135,7 @@ def parse_chunks(parser: AMRParser, chunks: Sequence[Sequence[str]]) -> list[str
     if len(chunks) == 1:
         return [Failure("", "amr", error.kind, error.message)]
     half = len(chunks) // 2
-    return parse_chunks(parser, chunks[:half]) + parse_chunks(parser, chunks[half:])
+    return halved(parse, chunks[:half], name) + halved(parse, chunks[half:], name)
 
 
 def parse_documents(

@@ -41,7 +41,7 @@ PARSERS: Mapping[str, _Entry] = {
     "transition": _Entry(
         TransitionParser,
         needs={"python": str},
-        takes={"model": str, "worker": str, "seconds_per_chunk": float, "start_seconds": float},
+        takes={"model": str, "worker": str, "batch_size": int, "seconds_per_chunk": float, "start_seconds": float},
     ),
     "amrlib": _Entry(AmrlibParser, needs={"model_dir": str}, takes={"device": str, "batch_size": int}),
 }

@@ -5,9 +5,11 @@
 
 ``transition-amr-parser`` pins an old torch and cannot live beside this project's. A worker (``transition_worker.py``,
 or any program that speaks the same JSON lines) is started with the other environment's Python, fed with batches, and
-started again when it died or took too long. A batch that fails raises :class:`AMRError`, upon which
-:func:`graphs.amr.parser.parse_chunks` tries its halves, until the chunk at fault stands alone as a failure: ``died``,
-``timeout``, ``parser_error``, ``protocol``. docs/amr.md tells how to set up the environment.
+started again when it died or took too long. A batch that fails is tried again in halves, until the chunk at fault
+stands alone as a failure: ``died``, ``timeout``, ``parser_error``, ``protocol``. Batches are small, for each of them
+may take ``seconds_per_chunk`` times its chunks: a chunk that hangs costs that time at most 2 * ``batch_size`` - 1
+times, and the worker as many starts as the batch can be halved, and one. docs/amr.md tells how to set up the
+environment.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from graphs.errors import AMRError, Failure, MathAMRError
+from graphs.amr.parser import halved
+from graphs.errors import AMRError, ConfigError, Failure, MathAMRError
 
 
 class WorkerStartError(MathAMRError):
@@ -39,9 +42,9 @@ WORKER = Path(__file__).with_name("transition_worker.py")
 class TransitionParser:
     """AMR by a worker process.
 
-    ``python`` is the interpreter of the worker's environment; ``seconds_per_chunk`` the time that a batch has for each
-    of its chunks; ``start_seconds`` the time to load the model. Close it (or use it in ``with``) to end the worker,
-    which also ends when nothing refers to the parser any more.
+    ``python`` is the interpreter of the worker's environment; ``batch_size`` the chunks that it gets at once, and
+    ``seconds_per_chunk`` the time that it has for each of them; ``start_seconds`` the time to load the model. Close
+    it (or use it in ``with``) to end the worker, which also ends when nothing refers to the parser any more.
     """
 
     name = "transition"
@@ -52,10 +55,15 @@ class TransitionParser:
         model: str = "doc-sen-conll-amr-seed42",
         *,
         worker: str | os.PathLike[str] = WORKER,
-        seconds_per_chunk: float = 120.0,
+        batch_size: int = 8,
+        seconds_per_chunk: float = 60.0,
         start_seconds: float = 900.0,
     ) -> None:
+        for name, value in (("batch_size", batch_size), ("seconds_per_chunk", seconds_per_chunk)):
+            if not value > 0:
+                raise ConfigError(f"parser=transition: {name}={value} must be above 0")
         self.model = model
+        self._batch_size = batch_size
         self._command = [python, os.fspath(worker), "--model", model]
         self._seconds_per_chunk = seconds_per_chunk
         self._start_seconds = start_seconds
@@ -71,7 +79,14 @@ class TransitionParser:
         return self._version
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-        """One Penman text or :class:`Failure` a chunk; raises :class:`AMRError` where the batch failed as a whole."""
+        """One Penman text or :class:`Failure` a chunk."""
+        answers: list[str | Failure] = []
+        for start in range(0, len(chunks), self._batch_size):
+            answers += halved(self._parse_batch, chunks[start : start + self._batch_size], self.name)
+        return answers
+
+    def _parse_batch(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+        """Raises :class:`AMRError` where the batch failed as a whole."""
         worker = self._running()
         try:
             return worker.answers(chunks, time.monotonic() + self._seconds_per_chunk * len(chunks))

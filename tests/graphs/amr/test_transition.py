@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,15 @@ import pytest
 from graphs.amr.document import DocumentAMR
 from graphs.amr.parser import parse_chunks, parse_documents
 from graphs.amr.penman_text import encode
-from graphs.amr.transition import WORKER, TransitionParser, WorkerStartError
-from graphs.errors import Failure
+from graphs.amr.transition import WORKER, TransitionParser, WorkerStartError, _Worker
+from graphs.errors import AMRError, ConfigError, Failure
 
 STAND_IN = Path(__file__).with_name("stand_in_worker.py")
 
 
-def parser_of(model: str = "stand-in", seconds: float = 20.0) -> TransitionParser:
-    return TransitionParser(sys.executable, model, worker=STAND_IN, seconds_per_chunk=seconds, start_seconds=20.0)
+def parser_of(model: str = "stand-in", seconds: float = 20.0, batch_size: int = 8) -> TransitionParser:
+    limits = {"batch_size": batch_size, "seconds_per_chunk": seconds, "start_seconds": 20.0}
+    return TransitionParser(sys.executable, model, worker=STAND_IN, **limits)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -66,6 +68,42 @@ def test_a_chunk_that_hangs_is_given_up_after_its_time() -> None:
     with parser_of(seconds=0.7) as parser:
         assert kinds(parse_chunks(parser, [["one"], ["hang"]])) == ["graph", "timeout"]
         assert kinds(parse_chunks(parser, [["again"]])) == ["graph"]
+
+
+def test_what_a_chunk_that_hangs_costs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, batch_size = 0.5, 4
+    batches: list[int | tuple[int, str]] = []
+    starts: list[Sequence[str]] = []
+    answers, start = _Worker.answers, _Worker.__init__
+
+    def watched(worker: _Worker, chunks: Sequence[Sequence[str]], deadline: float) -> list[str | Failure]:
+        limit = deadline - time.monotonic()
+        assert limit <= seconds * len(chunks)
+        batches.append(len(chunks))
+        try:
+            return answers(worker, chunks, deadline)
+        except AMRError as error:
+            batches[-1] = (len(chunks), error.kind)
+            raise
+
+    def counted(worker: _Worker, command: Sequence[str]) -> None:
+        starts.append(command)
+        start(worker, command)
+
+    monkeypatch.setattr(_Worker, "answers", watched)
+    monkeypatch.setattr(_Worker, "__init__", counted)
+    with parser_of(seconds=seconds, batch_size=batch_size) as parser:
+        found = parse_chunks(parser, [["hang" if i == 6 else "fine"] for i in range(12)])
+    assert kinds(found) == ["graph"] * 6 + ["timeout"] + ["graph"] * 5
+    # The first four go through; 4, 2 and 1 chunks run out of time, 2 * 4 - 1 times the limit; the others are not lost.
+    assert batches == [4, (4, "timeout"), 2, (2, "timeout"), (1, "timeout"), 1, 4]
+    assert len(starts) == 4
+
+
+@pytest.mark.parametrize("limits", [{"seconds": 0}, {"batch_size": 0}])
+def test_a_limit_that_lets_nothing_through_is_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="must be above 0"):
+        parser_of(**limits)  # type: ignore[arg-type]
 
 
 def test_broken_empty_and_disconnected_graphs_end_where_they_should(parser: TransitionParser) -> None:
