@@ -27,15 +27,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from graphs.errors import RetrievalError, StoreError
-from mathamr import maxsim
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
@@ -231,10 +232,13 @@ class ExactIndex:
         if strategy.name == "single_vector":
             return self._rank(heads, self._single_vector, k)
         rankings = []
+        bounds = queries.ptr.tolist()
         for number, places in enumerate(self._best(heads, self._single_vector, strategy.pool)):
-            one = torch.tensor([number], device=queries.ptr.device)
-            scores = maxsim.scores(queries.select(one), self._sets(places))[0]  # (pool,)
-            rankings.append(self._sorted(places, scores.cpu().numpy(), k))
+            start, end = bounds[number : number + 2]
+            documents = self._sets(places)
+            similarities = documents.vectors @ queries.vectors[start:end].T  # (V, v)
+            best = torch.segment_reduce(similarities, "max", lengths=documents.sizes, axis=0)  # (pool, v)
+            rankings.append(self._sorted(places, best.sum(1).cpu().numpy(), k))
         return rankings
 
     def _rank(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> list[Ranking]:
@@ -271,38 +275,51 @@ class ExactIndex:
     def _single_vector(self, queries: VectorSets) -> Tensor:
         """Similarity of each query's only vector with every document's own -> (num_queries, N)."""
         scores = queries.vectors.new_empty(len(queries), len(self))
+        space = queries.vectors.new_empty(self._block, self.dim)
         for block in self._blocks:
             count = block.counts[0]
-            heads = self._vectors[block.starts[0] : block.starts[0] + count].float()  # (n, p)
+            heads = self._rows(block.starts[0], count, space)  # (n, p)
             torch.mm(queries.vectors, heads.T, out=scores[:, block.first : block.first + count])
         return scores
 
     def _maxsim(self, queries: VectorSets) -> Tensor:
-        """MaxSim of each query with every document -> (num_queries, N), by a running maximum over positions."""
+        """MaxSim of each query with every document -> (num_queries, N), by a running maximum over positions.
+
+        One product covers as many positions as fit into ``most`` similarities, and all results go into memory that is
+        allocated once: new memory for each block would cost more than the arithmetic.
+        """
         transposed = queries.vectors.T.contiguous()  # (p, v)
+        width = transposed.shape[1]
         owner = torch.arange(len(queries), device=queries.ptr.device).repeat_interleave(queries.sizes)
-        member = torch.zeros(len(owner), len(queries), device=owner.device)
-        member[torch.arange(len(owner), device=owner.device), owner] = 1.0  # (v, num_queries)
+        member = functional.one_hot(owner, len(queries)).float().T  # (num_queries, v)
         scores = queries.vectors.new_empty(len(queries), len(self))
-        on_cpu = self._vectors.device.type == "cpu"
-        most = max(self._block * len(owner), CPU_SIMILARITIES if on_cpu else GPU_SIMILARITIES)
-        buffer = queries.vectors.new_empty(most)
+        most = CPU_SIMILARITIES if self._vectors.device.type == "cpu" else GPU_SIMILARITIES
+        rows = max(self._block, most // width)
+        space = queries.vectors.new_empty(rows, self.dim)
+        similarities = queries.vectors.new_empty(rows, width)
+        highest = queries.vectors.new_empty(self._block, width)
+        best = queries.vectors.new_empty(self._block, width)
         for block in self._blocks:
-            end = block.starts[-1] + block.counts[-1]
-            vectors = self._vectors[block.starts[0] : end].float()  # (V_block, p)
-            best = queries.vectors[:0]
-            row = 0
-            for count, run in _runs(block.counts, most // len(owner)):
-                part = buffer[: run * count * len(owner)].view(run * count, len(owner))
-                torch.mm(vectors[row : row + run * count], transposed, out=part)
-                reached = part.view(run, count, -1).amax(0) if run > 1 else part  # (count, v)
-                if row == 0:
-                    best = reached.clone()  # position 0 is every document's: (n, v)
-                else:
-                    torch.maximum(best[:count], reached, out=best[:count])
-                row += run * count
-            scores[:, block.first : block.first + block.counts[0]] = (best @ member).T
+            for start, runs in _products(block, rows):
+                total = sum(count * run for count, run in runs)
+                part = torch.mm(self._rows(start, total, space), transposed, out=similarities[:total])  # (rows, v)
+                row = 0
+                for count, run in runs:
+                    slab = part[row : row + count * run].view(run, count, width)
+                    if start + row == block.starts[0]:  # every document has a vector here
+                        torch.amax(slab, 0, out=best[:count])
+                    else:
+                        reached = slab[0] if run == 1 else torch.amax(slab, 0, out=highest[:count])
+                        torch.maximum(best[:count], reached, out=best[:count])
+                    row += count * run
+            count = block.counts[0]
+            torch.mm(member, best[:count].T, out=scores[:, block.first : block.first + count])
         return scores
+
+    def _rows(self, start: int, count: int, space: Tensor) -> Tensor:
+        """Vectors ``start`` to ``start + count`` (count, p) in float32, converted into ``space`` where they are not."""
+        rows = self._vectors[start : start + count]
+        return rows if rows.dtype == torch.float32 else space[:count].copy_(rows)
 
     def _sets(self, places: np.ndarray) -> VectorSets:
         """The sets of the documents at ``places``, each with its document's vector last."""
@@ -337,19 +354,21 @@ def _blocks(sizes: np.ndarray, block: int) -> Iterator[Block]:
         row += int(part.sum())
 
 
-def _runs(counts: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
-    """Positions with equal counts, together: ``(count, positions)`` with count * positions <= rows, or one position.
+def _products(block: Block, rows: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """The positions of a block in groups of at most ``rows`` vectors: where a group starts, and its runs of positions
+    that have equal counts, ``(count, positions)``.
 
-    >>> list(_runs([4, 4, 4, 2, 1, 1], rows=8))
-    [(4, 2), (4, 1), (2, 1), (1, 2)]
+    >>> list(_products(Block(0, starts=[0, 4, 8, 12, 14, 15], counts=[4, 4, 4, 2, 1, 1]), rows=8))
+    [(0, [(4, 2)]), (8, [(4, 1), (2, 1), (1, 2)])]
     """
-    position = 0
-    while position < len(counts):
-        run = 1
-        while position + run < len(counts) and counts[position + run] == counts[position] <= rows // (run + 1):
-            run += 1
-        yield counts[position], run
-        position += run
+    first = 0
+    while first < len(block.counts):
+        last, total = first, 0
+        while last < len(block.counts) and total + block.counts[last] <= rows:
+            total += block.counts[last]
+            last += 1
+        yield block.starts[first], [(count, len(list(same))) for count, same in groupby(block.counts[first:last])]
+        first = last
 
 
 def _top(scores: Tensor, k: int) -> list[np.ndarray]:
@@ -357,7 +376,10 @@ def _top(scores: Tensor, k: int) -> list[np.ndarray]:
     if k >= scores.shape[1]:
         everything = np.arange(scores.shape[1])
         return [everything] * len(scores)
-    bounds = torch.topk(scores, k, dim=1).values[:, -1:]
-    rows, places = (scores >= bounds).nonzero(as_tuple=True)
+    if scores.device.type == "cpu":  # numpy selects several times as fast as torch
+        values = scores.numpy()
+        bounds = np.partition(values, -k, axis=1)[:, -k]
+        return [np.flatnonzero(row >= bound) for row, bound in zip(values, bounds, strict=True)]
+    rows, places = (scores >= torch.topk(scores, k, dim=1).values[:, -1:]).nonzero(as_tuple=True)
     ends = torch.bincount(rows, minlength=len(scores)).cumsum(0).cpu().numpy()
     return np.split(places.cpu().numpy(), ends[:-1])
