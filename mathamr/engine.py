@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphs.corpus.post import FormulaRef
-from graphs.errors import ConfigError, MathAMRError, StoreError
+from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval import backends
 from mathamr.retrieval.catalog import Catalog
@@ -136,6 +136,13 @@ class Engine:
         (post,) = self.catalog.texts.get([post_id]).values()
         seconds = {"query": encoded - start, "search": 0.0, "explanation": time.perf_counter() - encoded}
         return Answer(query, [Result(post, why.score, why)], float(len(query.nodes)), seconds)
+
+    def post(self, post_id: str) -> PostText:
+        """A post by its id; :class:`RetrievalError` where the index has none."""
+        posts = self.catalog.texts.get([post_id])
+        if post_id not in posts:
+            raise RetrievalError(f"the index has no post {post_id!r}; give the id of a post that was found")
+        return posts[post_id]
 
     def _posts(self, query: EncodedQuery, ranking: Sequence[tuple[str, float]]) -> list[Result]:
         post_ids = [post_id for post_id, _ in ranking]

@@ -1,0 +1,249 @@
+/* The form, the preview and the results. Text that comes from the server is shown by textContent alone. */
+
+import { showHeatMap } from "./heat_map.js";
+import { ask } from "./server.js";
+import { byName, element, showParts, similarityBar } from "./shown.js";
+
+const [form, query, preview, previewBox, count, examples, error, status, results, strategy, shownResults, explained, go] =
+  ["form", "query", "preview", "preview-box", "count", "examples", "error", "status", "results", "strategy", "k",
+   "explained", "go"].map(byName);
+const task = () => form.elements.task.value;
+
+const STRATEGIES = {
+  maxsim: ["all virtual nodes", "MaxSim: for each formula and sentence of the question, and for the whole of it, the best match in the post; the score is their sum."],
+  doc_vn_maxsim: ["document, then all nodes", "The posts whose document vector is nearest, ranked by MaxSim over all virtual nodes."],
+  single_vector: ["document vectors", "Cosine of two vectors, one for the whole question and one for the whole post."],
+};
+const FORMULAS = "Formulas whose vector is nearest to that of the first formula in the question.";
+const CHOICES_OF_K = [5, 10, 20, 50];
+const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
+
+let index = null; // what /api/index says
+let search = null; // the AbortController of the search under way
+
+async function start() {
+  try {
+    index = await ask("api/index");
+  } catch (problem) {
+    error.textContent = problem.message;
+    return;
+  }
+  const posts = index.posts.toLocaleString("en"), formulas = index.formulas.toLocaleString("en");
+  byName("about").textContent = `${posts} posts, ${formulas} formulas, backend ${index.backend}`;
+  if (index.note) status.textContent = `Note: ${index.note}.`;
+  for (const choice of index.strategies) {
+    const name = `${STRATEGIES[choice.strategy]?.[0] ?? choice.strategy}${choice.exact ? "" : " (approximate)"}`;
+    strategy.append(new Option(name, JSON.stringify(choice)));
+  }
+  const choices = [...new Set([...CHOICES_OF_K, index.usual.k])].sort((a, b) => a - b);
+  shownResults.append(...choices.map((k) => new Option(`${k} results`, String(k))));
+  for (const input of form.elements.task) input.disabled = !index.tasks.includes(input.value);
+  typeset(examples);
+  for (const button of examples.querySelectorAll("button")) button.addEventListener("click", () => tryExample(button));
+  restore();
+}
+
+/* --- the form ------------------------------------------------------------------------------------------------------ */
+
+const written = new Map([...examples.querySelectorAll("button")].map((button) => [button, button.textContent]));
+
+function tryExample(button) {
+  query.value = written.get(button);
+  showPreview();
+  submit();
+}
+
+let typing;
+query.addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(showPreview, PREVIEW_DELAY);
+});
+query.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    submit();
+  }
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  submit();
+});
+for (const control of [byName("task"), strategy, shownResults]) {
+  control.addEventListener("change", () => {
+    explain();
+    if (results.childElementCount > 0) submit();
+  });
+}
+
+function showPreview() {
+  const text = query.value;
+  const tooLong = index !== null && text.length > index.max_characters;
+  count.hidden = index === null || text.length < index.max_characters * 0.9;
+  count.textContent = index === null ? "" : `${text.length.toLocaleString("en")} of ${index.max_characters.toLocaleString("en")} characters`;
+  count.classList.toggle("wrong", tooLong);
+  previewBox.hidden = tooLong || !/[$\\]/.test(text); // words alone look as they do above
+  preview.textContent = previewBox.hidden ? "" : text;
+  delete preview.dataset.typeset;
+  typeset(preview);
+}
+
+function explain() {
+  const chosen = strategy.value ? JSON.parse(strategy.value) : index.usual;
+  strategy.disabled = task() === "formulas";
+  const approximate = chosen.exact ? "" : " Looked up in a graph of neighbours (HNSW), which may miss some.";
+  explained.textContent = strategy.disabled ? FORMULAS : `${STRATEGIES[chosen.strategy]?.[1] ?? ""}${approximate}`;
+}
+
+/* --- the address: what was asked stands behind the #, so that a page can be kept, reloaded and gone back to -------- */
+
+function remember() {
+  const asked = { q: query.value, task: task(), k: shownResults.value, ...JSON.parse(strategy.value) };
+  const hash = `#${new URLSearchParams(asked)}`;
+  if (hash !== location.hash) history.pushState(null, "", hash);
+}
+
+function restore() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const choose = (select, value) => {
+    if ([...select.options].some((option) => option.value === value)) select.value = value;
+  };
+  query.value = asked.get("q") ?? "";
+  const wanted = index.tasks.includes(asked.get("task")) ? asked.get("task") : index.usual.task;
+  form.elements.task.value = index.tasks.includes(wanted) ? wanted : "answers";
+  const exact = asked.has("exact") ? asked.get("exact") === "true" : index.usual.exact;
+  choose(strategy, JSON.stringify({ strategy: asked.get("strategy") ?? index.usual.strategy, exact }));
+  choose(shownResults, asked.get("k") ?? String(index.usual.k));
+  explain();
+  showPreview();
+  if (query.value) submit();
+  else clear();
+}
+addEventListener("popstate", restore);
+
+/* --- a search ------------------------------------------------------------------------------------------------------ */
+
+function clear() {
+  error.textContent = "";
+  status.textContent = index?.note ? `Note: ${index.note}.` : "";
+  results.replaceChildren();
+  examples.hidden = false;
+}
+
+async function submit() {
+  if (index === null) return;
+  search?.abort();
+  const mine = (search = new AbortController());
+  const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value) };
+  if (asked.query.length <= index.max_characters) remember();
+  error.textContent = "";
+  status.textContent = "Searching ...";
+  go.setAttribute("aria-busy", "true");
+  const begun = performance.now();
+  try {
+    const answer = await ask("api/search", asked, mine.signal);
+    examples.hidden = true;
+    results.replaceChildren(...answer.results.map((result) => shown(result, answer, asked)));
+    typeset(results);
+    report(answer, asked, performance.now() - begun);
+  } catch (problem) {
+    if (problem.name === "AbortError") return;
+    results.replaceChildren();
+    status.textContent = "";
+    error.textContent = problem.message;
+  } finally {
+    if (mine === search) go.removeAttribute("aria-busy");
+  }
+}
+
+function report(answer, asked, milliseconds) {
+  const found = answer.results.length;
+  const what = asked.task === "formulas" ? "formula" : "answer";
+  const { query: read, search: searched, explanation } = answer.seconds;
+  const parts = `reading ${read.toFixed(3)}, searching ${searched.toFixed(3)}, explaining ${explanation.toFixed(3)}`;
+  status.textContent = `${found} ${what}${found === 1 ? "" : "s"} in ${(milliseconds / 1000).toFixed(2)} s (${parts})`;
+  if (asked.task === "formulas" && answer.formula) {
+    status.append(", formulas like ");
+    showParts(status, [answer.formula]);
+    typeset(status);
+  }
+}
+
+function shown(result, answer, asked) {
+  const item = byName("result").content.firstElementChild.cloneNode(true);
+  const part = (selector) => item.querySelector(selector);
+  const title = result.title.length > 0 ? result.title : [`Post ${result.post_id}`];
+  if (result.formula) {
+    showParts(part("h2"), result.formula.latex ? [{ latex: result.formula.latex }] : [`Formula ${result.formula.formula_id}`]);
+    part("h2").classList.add("formula");
+    part(".origin").append(`formula ${result.formula.formula_id} of post ${result.post_id}: `);
+    showParts(part(".origin"), title);
+    part(".why").remove();
+  } else {
+    showParts(part("h2"), title);
+    part(".origin").textContent = `post ${result.post_id}`;
+    showMatches(part(".why"), result.matches);
+  }
+  const best = answer.best === 1 ? "" : ` of ${answer.best}`;
+  part(".score").append(similarityBar(result.score / answer.best), element("strong", result.score.toFixed(3)), best);
+  showParts(part(".snippet"), result.snippet);
+  disclose(part(".heat"), part(".heat-map"), async (place) => {
+    const map = await ask("api/heat-map", { query: asked.query, post_id: result.post_id });
+    showHeatMap(place, map);
+  });
+  disclose(part(".whole"), part(".post-text"), async (place) => {
+    const post = await ask(`api/posts/${encodeURIComponent(result.post_id)}`);
+    if (result.formula) place.append(showParts(element("h3"), post.title));
+    place.append(...post.sentences.map((sentence) => showParts(element("p"), sentence)));
+    typeset(place);
+  });
+  return item;
+}
+
+const KINDS = { formula: "formula", sentence: "sentence", document: "whole" };
+
+function showMatches(why, matches) {
+  const strongest = [...matches].sort((a, b) => b.score - a.score)[0];
+  why.querySelector("summary").textContent = strongest
+    ? `Why: ${matches.map((match) => `${KINDS[match.query.kind]} ${match.score.toFixed(2)}`).slice(0, 6).join(", ")}${matches.length > 6 ? ", ..." : ""}`
+    : "Why";
+  for (const match of matches) {
+    const row = element("li");
+    row.append(
+      showNode(match.query),
+      similarityBar(match.score),
+      element("span", match.score.toFixed(3), "number"),
+      showNode(match.document),
+    );
+    why.querySelector(".matches").append(row);
+  }
+}
+
+function showNode(node) {
+  const place = element("div", "", "node");
+  place.append(element("span", KINDS[node.kind], "tag"));
+  const text = node.kind === "document" ? ["post"] : node.text.length > 0 ? node.text : [`number ${node.number}`];
+  place.append(showParts(element("span", "", "words"), text));
+  return place;
+}
+
+/* Opens and closes `place` by `button`; `fill` loads what is in it when it is first opened. */
+function disclose(button, place, fill) {
+  let filled = false;
+  button.addEventListener("click", async () => {
+    place.hidden = !place.hidden;
+    button.setAttribute("aria-expanded", String(!place.hidden));
+    if (filled || place.hidden) return;
+    filled = true;
+    place.textContent = "Loading ...";
+    try {
+      const content = element("div");
+      place.replaceChildren(content);
+      await fill(content);
+    } catch (problem) {
+      filled = false;
+      place.replaceChildren(element("p", problem.message, "wrong"));
+    }
+  });
+}
+
+start();

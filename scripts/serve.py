@@ -1,0 +1,110 @@
+r"""Search an index in a browser: a page of this machine, for this machine.
+
+    python scripts/serve.py index=outputs/index                     # then open http://127.0.0.1:8000
+    python scripts/serve.py index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
+
+The settings are those of scripts/search.py; what they say about task, strategy and number of results is what the page
+starts with. Besides there are ``port`` (8000; 0 for any that is free) and ``host``, the address or name to listen on:
+127.0.0.1, unless others than this machine are meant to search. There are no passwords: whoever reaches it may search.
+Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends it.
+
+Exit codes: 0 ended by Ctrl-C; 2 a message says what is wrong.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from graphs.errors import ConfigError, MathAMRError
+from mathamr.engine import Engine
+from mathamr.search_settings import Settings, read, whole
+
+HOST, PORT = "127.0.0.1", 8000
+MAX_CONNECTIONS = 64  # a browser holds six; what comes on top is answered 503
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if words else 2
+    try:
+        settings, others = read(words, ("host", "port"))
+        host, port = place(others)
+        for package in ("fastapi", "uvicorn"):
+            if find_spec(package) is None:
+                raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
+        with listen(host, port) as listener:
+            start = time.perf_counter()
+            engine = Engine.open(settings.index, model=settings.model, device=settings.device)
+            try:
+                print(f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s", file=sys.stderr)
+                if engine.note:
+                    print(f"note: {engine.note}", file=sys.stderr)
+                serve(engine, settings, listener, host)
+            finally:
+                engine.close()
+    except MathAMRError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def place(words: Sequence[str]) -> tuple[str, int]:
+    """Host and port among the words; :class:`ConfigError` for other words, and for a port that there is not.
+
+    >>> place(["port=9000"])
+    ('127.0.0.1', 9000)
+    """
+    given = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key not in ("host", "port"):
+            raise ConfigError(f"{word!r} is no setting; queries are typed into the page")
+        given[key] = value
+    port = whole(given, "port", PORT)
+    if not 0 <= port < 1 << 16:
+        raise ConfigError(f"port={port}; ports go from 0, any that is free, to 65535")
+    return given.get("host") or HOST, port
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that is bound before anything is loaded; :class:`ConfigError` where it cannot be."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise ConfigError(f"host={host} port={port}: {error.strerror or error}; give another one") from error
+
+
+def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str) -> None:
+    """Answer on ``listener`` until Ctrl-C."""
+    import uvicorn
+
+    from mathamr.web.app import create_app
+
+    address, port = listener.getsockname()[:2]
+    if not address.startswith(("127.", "::1")):
+        print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
+    print(f"http://{f'[{address}]' if ':' in address else address}:{port}", flush=True)
+    config = uvicorn.Config(
+        create_app(engine, settings, names=[host]),
+        log_level="warning",
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        limit_concurrency=MAX_CONNECTIONS,
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        print("ended", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
