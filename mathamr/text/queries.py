@@ -1,0 +1,155 @@
+r"""What somebody might ask to find a statement: from the paper's own words, or from a language model.
+
+>>> statement = Statement("theorem", "thm", "Euclid", "There are infinitely many primes.", "On primes",
+...                       "Is there a largest prime, as the last section asks?")
+>>> queries_from_paper(statement)
+['Euclid', 'Is there a largest prime, as the last section asks?', 'On primes: theorem']
+
+A language model answers in prose around JSON, with single backslashes that JSON does not allow; both are mended:
+
+>>> answer = r'Sure! {"questions": ["What is $f(c)$ for $c \in (a, b)$?"]} Explanation: The theorem states ...'
+>>> questions_of(answer)
+['What is $f(c)$ for $c \\in (a, b)$?']
+
+Source: the ModernBERT thesis, section 3 (c), which makes one question a statement with LLaMA 3.2 3B Instruct.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from graphs.errors import ConfigError, Failure
+from mathamr.text.statements import Statement
+
+DEFAULT_MODEL = "meta-llama/Llama-3.2-3B-Instruct"
+_MIN_CHARACTERS = 8  # of a sentence that may serve as a query: "Then:" tells nothing
+_MAX_CHARACTERS = 300
+_LEADING = re.compile(r"(?i)\b(?:the |this |our )?(?:following|next|above|previous)\b|:\s*\Z")
+
+SYSTEM = (
+    "You write questions for a search engine over mathematical papers. You answer with one JSON object and no more."
+)
+PROMPT = (
+    'Write one question, in the words of a mathematician, that the following {kind} answers. Answer as {{"questions": '
+    '["..."]}}; keep formulas in LaTeX between dollars.\n\n{text}'
+)
+_OBJECT = re.compile(r"\{\s*\"questions\"")
+_JSON = json.JSONDecoder(strict=False)  # line ends inside of strings are no error
+
+
+class QueryGenerator(Protocol):
+    """Makes queries for statements; ``name`` says by what, for the data it goes into."""
+
+    name: str
+
+    def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
+        """For each statement its queries, or why there are none."""
+
+
+class PaperQueries:
+    """Queries without any model: titles, names, headings and the sentence that leads to a statement."""
+
+    name = "paper"
+
+    def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
+        return [
+            queries_from_paper(one) or Failure(one.environment, "queries", "nothing_said", one.text[:100])
+            for one in statements
+        ]
+
+
+class ModelQueries:
+    """One question a statement from an instruction model of Hugging Face, by name or local path.
+
+    Decoding is greedy, so that equal input gives equal questions. The model is loaded at the first call.
+
+    Raises:
+        ConfigError: the model cannot be loaded; says how to place it locally.
+    """
+
+    def __init__(self, model: str = DEFAULT_MODEL, *, batch_size: int = 8, device: str | None = None) -> None:
+        self.name = model
+        self._batch_size, self._device = batch_size, device
+        self._pipeline: Any = None
+
+    def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
+        answers = self.answers([messages(one) for one in statements])
+        return [
+            questions_of(answer) or Failure(one.environment, "queries", "no_json", answer[:200])
+            for one, answer in zip(statements, answers, strict=True)
+        ]
+
+    def answers(self, conversations: Sequence[list[dict[str, str]]]) -> list[str]:
+        """What the model says to each conversation."""
+        if self._pipeline is None:
+            self._pipeline = self._load()
+        outputs = self._pipeline(
+            list(conversations),
+            batch_size=self._batch_size,
+            do_sample=False,
+            max_new_tokens=200,
+            return_full_text=False,
+        )
+        return [str(output[0]["generated_text"]) for output in outputs]
+
+    def _load(self) -> Any:
+        try:
+            from transformers import pipeline
+
+            loaded: Any = pipeline("text-generation", model=self.name, device=self._device)
+        except (ImportError, OSError, ValueError) as error:
+            raise ConfigError(
+                f"the model {self.name!r} cannot be loaded ({str(error).splitlines()[0]}); download it where there is "
+                "a network (hf download NAME --local-dir FOLDER) and give the folder instead of the name"
+            ) from error
+        if loaded.tokenizer.pad_token_id is None:
+            loaded.tokenizer.pad_token_id = loaded.tokenizer.eos_token_id
+        loaded.tokenizer.padding_side = "left"
+        return loaded
+
+
+def queries_from_paper(statement: Statement) -> list[str]:
+    """What the paper itself says about a statement, most telling first; may be empty.
+
+    Its title, the sentence that leads to it, and its heading with its kind. A sentence that only points ("The following
+    lemma is due to Sylow:") is left out, as is one that is too short or too long to be a query.
+    """
+    queries = [statement.title] if len(statement.title) > 2 and not statement.title[0].isdigit() else []
+    before = statement.before
+    if _MIN_CHARACTERS <= len(before) <= _MAX_CHARACTERS and not _LEADING.search(before):
+        queries.append(before)
+    if statement.section:
+        queries.append(f"{statement.section}: {statement.kind}")
+    return list(dict.fromkeys(queries))
+
+
+def messages(statement: Statement) -> list[dict[str, str]]:
+    """The conversation that asks a model for a question."""
+    prompt = PROMPT.format(kind=statement.kind, text=statement.text)
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
+
+
+def questions_of(answer: str) -> list[str]:
+    r"""The questions in a model's answer; none where it holds no JSON that can be read.
+
+    >>> questions_of('{"questions": ["Is \\\\frac{1}{2} \\nu?", ""]}'), questions_of("I do not know.")
+    (['Is \\frac{1}{2} \\nu?'], [])
+    """
+    for match in _OBJECT.finditer(answer):
+        try:
+            content, _ = _JSON.raw_decode(_escaped(answer[match.start() :]))
+        except ValueError:
+            continue
+        questions = content["questions"]
+        given = questions if isinstance(questions, list) else [questions]
+        kept = [" ".join(one.split()) for one in given if isinstance(one, str)]
+        return [one for one in kept if one]
+    return []
+
+
+def _escaped(text: str) -> str:
+    r"""JSON whose backslashes all stand for themselves, but for those before a quote or already doubled."""
+    return re.sub(r'\\\\|\\"|\\', lambda match: match.group() if len(match.group()) == 2 else "\\\\", text)
