@@ -28,6 +28,8 @@ AFTER_LONE = frozenset(("END", "PUNCT", "CLOSE"))
 """What may follow an operator that stands for itself."""
 AFTER_IDLE = AFTER_LONE | {"VERTBAR", "PERIOD", "METARELOP"}
 """The same, where the grammar is lenient."""
+AFTER_SIGN = AFTER_IDLE | RELATIONAL
+"""What may follow a sign that stands for itself at the beginning of an expression, where the grammar is lenient."""
 MATCHING = {
     "(": ")", "[": "]", "{": "}", "|": "|", "∥": "∥", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩",
 }  # fmt: skip

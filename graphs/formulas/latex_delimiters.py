@@ -8,7 +8,7 @@ from graphs.formulas.latex_symbols import SYMBOLS
 from graphs.formulas.mathml import clean_plain
 
 _DELIMITERS = frozenset("()[]{}⌊⌋⌈⌉⟨⟩↑⇑↓⇓↕⇕")
-_ANGLES = {"<": "⟨", ">": "⟩", r"\lt": "⟨", r"\gt": "⟩"}
+_ANGLES = {"<": r"\langle", ">": r"\rangle", r"\lt": r"\langle", r"\gt": r"\rangle"}
 _SIDES = {"l": "OPEN", "r": "CLOSE", "m": "MIDDLE"}
 
 

@@ -3,9 +3,9 @@ r"""The grammar of factors: names and numbers with their scripts, functions with
 from __future__ import annotations
 
 from graphs.formulas.latex_constructs import ADDITIVE, LARGE, MULTIPLICATIVE, fence, product, relation
-from graphs.formulas.latex_cursor import AFTER_IDLE, ATOMS, FLOATS, FUNCTIONS, NAMED, OPERATORS, SCRIPTS
+from graphs.formulas.latex_cursor import AFTER_IDLE, ATOMS, FLOATS, FUNCTIONS, NAMED, OPERATORS, RELATIONAL, SCRIPTS
 from graphs.formulas.latex_fences import Fences
-from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Prefix, Row, Script, Token
+from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Postfix, Prefix, Row, Script, ScriptMark, Token
 from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_TIMES, opt_label
 
 
@@ -59,14 +59,23 @@ class Factors(Fences):
         if operator is None:
             return None
         following = self.roles[self.at]
-        if following in AFTER_IDLE and (self.nesting or following != "CLOSE"):
+        if following in AFTER_IDLE and (self.nesting or following != "CLOSE") and not self._opens_bars(role):
             return operator
+        if role in MULTIPLICATIVE or role in ADDITIVE:  # ``\\bigcirc + \\bigcirc``, ``+ \\subseteq G``
+            if following in RELATIONAL or (following in ADDITIVE and role not in ADDITIVE):
+                return operator
+        elif role in RELATIONAL and following in RELATIONAL and at and self.roles[at - 1] in MULTIPLICATIVE:
+            return operator  # ``X/\\sim \\to Y``
         if role in ADDITIVE:
             operand = self.factor()
             if operand is not None:
                 return Infix(operator, [operand])
         self.at = at
         return None
+
+    def _opens_bars(self, role: str) -> bool:
+        """Whether the bar behind a relation opens a pair, so that the relation does not stand for itself."""
+        return role in RELATIONAL and self.roles[self.at] == "VERTBAR" and self.abs_depth == self.abs_limit
 
     def named(self, trig: bool = True) -> Node | None:
         """A variable or a function with its scripts, and a function's arguments."""
@@ -121,9 +130,12 @@ class Factors(Fences):
                 shown: Node = Row([opening, *listed, self.items[self.at - 1]])
                 content: Node = Prefix(function, listed[::2])
                 if self.lenient:
-                    while self.roles[self.at] in SCRIPTS:
-                        mark = self.mark(self.at)
-                        content, shown = Script(content, mark, "post"), Script(shown, mark, "post")
+                    while self.roles[self.at] in SCRIPTS or self.roles[self.at] == "POSTFIX":
+                        sign = self.items[self.at]
+                        if isinstance(sign, ScriptMark):
+                            content, shown = Script(content, sign, "post"), Script(shown, sign, "post")
+                        else:
+                            content, shown = Postfix(sign, content), Postfix(sign, shown)
                         self.at += 1
                 return Dual(content, Prefix(function, [shown]))
         self.nesting -= 1

@@ -3,12 +3,13 @@ r"""The grammar of fences: parentheses, intervals and sets, bars, angles, and wh
 from __future__ import annotations
 
 from graphs.formulas.latex_constructs import ADDITIVE, LARGE, fence
-from graphs.formulas.latex_cursor import SCRIPTS, Cursor
+from graphs.formulas.latex_cursor import AFTER_LONE, RELATIONAL, SCRIPTS, Cursor
 from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Prefix, Row
-from graphs.formulas.latex_symbols import INVISIBLE_TIMES, symbol
+from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_TIMES, symbol
 
 _NORM_OPEN = symbol("OPEN", "||")
 _NORM_CLOSE = symbol("CLOSE", "||")
+_AFTER_NORM = AFTER_LONE | SCRIPTS | RELATIONAL | {"METARELOP"}
 _RIGHT_ANGLES = ("greater-than", "rangle")
 
 
@@ -79,7 +80,9 @@ class Fences(Cursor):
             first = self.any_op()
             if first is None:
                 return None
-            return self._rest_of_fence(opening, first)
+            return self._rest_of_fence(opening, first) or (
+                self._fenced_condition(opening, first) if self.lenient else None
+            )
         after = self.at
         result = self._rest_of_fence(opening, first)
         if result is not None:
@@ -112,6 +115,17 @@ class Fences(Cursor):
             self.at += 1
             return self.scripted(fence([opening, first, self.items[self.at - 1]]))
         return None
+
+    def _fenced_condition(self, opening: Node, operator: Node) -> Node | None:
+        """``(\\ge 2)``, ``(\\bmod n)``, ``(*w)``: an operator without its left operand, in a fence of its own."""
+        formula = self.formula()
+        if formula is None:
+            return None
+        inner = self.more_formulae(Infix(operator, [ABSENT, formula]))
+        if not self.closes(opening):
+            return None
+        self.at += 1
+        return self.scripted(fence([opening, inner, self.items[self.at - 1]]))
 
     def _closes_on_operator(self, at: int) -> bool:
         """Whether what stands before the fence's end is a large operator, with or without scripts."""
@@ -216,6 +230,10 @@ class Fences(Cursor):
             if inner is not None and roles[self.at] == "VERTBAR":
                 self.at += 1
                 return self.scripted(fence([items[at], inner, items[self.at - 1]]))
+            if self.lenient and self._is_empty_pair(at):
+                self.at = at + 2
+                name = "norm" if items[at].value == "∥" else "absolute-value"
+                return self.scripted(Dual(Named(name, []), Row(items[at : at + 2])))
             if self.quantum and self._has_right_angle(at):
                 self.at = at + 1
                 inner = self._in_ket()
@@ -226,6 +244,13 @@ class Fences(Cursor):
                     return self.scripted(Dual(Named("ket", [inner]), Row(shown)))
         self.at = at
         return None
+
+    def _is_empty_pair(self, at: int) -> bool:
+        """Whether these are two bars of one kind, not within bars, before no operand: the norm ``\\|\\|_1`` itself."""
+        roles = self.roles
+        if roles[at + 1] != "VERTBAR" or roles[at + 2] not in _AFTER_NORM or self.abs_depth != self.abs_limit:
+            return False
+        return self.items[at].value == self.items[at + 1].value
 
     def _right_angle(self) -> bool:
         at = self.at

@@ -42,6 +42,10 @@ def parse_list(whole: MathList) -> Node:
     else:
         result = Grammar(items).whole(rule)
         if result is None:
+            end = len(items)
+            while end > 1 and items[end - 1].role in STOPS:
+                end -= 1
+            items, trailing = items[:end], items[end:] + trailing
             repaired = mended(items)
             result = repaired[0] if len(repaired) == 1 else Grammar(repaired, lenient=True).whole(rule)
     if result is None:
@@ -188,6 +192,13 @@ class Grammar(Terms):
         return None if first is None else self.more_formulae(first)
 
     def more_formulae(self, first: Node) -> Node:
+        """A formula with the formulas that follow it, after punctuation or a sign such as a colon or an arrow."""
+        result = self._more_formulae(first)
+        while self.lenient and result is not first:  # ``a : b, c : d``
+            first, result = result, self._more_formulae(result)
+        return result
+
+    def _more_formulae(self, first: Node) -> Node:
         roles = self.roles
         role = roles[self.at]
         if role in STOPS:

@@ -1,9 +1,10 @@
 r"""A list of symbols that the grammar does not read, mended: what people type though no grammar has it.
 
-Runs of punctuation, of relation signs and of stars become one sign, scripts stand on something, a dot
-between bars stands for a variable, and what follows ``\pmod{n}`` is another formula. The symbols all stay, in their
-order; only what is read as one changes. Nothing is mended that the grammar reads as it stands, so that formulas
-which LaTeXML reads are read as it does.
+Runs of punctuation, of relation signs and of stars become one sign, scripts stand on something, a dot between bars
+stands for a variable, a brace that nothing ends begins a system, what follows ``\pmod{n}`` is another formula, and
+bars that fence nothing are signs (:mod:`graphs.formulas.latex_bars`). The symbols all stay, in their order; only what
+is read as one changes. Nothing is mended that the grammar reads as it stands, so that formulas which LaTeXML reads are
+read as it does.
 
 >>> from graphs.formulas.latex_reader import Reader
 >>> [item.role for item in mended(Reader(r"x\colon = y,,z").formula().items)]
@@ -12,14 +13,16 @@ which LaTeXML reads are read as it does.
 
 from __future__ import annotations
 
-from graphs.formulas.latex_nodes import Dual, Node, Row, Script, ScriptMark
-from graphs.formulas.latex_symbols import INVISIBLE_COMMA, SYMBOLS, symbol
+from graphs.formulas.latex_bars import without_fences
+from graphs.formulas.latex_nodes import Dual, Named, Node, Row, Script, ScriptMark, Table
+from graphs.formulas.latex_symbols import INVISIBLE_COMMA, SPACE, SYMBOLS, symbol
 
 _RELATIONAL = frozenset(("RELOP", "ARROW", "METARELOP"))
 _STOPS = frozenset(("PUNCT", "PERIOD"))
 _ON_NOTHING = frozenset(("OPEN", "PUNCT"))
 _STARS = frozenset(("*", "∗"))
 _BARS = frozenset(("VERTBAR", "OPEN", "CLOSE"))
+_BETWEEN = frozenset(("VERTBAR", "MIDDLE"))
 _AFTER_MODIFIER = frozenset(
     ("RELOP", "ARROW", "METARELOP", "CLOSE", "PUNCT", "PERIOD", "POSTSUBSCRIPT", "POSTSUPERSCRIPT")
 )
@@ -28,6 +31,7 @@ _KEEPS_ROLE = frozenset(("METARELOP", "MODIFIEROP"))
 
 def mended(items: list[Node]) -> list[Node]:
     """The items with their slips mended; the list that is given stays as it is."""
+    items = without_fences(items)
     out: list[Node] = []
     position = 0
     end = len(items)
@@ -35,7 +39,7 @@ def mended(items: list[Node]) -> list[Node]:
         item = items[position]
         role = item.role
         run = position + 1
-        if role in _STOPS and 0 < position < end - 1 and _in_bars(items, position):
+        if role in _STOPS and (_in_bars(items, position) or _has_script(items, position)):
             out.append(Dual(symbol("UNKNOWN", item.value), item, role="UNKNOWN", value=item.value))
         elif role in _STOPS:
             while run < end and items[run].role in _STOPS:
@@ -49,6 +53,11 @@ def mended(items: list[Node]) -> list[Node]:
             while run < end and items[run].role == "MULOP" and items[run].value in _STARS:
                 run += 1
             out.append(item if run == position + 1 else _run("MULOP", items[position:run]))
+        elif _begins_system(items, position):
+            run = position + 2
+            out.append(Dual(Named("cases", [items[position + 1]]), Row(items[position:run])))
+        elif role == "MODIFIER" and out and out[-1] is SPACE:
+            out[-1] = Dual(item, Row([SPACE, item]), role=role)
         elif role == "MODIFIER" and out and run < end and items[run].role not in _AFTER_MODIFIER:
             out += [item, INVISIBLE_COMMA]
         elif type(item) is ScriptMark and not item.floating and (not out or out[-1].role in _ON_NOTHING):
@@ -64,15 +73,36 @@ def mended(items: list[Node]) -> list[Node]:
 def _runs_on(items: list[Node], position: int) -> bool:
     """Whether a relation sign goes with the one before: not a second arrow, nor the bracket of ``= <1,2>``."""
     item = items[position]
-    if item.role not in _RELATIONAL or item.role == items[position - 1].role == "ARROW":
+    before = items[position - 1]
+    if item.role not in _RELATIONAL or item.role == before.role == "ARROW":
+        return False
+    if position > 1 and items[position - 2].value == "/":  # ``X/\\sim \\to Y``
         return False
     return item.name != "less-than" or all(other.name != "greater-than" for other in items[position + 1 :])
 
 
 def _in_bars(items: list[Node], position: int) -> bool:
     """Whether a dot stands alone between bars: ``\\|.\\|``."""
+    if not 0 < position < len(items) - 1:
+        return False
     before, after = items[position - 1], items[position + 1]
     return before.value == after.value and before.role in _BARS and after.role in _BARS
+
+
+def _has_script(items: list[Node], position: int) -> bool:
+    """Whether a dot carries a script, as in a tower of powers: ``x^{.^{.^{.}}}``."""
+    following = items[position + 1] if position + 1 < len(items) else None
+    return items[position].role == "PERIOD" and isinstance(following, ScriptMark) and not following.floating
+
+
+def _begins_system(items: list[Node], position: int) -> bool:
+    """Whether this is a brace before aligned equations that no brace ends."""
+    if items[position].role != "OPEN" or items[position].value != "{" or position + 1 == len(items):
+        return False
+    following = items[position + 1]
+    if not isinstance(following, Dual) or not isinstance(following.layout, Table):
+        return False
+    return position + 2 == len(items) or items[position + 2].value != "}"
 
 
 def _stops(run: list[Node]) -> Node:
@@ -109,6 +139,7 @@ def _without_idle_stops(items: list[Node]) -> list[Node]:
                 or not out
                 or out[-1].role in _RELATIONAL
                 or out[-1].role == "OPEN"
+                or (item is SPACE and (following in _BETWEEN or out[-1].role in _BETWEEN))
             ):
                 out.append(_Idle(item))
                 continue

@@ -3,7 +3,7 @@ r"""The grammar of sums and products: terms and the signs between them, annotati
 from __future__ import annotations
 
 from graphs.formulas.latex_constructs import ADDITIVE, MULTIPLICATIVE, conditional, fence, listing, product, same
-from graphs.formulas.latex_cursor import AFTER_IDLE, AFTER_LONE, RELATIONAL, Exhausted
+from graphs.formulas.latex_cursor import AFTER_IDLE, AFTER_LONE, AFTER_SIGN, RELATIONAL, Exhausted
 from graphs.formulas.latex_factors import Factors
 from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Row, Script, ScriptMark, Token
 from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_TIMES, SYMBOLS
@@ -29,7 +29,7 @@ class Terms(Factors):
         if result is None:
             self.at = start
             operator = self.any_op()
-            if operator is not None and roles[self.at] in (AFTER_IDLE if self.lenient else AFTER_LONE):
+            if operator is not None and roles[self.at] in self._after_lone(roles[start]):
                 return operator
             self.at = start
             return None
@@ -53,6 +53,12 @@ class Terms(Factors):
         if role == "END" or role not in ("PUNCT", "OPEN", "MODIFIER", "MODIFIEROP"):
             return result
         return self._modified(result)
+
+    def _after_lone(self, role: str) -> frozenset[str]:
+        """What may follow an operator that stands for itself at the beginning of an expression."""
+        if not self.lenient:
+            return AFTER_LONE
+        return AFTER_IDLE if role in RELATIONAL else AFTER_SIGN
 
     def _modified(self, expression: Node) -> Node:
         """An expression with an annotation: ``(mod n)``, ``(> 0)``."""
