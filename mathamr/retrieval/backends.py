@@ -24,7 +24,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval.index import BackendName, Index, Strategy
 
 
-def check(backend: str, strategy: Strategy, *, location: str | None = None) -> None:
+def check(backend: str, strategy: Strategy, *, location: str | None = None, m_all: int = 0) -> None:
     """Refuse what an index of :func:`build` could not do, before hours have gone into what it is to search.
 
     >>> check("exact", Strategy("maxsim", exact=False))
@@ -33,7 +33,8 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None) -> N
     graphs.errors.ConfigError: the backend exact cannot do approximate maxsim: no HNSW graph; use qdrant, or exact=true
 
     Raises:
-        ConfigError: an unknown backend, a ``location`` it does not take, or an approximate search of the exact one.
+        ConfigError: an unknown backend, a ``location`` or ``m_all`` it does not take, or an approximate search of the
+            exact one.
         RetrievalError: an approximate search of vectors that qdrant has no graph of.
     """
     if backend not in get_args(BackendName):
@@ -41,12 +42,16 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None) -> N
     if backend == "exact":
         if location is not None:
             raise ConfigError(f"location={location} belongs to the backend qdrant; exact takes only a path")
+        if m_all:
+            raise ConfigError(f"m_all={m_all} belongs to the backend qdrant; exact has no HNSW graph")
         if not strategy.exact:
             raise ConfigError(f"the backend exact cannot do {strategy}: no HNSW graph; use qdrant, or exact=true")
+    elif m_all < 0:
+        raise ConfigError(f"m_all={m_all}; 0 (no HNSW graph of all vectors) or more, e.g. 16")
     elif not strategy.exact:
         from mathamr.retrieval.qdrant import Hnsw, refuse_missing_graph
 
-        refuse_missing_graph(strategy, Hnsw())
+        refuse_missing_graph(strategy, Hnsw(m_all=m_all))
 
 
 def build(
@@ -56,25 +61,28 @@ def build(
     *,
     path: Path | None = None,
     location: str | None = None,
+    m_all: int = 0,
     model_hash: str = "",
 ) -> Index:
     """An index of ``documents``, one set of unit vectors a post id, in the backend's default form.
 
-    ``path`` is the folder that it is kept in; ``exact`` without one lives in memory. ``location`` is for ``qdrant``:
-    ``embedded`` (the default), ``:memory:`` or a server's URL. The backends' own ``build`` take more options.
+    ``path`` is the folder that it is kept in; ``exact`` without one lives in memory. For ``qdrant``: ``location`` is
+    ``embedded`` (the default), ``:memory:`` or a server's URL; ``m_all`` the edges a node of an HNSW graph of all
+    vectors, for approximate ``maxsim`` (0: none). The backends' own ``build`` take more options.
     """
-    check(backend, Strategy(), location=location)
+    check(backend, Strategy(), location=location, m_all=m_all)
     if backend == "exact":
         from mathamr.retrieval.exact import ExactIndex
 
         return ExactIndex.build(post_ids, documents, path=path, model_hash=model_hash)
-    if location in (None, "embedded"):
-        from mathamr.retrieval.qdrant import EmbeddedIndex
+    from mathamr.retrieval.qdrant import EmbeddedIndex, Hnsw
 
-        return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash)
+    hnsw = Hnsw(m_all=m_all)
+    if location in (None, "embedded"):
+        return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash, hnsw=hnsw)
     from mathamr.retrieval.qdrant_server import ServerIndex
 
-    return ServerIndex.build(post_ids, documents, location=str(location), model_hash=model_hash)
+    return ServerIndex.build(post_ids, documents, location=str(location), model_hash=model_hash, hnsw=hnsw)
 
 
 def open_index(

@@ -1,0 +1,35 @@
+"""An index by the name of its backend can do what was checked for before it was built."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.errors import ConfigError, RetrievalError
+from mathamr.retrieval.backends import build, check
+from mathamr.retrieval.index import Strategy
+from mathamr.retrieval.strategies import search
+
+APPROXIMATE = Strategy("maxsim", exact=False)
+
+
+def test_approximate_maxsim_takes_a_graph_of_all_vectors(make_collection: Callable[..., Any], tmp_path: Path) -> None:
+    large = make_collection(count=900)
+    with pytest.raises(RetrievalError, match="m_all=16"):
+        check("qdrant", APPROXIMATE)
+    check("qdrant", APPROXIMATE, m_all=16)
+    index = build("qdrant", large.post_ids, large.documents, path=tmp_path / "index", m_all=16)
+    found = search(index, large.queries, APPROXIMATE, 10)
+    right = search(index, large.queries, Strategy("maxsim"), 10)
+    index.close()
+    shared = [len({name for name, _ in a} & {name for name, _ in b}) for a, b in zip(found, right, strict=True)]
+    assert sum(shared) > 0.8 * 10 * len(shared)
+
+
+@pytest.mark.parametrize(
+    ("backend", "m_all", "message"), [("exact", 16, "belongs to the backend qdrant"), ("qdrant", -1, "m_all=-1; 0")]
+)
+def test_a_graph_that_cannot_be_is_refused(backend: str, m_all: int, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check(backend, Strategy("single_vector"), m_all=m_all)
