@@ -29,11 +29,11 @@ from typing import IO
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from experiments.census import count
+from experiments.parsers import factory, options_of
 from experiments.progress import Console
 from graphs import collection
 from graphs.amr import parsers
 from graphs.corpus.corpus import NAMES, open_corpus
-from graphs.graph_maker import ParserFactory
 
 _MIB = 1 << 20
 
@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=10.0, metavar="SECONDS", help="between samples (default 10)")
     parser.add_argument("--samples", type=Path, metavar="TSV", help="keep every sample in this file")
     given = parser.parse_args()
-    options = parsers.read_options(given.parser, given.option)
+    options = options_of(given.parser, given.option)
     corpus = open_corpus(given.data, given.root)
     total = sum(1 for _ in islice(corpus.posts(), given.limit))
     with given.samples.open("a", encoding="utf-8") if given.samples else nullcontext() as samples:
@@ -149,7 +149,7 @@ def main() -> None:
             collection.build(
                 given.out,
                 islice(corpus.posts(), given.limit),
-                ParserFactory(parsers.open_parser, {"name": given.parser, **options}),
+                factory(given.parser, options),
                 source=corpus.fingerprint(),
                 workers=given.workers,
                 progress=advance,

@@ -11,7 +11,7 @@ Posts are streamed, parsed in ``--workers`` processes and written by one: memory
 same command goes on where a build was stopped, however it was stopped; a post that failed stays a record of its
 failure until ``--retry-failures`` deletes these records and tries their posts again. ``--shard K/N`` takes the posts
 whose ids hash to K of N: build the shards as an array job (slurm/build_collection.sbatch) and merge them with
-scripts/collection.py merge. docs/amr.md has the parsers and their ``--option``s.
+scripts/collection.py merge. docs/amr.md has the parsers, conf/parsers/default.yaml the defaults of their ``--option``s.
 
 At the end the counts of the thesis's Table 4.2 are printed, and written as JSON to ``OUT`` with the ending
 ``.stats.json``. Exit codes: 0 built; 2 a message says what is wrong; 130 stopped by Ctrl-C: run it again to go on.
@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import get_args
 
 from experiments.census import count
+from experiments.parsers import factory, options_of
 from experiments.progress import Console
 from graphs import census, collection
 from graphs.amr import parsers
 from graphs.corpus.corpus import NAMES, Corpus, open_corpus
 from graphs.corpus.post import Post, PostKind
 from graphs.errors import ConfigError, Failure, MathAMRError
-from graphs.graph_maker import ParserFactory
 from graphs.shards import Shard
 
 
@@ -78,7 +78,7 @@ def run(given: argparse.Namespace, console: Console) -> census.Census:
     shard = Shard.parse(given.shard)
     if given.limit is not None and shard.count > 1:
         raise ConfigError(f"--limit {given.limit} with --shard {shard}: a trial needs no shards, leave one out")
-    options = parsers.read_options(given.parser, given.option)
+    options = options_of(given.parser, given.option)
     corpus = open_corpus(given.data, given.root)
     if given.formulas is not None and not given.formulas.is_file():
         raise ConfigError(f"--formulas {given.formulas}: no such file; scripts/build_formulas.py makes it")
@@ -91,7 +91,7 @@ def run(given: argparse.Namespace, console: Console) -> census.Census:
         collection.build(
             given.out,
             islice(posts, given.limit),
-            ParserFactory(parsers.open_parser, {"name": given.parser, **options}),
+            factory(given.parser, options),
             source=corpus.fingerprint(),
             shard=str(shard),
             formulas_db=given.formulas,

@@ -1,6 +1,6 @@
 """AMR by amrlib's sentence parsers, in this process. Its weights are a download of their own: see docs/amr.md.
 
-    parser = AmrlibParser("models/model_parse_xfm_bart_large-v0_1_0")
+    parser = AmrlibParser("models/model_parse_xfm_bart_large-v0_1_0", device="cuda:0", batch_size=16)
 
 Sentences keep their case and are parsed one graph each; a sentence without a graph is a failure of its chunk only
 when the chunk has no other.
@@ -21,11 +21,12 @@ from graphs.errors import AMRError, Failure
 
 
 class AmrlibParser:
-    """AMR by ``amrlib.load_stog_model``; ``model_dir`` is the folder with the unpacked weights."""
+    """AMR by ``amrlib.load_stog_model``; ``model_dir`` is the folder with the unpacked weights, ``batch_size``
+    in sentences; without a ``device`` it takes a GPU where there is one."""
 
     name = "amrlib"
 
-    def __init__(self, model_dir: str | PathLike[str], *, device: str | None = None, batch_size: int = 16) -> None:
+    def __init__(self, model_dir: str | PathLike[str], *, batch_size: int, device: str | None = None) -> None:
         folder = Path(model_dir)
         if not folder.is_dir():
             raise AMRError(f"{folder} is no folder; unpack a model of amrlib there (docs/amr.md)", kind="no_model")

@@ -3,27 +3,35 @@
 >>> parser = open_parser("embedded")
 >>> parser.name
 'embedded'
->>> read_options("transition", ["python=envs/transition/bin/python", "seconds_per_chunk=60"])
-{'python': 'envs/transition/bin/python', 'seconds_per_chunk': 60.0}
+>>> read_options("amrlib", ["model_dir=models/bart"], {"batch_size": 16, "device": None})
+{'batch_size': 16, 'model_dir': 'models/bart'}
 >>> check("penman_file")
 Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: parser=penman_file needs the option path (docs/amr.md)
 
-docs/amr.md tells how to set up each of them.
+What a parser's graphs depend on has a short name, so that those of two parsers never get into one file:
+
+>>> identity("embedded"), identity("transition", {"model": "doc-sen-conll-amr-seed42", "seconds_per_chunk": 60})
+('embedded-2', 'transition-doc-sen-conll-amr-seed42')
+
+docs/amr.md tells how to set up each of them, conf/parsers/default.yaml has the defaults of their options.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from graphs.amr.amrlib import AmrlibParser
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.parser import AMRParser
 from graphs.amr.penman_file import PenmanFileParser
 from graphs.amr.transition import TransitionParser
-from graphs.errors import ConfigError
+from graphs.corpus.files import hash_files
+from graphs.errors import ConfigError, CorpusError
 
 _Type = Callable[[str], object]
 
@@ -33,17 +41,20 @@ class _Entry:
     make: Callable[..., AMRParser]
     needs: Mapping[str, _Type] = field(default_factory=dict)
     takes: Mapping[str, _Type] = field(default_factory=dict)
+    source: str = "model"  # the option that its graphs depend on
 
 
 PARSERS: Mapping[str, _Entry] = {
     "embedded": _Entry(EmbeddedParser, takes={"model": str}),
-    "penman_file": _Entry(PenmanFileParser, needs={"path": str}),
+    "penman_file": _Entry(PenmanFileParser, needs={"path": str}, source="path"),
     "transition": _Entry(
         TransitionParser,
-        needs={"python": str},
-        takes={"model": str, "worker": str, "batch_size": int, "seconds_per_chunk": float, "start_seconds": float},
+        needs={"python": str, "model": str, "batch_size": int, "seconds_per_chunk": float, "start_seconds": float},
+        takes={"worker": str},
     ),
-    "amrlib": _Entry(AmrlibParser, needs={"model_dir": str}, takes={"device": str, "batch_size": int}),
+    "amrlib": _Entry(
+        AmrlibParser, needs={"model_dir": str, "batch_size": int}, takes={"device": str}, source="model_dir"
+    ),
 }
 
 
@@ -67,9 +78,35 @@ def check(name: str, options: Iterable[str] = ()) -> None:
         raise ConfigError(f"parser={name} needs the option {missing[0]} (docs/amr.md)")
 
 
-def read_options(name: str, settings: Iterable[str]) -> dict[str, object]:
-    """Options written as ``KEY=VALUE``, with values of their types; raises :class:`ConfigError` as :func:`check`."""
-    texts = {}
+def identity(name: str, options: Mapping[str, object] | None = None) -> str:
+    """The parser and what its graphs depend on as a name of a file: not how fast, nor where it runs.
+
+    Of a file of graphs it has a hash of the content. Raises :class:`ConfigError` for a file that cannot be read.
+    """
+    entry = PARSERS[name]
+    version = getattr(entry.make, "version", None)
+    parts = [name, version if isinstance(version, str) else "", _called(entry, (options or {}).get(entry.source))]
+    return "-".join(part for part in parts if part)
+
+
+def _called(entry: _Entry, source: object) -> str:
+    if source is None:
+        return ""
+    path = Path(str(source))
+    if entry.source != "path":
+        return re.sub(r"[^\w.+-]+", "_", path.name)
+    try:
+        return hash_files(path.parent, [path])[:10]
+    except CorpusError as error:
+        raise ConfigError(f"{error}; it should be a file of graphs") from error
+
+
+def read_options(name: str, settings: Iterable[str], defaults: Mapping[str, object] | None = None) -> dict[str, object]:
+    """Options written as ``KEY=VALUE`` beside ``defaults``, with values of their types.
+
+    A default that is ``None`` is none. Raises :class:`ConfigError` as :func:`check` does.
+    """
+    texts = {key: str(value) for key, value in (defaults or {}).items() if value is not None}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not value:

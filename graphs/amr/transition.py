@@ -1,6 +1,7 @@
 """The neural parser of the published results, in a process and a Python environment of its own.
 
-    parser = TransitionParser(python="envs/transition/bin/python", model="doc-sen-conll-amr-seed42")
+    limits = {"batch_size": 8, "seconds_per_chunk": 60, "start_seconds": 900}
+    parser = TransitionParser("envs/transition/bin/python", "doc-sen-conll-amr-seed42", **limits)
     parse_documents(parser, documents)
 
 ``transition-amr-parser`` pins an old torch and cannot live beside this project's. A worker (``transition_worker.py``,
@@ -52,12 +53,12 @@ class TransitionParser:
     def __init__(
         self,
         python: str,
-        model: str = "doc-sen-conll-amr-seed42",
+        model: str,
         *,
+        batch_size: int,
+        seconds_per_chunk: float,
+        start_seconds: float,
         worker: str | os.PathLike[str] = WORKER,
-        batch_size: int = 8,
-        seconds_per_chunk: float = 60.0,
-        start_seconds: float = 900.0,
     ) -> None:
         for name, value in (("batch_size", batch_size), ("seconds_per_chunk", seconds_per_chunk)):
             if not value > 0:

@@ -30,7 +30,7 @@ def parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AmrlibParser:
     monkeypatch.setitem(sys.modules, "amrlib", module)
     monkeypatch.setattr(metadata, "version", lambda name: "0.8.1")
     (tmp_path / "amrlib_meta.json").write_text('{"model_type": "stog", "version": "0_1_0"}', encoding="utf-8")
-    return AmrlibParser(tmp_path)
+    return AmrlibParser(tmp_path, batch_size=16)
 
 
 def test_sentences_of_a_chunk_come_together_and_bad_chunks_stand_alone(parser: AmrlibParser) -> None:
@@ -42,13 +42,13 @@ def test_sentences_of_a_chunk_come_together_and_bad_chunks_stand_alone(parser: A
 
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(AMRError, match="unpack a"):
-        AmrlibParser(tmp_path / "none")
+        AmrlibParser(tmp_path / "none", batch_size=16)
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "amrlib", None)
     with pytest.raises(ImportError, match="pip install amrlib"):
-        AmrlibParser(tmp_path)
+        AmrlibParser(tmp_path, batch_size=16)
 
 
 @pytest.mark.weights
@@ -56,6 +56,6 @@ def test_the_real_model_parses_a_placeholder() -> None:
     folder = os.environ.get("AMRLIB_MODEL", "")
     if not folder or importlib.util.find_spec("amrlib") is None:
         pytest.skip("amrlib or the folder named by AMRLIB_MODEL is not there")
-    (answer,) = AmrlibParser(folder).parse([["Prove that FORMULA_0 is finite."]])
+    (answer,) = AmrlibParser(folder, batch_size=16).parse([["Prove that FORMULA_0 is finite."]])
     assert isinstance(answer, str)
     assert "prove-01" in answer

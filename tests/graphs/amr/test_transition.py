@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from graphs.amr.document import DocumentAMR
 from graphs.amr.parser import parse_chunks, parse_documents
@@ -17,12 +18,30 @@ from graphs.amr.penman_text import encode
 from graphs.amr.transition import WORKER, TransitionParser, WorkerStartError, _Worker
 from graphs.errors import AMRError, ConfigError, Failure
 
+ROOT = Path(__file__).resolve().parents[3]
 STAND_IN = Path(__file__).with_name("stand_in_worker.py")
 
 
 def parser_of(model: str = "stand-in", seconds: float = 20.0, batch_size: int = 8) -> TransitionParser:
-    limits = {"batch_size": batch_size, "seconds_per_chunk": seconds, "start_seconds": 20.0}
-    return TransitionParser(sys.executable, model, worker=STAND_IN, **limits)  # type: ignore[arg-type]
+    return TransitionParser(
+        sys.executable,
+        model,
+        worker=STAND_IN,
+        batch_size=batch_size,
+        seconds_per_chunk=seconds,
+        start_seconds=20.0,
+    )
+
+
+def real_parser(python: str) -> TransitionParser:
+    options = OmegaConf.load(ROOT / "conf" / "parsers" / "default.yaml").transition
+    return TransitionParser(
+        python,
+        options.model,
+        batch_size=options.batch_size,
+        seconds_per_chunk=options.seconds_per_chunk,
+        start_seconds=options.start_seconds,
+    )
 
 
 @pytest.fixture
@@ -137,13 +156,13 @@ def test_a_worker_that_cannot_start_is_an_error_and_no_failure_of_a_chunk(model:
 
 
 def test_an_interpreter_that_is_not_there_is_named() -> None:
-    with pytest.raises(WorkerStartError, match="/nowhere/python"), TransitionParser("/nowhere/python") as parser:
+    with pytest.raises(WorkerStartError, match="/nowhere/python"), real_parser("/nowhere/python") as parser:
         parser.parse([["one"]])
 
 
 def test_the_real_worker_says_what_it_lacks() -> None:
     # This environment has no transition-amr-parser: the worker dies at its import, and the message says so.
-    with pytest.raises(WorkerStartError, match="transition_amr_parser"), TransitionParser(sys.executable) as parser:
+    with pytest.raises(WorkerStartError, match="transition_amr_parser"), real_parser(sys.executable) as parser:
         parser.parse([["one"]])
     assert WORKER.name == "transition_worker.py"
 
@@ -153,7 +172,7 @@ def test_the_real_parser_parses_a_placeholder() -> None:
     python = os.environ.get("TRANSITION_PYTHON", "")
     if not python:
         pytest.skip("TRANSITION_PYTHON names no interpreter with transition-amr-parser")
-    with TransitionParser(python) as parser:
+    with real_parser(python) as parser:
         (document,) = parse_documents(parser, [("1", ["Prove that FORMULA_0 is finite.", "Why?"])])
     assert isinstance(document, DocumentAMR)
     assert "prove-01" in encode(document.graph)
