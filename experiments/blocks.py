@@ -13,13 +13,14 @@ Two seeds.
 | none | 0.5 |
 <BLANKLINE>
 
-``experiments/page.py`` writes the same as HTML. Figures and the text of posts are in the page alone.
+``experiments/page.py`` writes the same as HTML. Plots and the text of posts are in the page alone; Markdown says in
+words what a plot shows, and which posts were found.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 
@@ -57,9 +58,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot: an ``<svg>`` element, what it shows in words, and its caption."""
+    """A plot: what it shows in words, its caption, and how to draw it.
 
-    svg: str
+    ``draw`` makes the ``<svg>`` element; its ids begin with the name it is given, and are unique in a page by that.
+    """
+
+    draw: Callable[[str], str]
     alt: str
     caption: str
 
@@ -124,8 +128,22 @@ def _lines(block: Block) -> list[str]:
             return [*caption, as_markdown(block.rows), *note]
         case Folded():
             return [part for inner in block.blocks for part in _lines(inner)]
-        case Figure() | Legend() | Examples():
+        case Figure():
+            return [f"Plot in report.html: {_plain(block.alt)}"]
+        case Examples():
+            return [as_markdown(_found(block))]
+        case Legend():
             return []
+
+
+def _found(block: Examples) -> list[list[str]]:
+    """A line a condition, with post and relevance of each result."""
+    ranks = range(1, 1 + max((len(found) for _, found in block.results), default=0))
+    table = [["Condition", *(f"Rank {rank}" for rank in ranks)]]
+    for condition, found in block.results:
+        cells = [f"{one.post} (relevance {'–' if one.grade is None else one.grade})" for one in found]
+        table.append([condition, *cells, *["–"] * (len(ranks) - len(cells))])
+    return table
 
 
 def _plain(text: str) -> str:

@@ -1,6 +1,6 @@
 """Plots of a report as ``<svg>`` elements: learning curves, bars with intervals, differences topic by topic.
 
-    curves({"none": [[{"epoch": 0, "train_loss": 3.1, "val_loss": 2.8, "val_mrr": 0.21}, ...], ...]})   # -> Figure
+    curves({"none": [[{"epoch": 0, "train_loss": 3.1, "val_loss": 2.8, "val_mrr": 0.21}, ...], ...]})   # a Figure
 
 They can be read in grey and by the colour-blind: a condition has a colour of Okabe and Ito's palette (2008), and a
 hatch of its bars, or a marker and a dash of its lines. The same input gives the same bytes. Nothing in an element
@@ -97,12 +97,21 @@ def svg(figure: Canvas, name: str, alt: str) -> str:
     return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(alt)}"', 1).strip()
 
 
-def curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str = "curves") -> Figure:
+def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
     """Training loss, validation loss and validation MRR by epoch: the mean over seeds, and each seed as a thin line.
 
     Args:
         logs: condition -> for each seed its records of kind ``epoch``.
     """
+    ends = [
+        f"{condition} {means[-1][1]:.3f}" for condition, seeds in logs.items() if (means := _means(seeds, "val_mrr"))
+    ]
+    alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends)}."
+    caption = "Thick lines: mean over the seeds that reached the epoch; thin lines: single seeds."
+    return Figure(lambda name: _draw_curves(logs, name, alt), alt, caption)
+
+
+def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: str) -> str:
     panels = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
     with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
         for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
@@ -110,8 +119,7 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str = "curves") ->
                 style = look(number)
                 if len(seeds) > 1:
                     for records in seeds:
-                        points = [(record["epoch"] + 1, record[key]) for record in records if key in record]
-                        ax.plot(*_unzip(points), color=style.colour, linewidth=0.6, alpha=0.45)
+                        ax.plot(*_unzip(_means([records], key)), color=style.colour, linewidth=0.6, alpha=0.45)
                 ax.plot(
                     *_unzip(_means(seeds, key)),
                     color=style.colour,
@@ -129,22 +137,20 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str = "curves") ->
             ax.grid(axis="y", color="#dddddd", linewidth=0.6)
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-        ends = [f"{condition} {_means(seeds, 'val_mrr')[-1][1]:.3f}" for condition, seeds in logs.items() if any(seeds)]
-        alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends)}."
-        caption = "Thick lines: mean over the seeds that reached the epoch; thin lines: single seeds."
-        return Figure(svg(figure, name, alt), alt, caption)
+        return svg(figure, name, alt)
 
 
 def _means(seeds: Sequence[Sequence[Row]], key: str) -> list[tuple[int, float]]:
+    """(epoch, counted from 1, mean over the seeds that have it)."""
     by_epoch: dict[int, list[float]] = {}
     for records in seeds:
         for record in records:
             if key in record:
-                by_epoch.setdefault(record["epoch"] + 1, []).append(float(record[key]))
+                by_epoch.setdefault(int(record["epoch"]) + 1, []).append(float(record[key]))
     return [(epoch, statistics.fmean(values)) for epoch, values in sorted(by_epoch.items())]
 
 
-def _unzip(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def _unzip(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
     return [x for x, _ in points], [y for _, y in points]
 
 
@@ -153,7 +159,6 @@ def bars(
     seeds: Mapping[str, Mapping[str, Sequence[float]]],
     titles: Mapping[str, str],
     stars: Mapping[tuple[str, str], str],
-    name: str = "bars",
 ) -> Figure:
     """A bar for each condition and measure, with the 95 % bootstrap interval over topics and a dot for each seed.
 
@@ -161,14 +166,31 @@ def bars(
         scores: condition -> measure -> topic -> mean over seeds.
         seeds: condition -> measure -> score of each seed.
         titles: measure -> title of its panel.
+        stars: (condition, measure) -> what stands behind its bar.
     """
-    conditions = list(scores)
-    with canvas(1, len(titles), 0.9 + 0.34 * len(conditions), sharey=True) as (figure, axes):
+    first = next(iter(titles))
+    values = [f"{condition} {statistics.fmean(of[first].values()):.3f}" for condition, of in scores.items()]
+    alt = f"Bars of {', '.join(titles.values())}. {titles[first]}: {'; '.join(values)}."
+    caption = (
+        "Bars: mean over topics and seeds; whiskers: 95 % bootstrap interval over topics; circles: single seeds. "
+        "Whiskers of two conditions may overlap where their difference on the same topics is significant (*)."
+    )
+    return Figure(lambda name: _draw_bars(scores, seeds, titles, stars, name, alt), alt, caption)
+
+
+def _draw_bars(
+    scores: Mapping[str, Mapping[str, TopicScores]],
+    seeds: Mapping[str, Mapping[str, Sequence[float]]],
+    titles: Mapping[str, str],
+    stars: Mapping[tuple[str, str], str],
+    name: str,
+    alt: str,
+) -> str:
+    with canvas(1, len(titles), 0.9 + 0.34 * len(scores), sharey=True) as (figure, axes):
         for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
-            for number, condition in enumerate(conditions):
-                style, of_topics = look(number), scores[condition][measure]
-                mean = statistics.fmean(of_topics.values())
-                low, high = _interval(of_topics)
+            for number, (condition, of) in enumerate(scores.items()):
+                style, mean = look(number), statistics.fmean(of[measure].values())
+                low, high = _interval(of[measure])
                 light = style.colour if number % len(COLOURS) else "#bbbbbb"  # black bars would hide dots and whiskers
                 ax.barh(number, mean, height=0.72, color=light, hatch=style.hatch, edgecolor="black", linewidth=0.6)
                 ax.errorbar(mean, number, xerr=[[mean - low], [high - mean]], color="black", capsize=3, linewidth=1.1)
@@ -181,16 +203,9 @@ def bars(
             ax.set_xlim(left=0)
             ax.grid(axis="x", color="#dddddd", linewidth=0.6)
             ax.set_axisbelow(True)
-        axes[0][0].set_yticks(range(len(conditions)), conditions)
+        axes[0][0].set_yticks(range(len(scores)), list(scores))
         axes[0][0].invert_yaxis()
-        first = next(iter(titles))
-        values = [f"{c} {statistics.fmean(scores[c][first].values()):.3f}" for c in conditions]
-        alt = f"Bars of {', '.join(titles.values())}. {titles[first]}: {'; '.join(values)}."
-        caption = (
-            "Bars: mean over topics and seeds; whiskers: 95 % bootstrap interval over topics; circles: single seeds. "
-            "Whiskers of two conditions may overlap where their difference on the same topics is significant (*)."
-        )
-        return Figure(svg(figure, name, alt), alt, caption)
+        return svg(figure, name, alt)
 
 
 def _interval(scores: TopicScores) -> tuple[float, float]:
@@ -200,56 +215,62 @@ def _interval(scores: TopicScores) -> tuple[float, float]:
     return bootstrap_interval(dict.fromkeys(scores, 0.0), scores)
 
 
-def differences(
-    scores: Mapping[str, TopicScores],
-    pairs: Sequence[tuple[str, str]],
-    tests: Mapping[str, Comparison],
-    measure: str,
-    name: str = "differences",
-) -> Figure:
-    """For each condition its difference to the baseline on every topic, sorted.
+@dataclass(frozen=True)
+class Difference:
+    """A condition against its baseline: the test of the mean difference, and the differences topic by topic."""
 
-    Args:
-        scores: condition -> topic -> score.
-        pairs: (condition, its baseline), a panel each.
-        tests: condition -> the test of its difference.
-        measure: title of the measure.
-    """
-    columns = min(3, len(pairs))
-    rows = -(-len(pairs) // columns)
+    condition: str
+    baseline: str
+    test: Comparison
+    by_topic: dict[str, float]
+
+    @property
+    def words(self) -> str:
+        """How many topics gained and lost."""
+        better = sum(value > 0 for value in self.by_topic.values())
+        worse = sum(value < 0 for value in self.by_topic.values())
+        return f"{better} better, {worse} worse, {len(self.by_topic) - better - worse} equal"
+
+    @property
+    def mean(self) -> str:
+        """The mean difference and its interval."""
+        return f"mean {self.test.test.difference:+.3f}{self.test.stars()} [{self.test.low:+.3f}, {self.test.high:+.3f}]"
+
+
+def differences(found: Sequence[Difference], measure: str) -> Figure:
+    """For each condition its difference to the baseline on every topic, sorted; ``measure`` is the measure's title."""
+    told = [f"{one.condition} against {one.baseline}: {one.words}, {one.mean}" for one in found]
+    alt = f"Differences in {measure} topic by topic. {'; '.join(told)}."
+    caption = (
+        f"Difference to the baseline in {measure} on each topic, mean over seeds. Dashed: the mean difference, "
+        "with its 95 % bootstrap interval over topics."
+    )
+    return Figure(lambda name: _draw_differences(found, measure, name, alt), alt, caption)
+
+
+def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt: str) -> str:
+    columns = min(3, len(found))
+    rows = -(-len(found) // columns)
     with canvas(rows, columns, 0.4 + 2.3 * rows, sharey=True) as (figure, axes):
         panels = [ax for line in axes for ax in line]
-        told = []
-        for ax, (condition, baseline) in zip(panels, pairs, strict=False):
-            by_topic = {topic: scores[condition][topic] - scores[baseline][topic] for topic in scores[condition]}
-            ordered = sorted(by_topic, key=lambda topic: (-by_topic[topic], topic))
-            values = [by_topic[topic] for topic in ordered]
-            better, worse = sum(value > 0 for value in values), sum(value < 0 for value in values)
+        for ax, one in zip(panels, found, strict=False):
+            ordered = sorted(one.by_topic, key=lambda topic: (-one.by_topic[topic], topic))
+            values = [one.by_topic[topic] for topic in ordered]
             colours = ["#56B4E9" if value > 0 else "#D55E00" for value in values]
             ax.bar(range(len(values)), values, width=1.0, color=colours, edgecolor="black", linewidth=0.2)
             ax.axhline(0, color="black", linewidth=0.8)
-            test = tests[condition]
-            ax.axhline(test.test.difference, color="black", linestyle="--", linewidth=0.9)
-            ax.set_title(f"{condition} − {baseline}", loc="left")
-            words = f"{better} better, {worse} worse, {len(values) - better - worse} equal"
-            interval = f"mean {test.test.difference:+.3f}{test.stars()} [{test.low:+.3f}, {test.high:+.3f}]"
-            ax.text(0.98, 0.97, f"{interval}\n{words}", transform=ax.transAxes, ha="right", va="top", fontsize=8)
-            if better:
-                ax.text(0.02, 0.03, f"most gained: {', '.join(ordered[:3])}", transform=ax.transAxes, fontsize=7)
-            if worse:
-                lost = ", ".join(ordered[: -1 - min(3, worse) : -1])
-                ax.text(0.02, 0.12, f"most lost: {lost}", transform=ax.transAxes, fontsize=7)
+            ax.axhline(one.test.test.difference, color="black", linestyle="--", linewidth=0.9)
+            ax.set_title(f"{one.condition} − {one.baseline}", loc="left")
+            ax.text(0.98, 0.97, f"{one.mean}\n{one.words}", transform=ax.transAxes, ha="right", va="top", fontsize=8)
+            gained = [topic for topic in ordered[:3] if one.by_topic[topic] > 0]
+            lost = [topic for topic in ordered[:-4:-1] if one.by_topic[topic] < 0]
+            ends = f"most gained: {', '.join(gained) or 'none'}\nmost lost: {', '.join(lost) or 'none'}"
+            ax.text(0.02, 0.03, ends, transform=ax.transAxes, fontsize=7)
             ax.set_xticks([])
-            told.append(f"{condition} against {baseline}: {words}, {interval}")
-        for ax in panels[len(pairs) :]:
+        for ax in panels[len(found) :]:
             ax.set_axis_off()
         for line in axes:
             line[0].set_ylabel(f"Difference in {measure}")
         for ax in axes[-1]:
             ax.set_xlabel("Topics, sorted")
-        alt = f"Differences in {measure} topic by topic. {'; '.join(told)}."
-        caption = (
-            f"Difference to the baseline in {measure} on each topic, mean over seeds. Dashed: the mean difference, "
-            "with its 95 % bootstrap interval over topics."
-        )
-        return Figure(svg(figure, name, alt), alt, caption)
+        return svg(figure, name, alt)

@@ -42,6 +42,11 @@ class HeatMap:
     documents: tuple[Node, ...]
     scores: np.ndarray
 
+    @property
+    def spread(self) -> float:
+        """Standard deviation of all similarities: small where nodes have become alike."""
+        return float(self.scores.std())
+
 
 def read(path: Path) -> HeatMap | None:
     """The file that a job left; None where it left none.
@@ -75,7 +80,7 @@ def _nodes(records: Sequence[Mapping[str, Any]]) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def blocks(experiment: Experiment, name: str = "heat") -> list[Block]:
+def blocks(experiment: Experiment) -> list[Block]:
     """The heat maps of all conditions in one figure for each topic and document, and what their nodes stand for.
 
     Of each condition the first seed that has one is shown: seeds differ little, and a best one would be a choice.
@@ -89,13 +94,13 @@ def blocks(experiment: Experiment, name: str = "heat") -> list[Block]:
             shown = by_pair.setdefault((found.topic, found.post), {})
             shown.setdefault(row["condition"], (row["seed"], found))
     built: list[Block] = []
-    for number, maps in enumerate(by_pair.values()):
+    for maps in by_pair.values():
         one = next(iter(maps.values()))[1]
         grade = "that nobody judged" if one.grade is None else f"of grade {one.grade}"
         built.append(Text(f"Topic {one.topic} and document {one.post}, {grade}."))
         query_names = names([found.queries for _, found in maps.values()])
         document_names = names([found.documents for _, found in maps.values()])
-        built.append(figure(experiment, maps, query_names, document_names, f"{name}{number}"))
+        built.append(figure(experiment, maps, query_names, document_names))
         built.append(Legend("The topic's nodes (rows)", [(label, *key[:2]) for key, label in query_names.items()]))
         entries = [(label, *key[:2]) for key, label in document_names.items()]
         built.append(Legend("The document's nodes (columns)", entries))
@@ -124,29 +129,39 @@ def figure(
     maps: Mapping[str, tuple[int, HeatMap]],
     queries: Mapping[Node, str],
     documents: Mapping[Node, str],
-    name: str,
 ) -> Figure:
     """A panel for each condition, all on one scale."""
+    told = [
+        f"{experiment.label(condition)} (seed {seed}): MaxSim {found.score:.3f}, spread {found.spread:.3f}"
+        for condition, (seed, found) in maps.items()
+    ]
+    alt = f"Similarities of virtual nodes of a topic and a document. {'; '.join(told)}."
+    seeds = ", ".join(f"{experiment.label(condition)} {seed}" for condition, (seed, _) in maps.items())
+    caption = (
+        "Similarities of the topic's virtual nodes (rows) and the document's (columns), all panels on one scale: F "
+        "formulas, S sentences, D the document. Circles: the best column of each row, which MaxSim takes. Spread: "
+        f"standard deviation of all similarities; a small one means nodes that look alike. Seeds: {seeds}. In the form "
+        "of Figure 4.1 of the thesis."
+    )
+    panels = [(experiment.label(condition), found) for condition, (_, found) in maps.items()]
+    return Figure(lambda name: _draw(panels, queries, documents, name, alt), alt, caption)
+
+
+def _draw(
+    maps: Sequence[tuple[str, HeatMap]], queries: Mapping[Node, str], documents: Mapping[Node, str], name: str, alt: str
+) -> str:
     columns = min(2, len(maps))
     rows = -(-len(maps) // columns)
-    tallest = max(len(found.queries) for _, found in maps.values())
-    low = min(found.scores.min() for _, found in maps.values())
-    high = max(found.scores.max() for _, found in maps.values())
+    tallest = max(len(found.queries) for _, found in maps)
+    low = min(found.scores.min() for _, found in maps)
+    high = max(found.scores.max() for _, found in maps)
     with canvas(rows, columns, rows * min(6.0, max(1.6, 0.7 + 0.16 * tallest)) + 0.6) as (drawing, axes):
         panels = [ax for line in axes for ax in line]
-        told = []
-        for ax, (condition, (seed, found)) in zip(panels, maps.items(), strict=False):
+        for ax, (label, found) in zip(panels, maps, strict=False):
             image = ax.pcolormesh(found.scores, cmap="cividis", vmin=low, vmax=high, edgecolors="none")
             best = found.scores.argmax(axis=1)
-            ax.plot(
-                best + 0.5,
-                np.arange(len(best)) + 0.5,
-                "o",
-                markersize=3.5,
-                markerfacecolor="white",
-                markeredgecolor="black",
-                markeredgewidth=0.7,
-            )
+            circle: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "black", "markeredgewidth": 0.7}
+            ax.plot(best + 0.5, np.arange(len(best)) + 0.5, "o", markersize=3.5, **circle)
             for at in _borders(found.queries):
                 ax.axhline(at, color="white", linewidth=1.2)
             for at in _borders(found.documents):
@@ -154,21 +169,13 @@ def figure(
             _ticks(ax.yaxis, [queries[node] for node in found.queries], 30)
             _ticks(ax.xaxis, [documents[node] for node in found.documents], 40 // columns)
             ax.invert_yaxis()
-            spread = float(found.scores.std())
-            ax.set_title(f"{experiment.label(condition)}, MaxSim {found.score:.3f}, spread {spread:.3f}", loc="left")
-            told.append(f"{experiment.label(condition)} (seed {seed}): MaxSim {found.score:.3f}, spread {spread:.3f}")
+            ax.set_title(f"{label}, MaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
         for ax in panels[len(maps) :]:
             ax.set_axis_off()
-        drawing.colorbar(image, ax=panels, shrink=0.6, label="Similarity")
-        alt = f"Similarities of virtual nodes of a topic and a document. {'; '.join(told)}."
-        seeds = ", ".join(f"{experiment.label(condition)} {seed}" for condition, (seed, _) in maps.items())
-        caption = (
-            "Similarities of the topic's virtual nodes (rows) and the document's (columns), all panels on one scale: "
-            "F formulas, S sentences, D the document. Circles: the best column of each row, which MaxSim takes. "
-            f"Spread: standard deviation of all similarities; a small one means nodes that look alike. Seeds: {seeds}. "
-            "In the form of Figure 4.1 of the thesis."
-        )
-        return Figure(svg(drawing, name, alt), alt, caption)
+        bar = drawing.colorbar(image, ax=panels, shrink=0.6, label="Similarity")
+        if bar.solids is not None:
+            bar.solids.set_rasterized(False)  # a page that stands alone loads no image, not even its own
+        return svg(drawing, name, alt)
 
 
 def _borders(nodes: Sequence[Node]) -> list[int]:

@@ -34,15 +34,15 @@ a { color: #0050a0; }
 code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 0.85em; }
 pre { background: #f4f4f4; padding: 0.6rem 0.8rem; white-space: pre-wrap; }
 .wide { overflow-x: auto; margin: 0.8rem 0; }
-table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+table { border-collapse: collapse; font-size: 0.86rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 caption { text-align: left; padding: 0.2rem 0; font-weight: 600; }
-th, td { padding: 0.25rem 0.7rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
+th, td { padding: 0.25rem 0.45rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th { border-bottom: 2px solid #333; vertical-align: bottom; white-space: normal; min-width: 4rem; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 td.words { white-space: normal; text-align: left; }
 .quiet { color: #595959; font-weight: normal; font-style: italic; }
 .note { font-size: 0.85rem; color: #444; margin-top: -0.4rem; }
-figure { margin: 1rem 0; } figure svg { display: block; max-width: 100%; height: auto; }
+figure { margin: 1rem 0; } figure svg { display: block; width: 100%; height: auto; }
 figcaption { font-size: 0.85rem; color: #444; max-width: 50rem; }
 details { margin: 0.5rem 0; } summary { cursor: pointer; padding: 0.15rem 0; }
 details > :not(summary) { margin-left: 1.1rem; }
@@ -64,7 +64,10 @@ dl.nodes dt { font-weight: 600; } dl.nodes dd { margin: 0; max-height: 12rem; ov
 
 def page(title: str, blocks: Sequence[Block]) -> str:
     """The whole page, with a table of contents; KaTeX comes along where there are formulas."""
-    body = "\n".join(_anchored(blocks))
+    parts = list(_anchored(blocks))
+    first = sum(isinstance(block, Heading) and block.level == 1 for block in blocks) == 1
+    parts.insert(1 if first else 0, _contents(blocks) if first else f"<h1>{escape(title)}</h1>\n{_contents(blocks)}")
+    body = "\n".join(parts)
     formulas = katex.inline() if 'class="math' in body or 'class="latex' in body else ""
     hashes = [_hash(script) for script in re.findall(r"<script>(.*?)</script>", formulas, re.DOTALL)]
     scripts = f"script-src {' '.join(hashes)}; " if hashes else ""
@@ -76,7 +79,7 @@ def page(title: str, blocks: Sequence[Block]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n{formulas}</head>\n<body>\n"
-        f"{_contents(blocks)}{body}\n</body>\n</html>\n"
+        f"{body}\n</body>\n</html>\n"
     )
 
 
@@ -108,10 +111,10 @@ def _anchored(blocks: Sequence[Block]) -> Iterator[str]:
         if isinstance(block, Heading):
             yield f'<h{block.level} id="part-{number}">{escape(block.text)}</h{block.level}>'
         else:
-            yield _html(block)
+            yield _html(block, f"part-{number}")
 
 
-def _html(block: Block) -> str:
+def _html(block: Block, name: str) -> str:
     match block:
         case Heading():
             return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
@@ -122,13 +125,13 @@ def _html(block: Block) -> str:
         case Table():
             return _table(block)
         case Figure():
-            return f"<figure>{block.svg}<figcaption>{escape(block.caption)}</figcaption></figure>"
+            return f"<figure>{block.draw(name)}<figcaption>{escape(block.caption)}</figcaption></figure>"
         case Legend():
             return _legend(block)
         case Examples():
             return _examples(block)
         case Folded():
-            inner = "\n".join(_html(one) for one in block.blocks)
+            inner = "\n".join(_html(one, f"{name}-{number}") for number, one in enumerate(block.blocks))
             return f"<details><summary>{escape(block.summary)}</summary>\n{inner}\n</details>"
 
 
@@ -164,7 +167,7 @@ def _examples(examples: Examples) -> str:
     title = f'<div class="math"><b>{escape(examples.title)}</b></div>' if examples.title else ""
     parts = [f'<div class="topic">{title}<div class="math post">{escape(examples.body)}</div></div>']
     for number, (label, found) in enumerate(examples.results):
-        grades = ", ".join("not judged" if one.grade is None else str(one.grade) for one in found)
+        grades = ", ".join("–" if one.grade is None else str(one.grade) for one in found)
         cards = "\n".join(_found(one) for one in found)
         state = " open" if number == 0 else ""
         summary = f"<summary><b>{escape(label)}</b>, relevance {escape(grades)}</summary>"

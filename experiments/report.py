@@ -1,56 +1,72 @@
-"""Job results -> results.csv, the table on the terminal, and report.md.
+"""What came out: ``results.csv``, ``report.md`` and ``report.html`` of experiments that were run here or elsewhere.
 
-    condition           nDCG'           MAP'            P'@10           Bpref           time/epoch (s)
-    none                0.512 ± 0.004   0.301 ± 0.006   0.201 ± 0.003   0.250 ± 0.004   11.3 ± 0.1
+    python -m experiments.report outputs/vn_connectivity                    # what a run writes at its end, once more
+    python -m experiments.report gpu1/outputs gpu2/outputs --out together   # several machines, several experiments
 
-Means and standard deviations (n - 1) are over seeds. The tests follow the thesis (section 4.2): two-sided paired
-t-tests over per-topic scores against the baseline, Bonferroni-corrected over all tests of the experiment, Holm beside
-it; once on the seeds' mean score of each topic, and once on each condition's best seed, which is chosen on the same
-topics and marked for what it is.
+Experiments of the same name become one: the union of their jobs. Others stand below one another on one page. Only
+``experiment.json`` and ``jobs/*`` of the folders are read, so that they can be copied to wherever the report is made.
+
+``report.html`` stands alone: send it, put it anywhere, open it without a network. ``report.md`` has the same tables.
+Means and standard deviations (n - 1) are over seeds; for the tests see ``experiments/topic_scores.py``.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
-import statistics
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments import figures, heat_map, page, results
+from experiments.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.outputs import write_whole
-from experiments.plan import Job, failure, finished
-from mathamr.evaluation.significance import Comparison, compare
+from experiments.results import Experiment, Row
+from experiments.tables import (
+    COSTS,
+    DEVELOPMENT,
+    measure_columns,
+    parameter_groups,
+    plain_table,
+    results_table,
+    significance_table,
+    thesis_columns,
+    troubles_table,
+)
+from experiments.thesis import ThesisTable
+from experiments.thesis import tables as thesis_tables
+from experiments.topic_scores import MEASURES, column, comparisons, measured, of_conditions, stars
+from graphs.errors import MathAMRError, StoreError
+from mathamr.evaluation.significance import Comparison
 
-TITLES = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
-COSTS = {
-    "time_per_epoch_s": ("Time/epoch (s)", 1.0),
-    "pairs_per_second": ("Pairs/s", 1.0),
-    "parameters": ("Parameters (M)", 1e6),
-    "peak_memory_bytes": ("Peak memory (GB)", 1e9),
-    "peak_gpu_memory_bytes": ("Peak GPU memory (GB)", 1e9),
-    "index_bytes": ("Index (MB)", 1e6),
-    "queries_per_second": ("Queries/s", 1.0),
-}
-_FIRST = ("condition", "seed", "status", *TITLES, "recall_1000", "topics", "regime")
-
-
-def rows_of(jobs: Sequence[Job], folder: Path) -> list[dict[str, Any]]:
-    """One row a job, in the order of the plan: its result, why it failed, or ``missing``."""
-    rows = []
-    for job in jobs:
-        row = {"condition": job.condition, "seed": job.seed}
-        if (result := finished(job, folder)) is not None:
-            rows.append({**row, "status": "done", **result})
-            continue
-        reason = failure(job, folder)
-        rows.append({**row, "status": "missing" if reason is None else f"failed: {reason}"})
-    return rows
+_FIRST = ("condition", "seed", "status", *MEASURES, "recall_1000", "topics", "regime")
+_SHOWN_TESTS = 16
+"""Rows of tests that a page shows unasked."""
 
 
-def write_csv(rows: Sequence[dict[str, Any]], path: Path) -> None:
+def write(experiments: Sequence[Experiment], out: Path) -> None:
+    """``results.csv``, ``report.md`` and ``report.html`` in ``out``.
+
+    Raises:
+        ConfigError: jobs of one experiment that cannot stand in one table.
+    """
+    experiments = results.join(experiments)
+    out.mkdir(parents=True, exist_ok=True)
+    several = len(experiments) > 1
+    rows = [({"experiment": one.name} if several else {}) | row for one in experiments for row in one.rows]
+    write_csv(rows, out / "results.csv")
+    blocks = [block for one in experiments for block in report_of(one)]
+    title = f"{len(experiments)} experiments" if several else experiments[0].title
+    write_whole(out / "report.md", markdown(blocks))
+    write_whole(out / "report.html", page.page(title, blocks))
+
+
+def write_csv(rows: Sequence[Row], path: Path) -> None:
     """``results.csv``: a row for each condition x seed with every metric and cost."""
-    columns = list(_FIRST)
+    columns = ["experiment"] if any("experiment" in row for row in rows) else []
+    columns += _FIRST
     for row in rows:
         columns += [key for key in row if key not in columns]
     text = io.StringIO()
@@ -60,151 +76,273 @@ def write_csv(rows: Sequence[dict[str, Any]], path: Path) -> None:
     write_whole(path, text.getvalue())
 
 
-def mean_table(rows: Sequence[dict[str, Any]], columns: dict[str, tuple[str, float]]) -> list[list[str]]:
-    """Header and one line a condition: mean ± standard deviation over its finished seeds.
-
-    ``columns`` maps a key of the rows to its title and the unit that it is divided by.
-    """
-    table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
-    for condition in dict.fromkeys(row["condition"] for row in rows):
-        done = [row for row in rows if row["condition"] == condition and row["status"] == "done"]
-        cells = [_spread([row[key] / unit for row in done if key in row]) for key, (_, unit) in columns.items()]
-        table.append([condition, *cells, str(len(done))])
-    return table
-
-
-def _spread(values: Sequence[float]) -> str:
-    """
-    >>> _spread([0.5, 0.52]), _spread([11.26]), _spread([])
-    ('0.510 ± 0.014', '11.3', '–')
-    """
-    if not values:
-        return "–"
-    mean = statistics.mean(values)
-    digits = 3 if abs(mean) < 10 else 1
-    if len(values) == 1:
-        return f"{mean:.{digits}f}"
-    return f"{mean:.{digits}f} ± {statistics.stdev(values):.{digits}f}"
-
-
-def summary_columns() -> dict[str, tuple[str, float]]:
-    """The columns of the table that a run prints."""
-    return {**{key: (title, 1.0) for key, title in TITLES.items()}, "time_per_epoch_s": COSTS["time_per_epoch_s"]}
-
-
-def as_text(table: Sequence[Sequence[str]]) -> str:
-    """A table aligned for the terminal."""
-    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table)
-
-
-def as_markdown(table: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown.
-
-    >>> print(as_markdown([["Condition", "nDCG'"], ["none", "0.5"]]))
-    | Condition | nDCG' |
-    |---|---|
-    | none | 0.5 |
-    """
-    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in table]
-    return "\n".join([lines[0], "|" + "---|" * len(table[0]), *lines[1:]])
-
-
-def comparisons(rows: Sequence[dict[str, Any]], folder: Path, baseline: str, *, best_seed: bool) -> list[Comparison]:
-    """Tests of every condition against the baseline on per-topic scores, corrected over the experiment.
-
-    ``best_seed`` takes each condition's seed of highest nDCG' instead of the mean over seeds. Empty while the baseline
-    or every other condition has no result.
-    """
-    scores: dict[str, dict[str, dict[str, float]]] = {}
-    for condition, done in _finished_by_condition(rows).items():
-        chosen = [max(done, key=lambda row: row["ndcg_prime"])] if best_seed else done
-        tables = [_read_per_topic(folder / "jobs" / f"{condition}-seed{row['seed']}") for row in chosen]
-        scores[condition] = {
-            measure: {topic: statistics.fmean(t[topic][measure] for t in tables) for topic in tables[0]}
-            for measure in TITLES
-        }
-    if baseline not in scores or len(scores) < 2:
-        return []
-    return compare(scores, baseline)
-
-
-def _finished_by_condition(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    finished_rows: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        if row["status"] == "done":
-            finished_rows.setdefault(row["condition"], []).append(row)
-    return finished_rows
-
-
-def _read_per_topic(place: Path) -> dict[str, dict[str, float]]:
-    with (place / "per_topic.csv").open(newline="", encoding="utf-8") as file:
-        return {row["topic"]: {key: float(row[key]) for key in TITLES} for row in csv.DictReader(file)}
-
-
-def write_report(rows: Sequence[dict[str, Any]], folder: Path, *, title: str, command: str, baseline: str) -> None:
-    """``report.md``: means over seeds with tests, best seeds, costs, failures."""
-    done = [row for row in rows if row["status"] == "done"]
-    parts = [f"# {title}", f"`{command}`"]
+def report_of(experiment: Experiment) -> list[Block]:
+    """Everything that is said of one experiment, in order; a part whose files are broken says so in its place."""
+    blocks: list[Block] = [Heading(experiment.title), *(Code(command) for command in experiment.commands)]
+    blocks.append(Text(_facts(experiment)))
+    done = experiment.done()
+    troubles = troubles_table(experiment)
+    if troubles is not None:
+        left = len(troubles.rows) - 1
+        blocks.append(Text(f"{left} of {len(experiment.rows)} jobs have no result; the reasons stand at the end."))
     if done:
-        versions = ", ".join(sorted({str(row["code"]) for row in done}))
-        parts.append(
-            f"{done[0]['topics']} topics, regime `{done[0]['regime']}`; code {versions}; {done[0]['machine']}; "
-            f"last job finished {max(str(row['finished']) for row in done)}. Baseline: {baseline}."
-        )
-        parts.append(
-            "± is the standard deviation over seeds. Tests are two-sided paired t-tests over topics against the "
-            "baseline, on every measure; * marks p < 0.05 after Bonferroni's correction over all of them. Intervals "
-            "are 95 % bootstrap intervals of the mean difference over topics, not corrected."
-        )
-        parts += ["## Mean over seeds", as_markdown(mean_table(rows, {k: (t, 1.0) for k, t in TITLES.items()}))]
-        parts.append(_tests(comparisons(rows, folder, baseline, best_seed=False)))
-        parts += [
-            "## Best seed",
-            "For each condition the seed of highest nDCG', chosen on the very topics that it is reported on: "
-            "an optimistic figure, given because the thesis reports it.",
-            as_markdown(_best_table(rows)),
-            _tests(comparisons(rows, folder, baseline, best_seed=True)),
-            "## Costs",
-            as_markdown(mean_table(rows, {k: cost for k, cost in COSTS.items() if any(k in row for row in done)})),
+        for task in experiment.tasks:
+            if measured(experiment, task):
+                blocks += _task(experiment, task)
+        parts: list[tuple[str, Callable[[], list[Block]]]] = [
+            ("Learning curves", lambda: _curves(experiment)),
+            ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
+            ("First results", lambda: _examples(experiment)),
+            ("Efficiency", lambda: _efficiency(experiment)),
+            ("Development measures", lambda: _development(experiment)),
         ]
-    troubles = [[row["condition"], str(row["seed"]), row["status"]] for row in rows if row["status"] != "done"]
-    if troubles:
-        parts += ["## Jobs without a result", as_markdown([["Condition", "Seed", "Status"], *troubles])]
-    write_whole(folder / "report.md", "\n\n".join(part for part in parts if part) + "\n")
+        for title, build in parts:
+            blocks += _part(title, build)
+    if troubles is not None:
+        blocks += [Heading("Jobs without a result", 2), troubles]
+    return blocks
 
 
-def _best_table(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    table = [["Condition", "Seed", *TITLES.values()]]
-    for condition, done in _finished_by_condition(rows).items():
-        best = max(done, key=lambda row: row["ndcg_prime"])
-        table.append([condition, str(best["seed"]), *(f"{best[key]:.3f}" for key in TITLES)])
-    return table
+def _facts(experiment: Experiment) -> str:
+    rows = [row for done in experiment.done().values() for row in done]
+    if not rows:
+        return "No job has finished."
+
+    def all_of(key: str) -> str:
+        return ", ".join(sorted({str(row.get(key, "not recorded")) for row in rows}))
+
+    facts = [f"{all_of('topics')} topics, regime {all_of('regime')}"]
+    if 2 in experiment.tasks and any("task2_topics" in row for row in rows):
+        facts[0] += f" (Task 2: {all_of('task2_topics')} topics)"
+    facts += [f"code {all_of('code')}", all_of("machine")]
+    facts.append(f"last job finished {max(str(row.get('finished', 'not recorded')) for row in rows)}")
+    seeds = ", ".join(str(seed) for seed in experiment.seeds)
+    baselines = sorted({experiment.label(name) for name in experiment.baselines.values()})
+    compared = (
+        f" Baseline{'s' * (len(baselines) > 1)}: {', '.join(baselines)}." if len(experiment.conditions) > 1 else ""
+    )
+    return f"{'; '.join(facts)}. Seeds: {seeds}.{compared}"
 
 
-def _p(value: float) -> str:
+def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
+    """A part with its heading; nothing where the jobs left nothing for it, and why where it cannot be made."""
+    try:
+        blocks = build()
+    except MathAMRError as error:
+        blocks = [Text(f"Left out: {error}")]
+    return [Heading(title, 2), *blocks] if blocks else []
+
+
+def _task(experiment: Experiment, task: int) -> list[Block]:
+    """Means and best seeds with their tests, bars, and differences topic by topic."""
+    before = f"Task {task}: " if len(experiment.tasks) > 1 else ""
+    several = max(len(rows) for rows in measured(experiment, task).values()) > 1
+    tables = [table for table in thesis_tables(experiment.name) if table.setting["task"] == task]
+    effective = [table for table in tables if MEASURES.keys() & {one.measure for one in thesis_columns(table)}]
+
+    def of_thesis(*statistics: str) -> ThesisTable | None:
+        return next((table for name in statistics for table in effective if table.statistic == name), None)
+
+    blocks: list[Block] = []
+    thesis = of_thesis("mean", "single") if several else of_thesis("mean", "single", "best_seed")
+    title = "mean over seeds" if several else "results of one seed"
+    blocks += _part(_title(before, title), lambda: _scores(experiment, task, best_seed=False, thesis=thesis))
+    if several:
+        best = of_thesis("best_seed")
+        blocks += _part(_title(before, "best seed"), lambda: _scores(experiment, task, best_seed=True, thesis=best))
+    blocks += _part(_title(before, "differences by topic"), lambda: _differences(experiment, task))
+    return blocks
+
+
+def _title(before: str, title: str) -> str:
     """
-    >>> _p(0.0432), _p(0.00004)
-    ('0.043', '< 0.001')
+    >>> _title("", "best seed"), _title("Task 2: ", "best seed")
+    ('Best seed', 'Task 2: best seed')
     """
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return before + title if before else title.capitalize()
 
 
-def _tests(tests: Sequence[Comparison]) -> str:
-    """The tests as a table: difference, interval, p, corrected p; a star where Bonferroni's is below 0.05."""
-    if not tests:
-        return ""
-    table = [["Condition", "Measure", "Difference", "95 % interval", "p", "p (Bonferroni)", "p (Holm)"]]
-    for one in tests:
-        table.append(
-            [
-                one.condition,
-                TITLES[one.metric],
-                f"{one.test.difference:+.3f}{one.stars()}",
-                f"[{one.low:+.3f}, {one.high:+.3f}]",
-                _p(one.test.p),
-                _p(one.p_bonferroni),
-                _p(one.p_holm),
-            ]
+def _scores(experiment: Experiment, task: int, *, best_seed: bool, thesis: ThesisTable | None) -> list[Block]:
+    """The table in the thesis's form, bars, and the tests behind its stars."""
+    trouble, tests = "", list[Comparison]()
+    try:
+        tests = comparisons(experiment, task, best_seed=best_seed)
+    except MathAMRError as error:
+        trouble = f"No tests: {error}"
+    marks = stars(tests)
+    columns = measure_columns(task)
+    if thesis is not None:
+        columns += [one for one in thesis_columns(thesis) if one.title not in MEASURES.values()]
+    blocks: list[Block] = []
+    if best_seed:
+        blocks.append(
+            Text(
+                "For each condition the seed of highest nDCG', chosen on the very topics that it is reported on: an "
+                "optimistic figure, given because the thesis reports it."
+            )
         )
-    return as_markdown(table)
+    blocks.append(results_table(experiment, task, columns, marks, best_seed=best_seed, thesis=thesis))
+    if not best_seed and not trouble:
+        blocks.append(_bars(experiment, task, marks))
+    if trouble:
+        blocks.append(Text(trouble))
+    elif tests:
+        table = significance_table(experiment, tests)
+        what = "of the best seeds" if best_seed else "of the mean over seeds of each topic's score"
+        found = sum(bool(one.stars()) for one in tests)
+        blocks.append(
+            Text(
+                f"{found or 'None'} of {len(tests)} differences {'are' if found > 1 else 'is'} significant (*). "
+                f"Two-sided paired t-tests over topics against the baseline, {what}; Bonferroni's and Holm's "
+                "correction over all tests of this table. Intervals: 95 % bootstrap intervals of the mean difference, "
+                "not corrected."
+            )
+        )
+        blocks.append(table if len(tests) <= _SHOWN_TESTS else Folded(f"All {len(tests)} tests", [table]))
+    elif len(experiment.conditions) > 1:
+        blocks.append(Text("No tests: the baseline has no result, or no other condition has one."))
+    return blocks
+
+
+def _bars(experiment: Experiment, task: int, marks: Any) -> Block:
+    scores = of_conditions(experiment, task)
+    rows = measured(experiment, task)
+    seeds = {
+        experiment.label(name): {
+            measure: [float(row[column(task, measure)]) for row in rows[name]] for measure in MEASURES
+        }
+        for name in scores
+    }
+    labelled = {experiment.label(name): values for name, values in scores.items()}
+    named = {(experiment.label(name), measure): star for (name, measure), star in marks.items()}
+    return figures.bars(labelled, seeds, MEASURES, named)
+
+
+def _differences(experiment: Experiment, task: int) -> list[Block]:
+    """Sorted bars of nDCG' for each condition that has a baseline with a result."""
+    tests = [test for test in comparisons(experiment, task, best_seed=False) if test.metric == "ndcg_prime"]
+    if not tests:
+        return []
+    scores = {name: of["ndcg_prime"] for name, of in of_conditions(experiment, task).items()}
+    found = []
+    for test in tests:
+        baseline = experiment.baselines[test.condition]
+        by_topic = {topic: score - scores[baseline][topic] for topic, score in scores[test.condition].items()}
+        labels = experiment.label(test.condition), experiment.label(baseline)
+        found.append(figures.Difference(*labels, test, by_topic))
+    return [figures.differences(found, MEASURES["ndcg_prime"])]
+
+
+def _curves(experiment: Experiment) -> list[Block]:
+    """Learning curves; conditions that share their models, because only retrieval differs, share a line."""
+    logs: dict[str, list[list[Row]]] = {}
+    for condition, rows in experiment.done().items():
+        seeds = [records for row in rows if (records := results.epochs(experiment.place(row)))]
+        if seeds:
+            logs[condition] = seeds
+    groups: list[tuple[list[str], list[list[Row]]]] = []
+    for condition, seeds in logs.items():
+        same = next((names for names, other in groups if other == seeds), None)
+        if same is None:
+            groups.append(([condition], seeds))
+        else:
+            same.append(condition)
+    if not groups:
+        return []
+    labelled = {_together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
+    return [figures.curves(labelled)]
+
+
+def _together(labels: Sequence[str]) -> str:
+    """
+    >>> _together(["exact", "hnsw"]), _together(["a", "b", "c", "d"])
+    ('exact, hnsw', 'a and 3 more')
+    """
+    return ", ".join(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} more"
+
+
+def _examples(experiment: Experiment) -> list[Block]:
+    """The first results for some topics in each condition: of the first seed that left them."""
+    topics: dict[str, tuple[str, str]] = {}  # title and body
+    found: dict[str, dict[str, list[Found]]] = {}  # topic -> condition -> results
+    done = experiment.done()
+    for row in (row for rows in done.values() for row in rows):
+        path = experiment.place(row) / "examples.json"
+        try:
+            for record in results.read_json(path) or []:
+                topic = str(record["topic"])
+                topics.setdefault(topic, (str(record.get("title") or ""), str(record.get("body") or "")))
+                by_condition = found.setdefault(topic, {})
+                by_condition.setdefault(row["condition"], [_found(one) for one in record["results"]])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StoreError(f"no examples ({error!r}); run the job again", path=path) from error
+    if not topics:
+        return []
+    table = [["Topic", *(experiment.label(name) for name in done)]]
+    for topic, lists in found.items():
+        grades = [["–" if one.grade is None else str(one.grade) for one in lists.get(name, [])] for name in done]
+        table.append([topic, *(" ".join(line) for line in grades)])
+    note = "Relevance: 3 high, 2 medium, 1 low, 0 not relevant, – not judged. The first seed of each condition."
+    blocks: list[Block] = [Table(table, "Relevance of the first results", note)]
+    for topic, (title, body) in topics.items():
+        lists = found[topic]
+        blocks.append(Heading(f"Topic {topic}", 3))
+        blocks.append(Examples(topic, title, body, [(experiment.label(name), one) for name, one in lists.items()]))
+    return blocks
+
+
+def _found(record: Any) -> Found:
+    grade = record.get("grade")
+    return Found(
+        rank=int(record["rank"]),
+        post=str(record["post"]),
+        score=float(record["score"]),
+        grade=None if grade is None else int(grade),
+        title=str(record.get("title") or ""),
+        body=str(record.get("body") or ""),
+    )
+
+
+def _efficiency(experiment: Experiment) -> list[Block]:
+    """Our costs, parameters by group, and the thesis's own tables of costs with ours beside."""
+    tables = [
+        plain_table(experiment, COSTS),
+        plain_table(experiment, parameter_groups(experiment), "Parameters by group"),
+    ]
+    blocks: list[Block] = [table for table in tables if table is not None]
+    for thesis in thesis_tables(experiment.name):
+        columns = thesis_columns(thesis)
+        task = int(thesis.setting["task"])
+        if not any(one.measure for one in columns) and measured(experiment, task):
+            blocks.append(results_table(experiment, task, columns, {}, thesis=thesis))
+    return blocks
+
+
+def _development(experiment: Experiment) -> list[Block]:
+    table = plain_table(experiment, DEVELOPMENT)
+    if table is None:
+        return []
+    note = (
+        "For choices while developing, not for comparison: no test is made on them. Recall@1000: judged relevant posts "
+        "(grade 2 and 3) among the first 1,000 results. Validation: held-out training pairs."
+    )
+    return [table, Text(note)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the folders, write the report, say where it is."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.report", description=__doc__.partition("\n")[0])
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="outputs/EXP, or outputs with several")
+    parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")
+    options = parser.parse_args(arguments)
+    try:
+        write([results.read(folder) for folder in results.find(options.folders)], options.out)
+    except MathAMRError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{options.out}/report.html, {options.out}/report.md, {options.out}/results.csv")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,7 +11,7 @@ measured in the same setting: the same topics, what was indexed, and pairs to tr
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,8 @@ DEVELOPMENT = {
 }
 """What one looks at while developing; no test is made on these."""
 
+_SETTINGS = {"train_pairs": "training pairs"}
+
 
 @dataclass(frozen=True)
 class Column:
@@ -72,23 +74,6 @@ def thesis_columns(table: ThesisTable) -> list[Column]:
     return columns
 
 
-def mean_table(rows: Sequence[Row], columns: Mapping[str, tuple[str, float]]) -> list[list[str]]:
-    """Header and one line a condition: mean ± standard deviation (n - 1) over its finished seeds.
-
-    ``columns`` maps a key of the rows to its title and the unit that it is divided by.
-    """
-    table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
-    for condition in dict.fromkeys(row["condition"] for row in rows):
-        done = [row for row in rows if row["condition"] == condition and row["status"] == "done"]
-        cells = [spread(_values(done, key, unit)) for key, (_, unit) in columns.items()]
-        table.append([condition, *cells, str(len(done))])
-    return table
-
-
-def _values(rows: Sequence[Row], key: str, unit: float) -> list[float]:
-    return [float(row[key]) / unit for row in rows if row.get(key) is not None]
-
-
 def spread(values: Sequence[float]) -> str:
     """Mean ± standard deviation, with the digits that the thesis gives.
 
@@ -104,6 +89,38 @@ def spread(values: Sequence[float]) -> str:
     return f"{mean:,.{digits}f} ± {statistics.stdev(values):,.{digits}f}"
 
 
+def amount(values: Sequence[float]) -> str:
+    """Like :func:`spread`, and a number alone where all are the same; counts have no decimals.
+
+    >>> amount([7.8, 7.8]), amount([60325, 60325]), amount([5, 6]), amount([11.2, 11.4]), amount([])
+    ('7.800', '60,325', '5.500 ± 0.707', '11.3 ± 0.1', '–')
+    """
+    if values and min(values) == max(values):
+        return f"{values[0]:,.0f}" if float(values[0]).is_integer() else spread(values[:1])
+    return spread(values)
+
+
+def mean_table(
+    rows: Sequence[Row],
+    columns: Mapping[str, tuple[str, float]],
+    show: Callable[[Sequence[float]], str] = spread,
+) -> list[list[str]]:
+    """Header and one line a condition: mean ± standard deviation (n - 1) over its finished seeds.
+
+    ``columns`` maps a key of the rows to its title and the unit that it is divided by.
+    """
+    table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
+    for condition in dict.fromkeys(row["condition"] for row in rows):
+        done = [row for row in rows if row["condition"] == condition and row["status"] == "done"]
+        cells = [show(_values(done, key, unit)) for key, (_, unit) in columns.items()]
+        table.append([condition, *cells, str(len(done))])
+    return table
+
+
+def _values(rows: Sequence[Row], key: str, unit: float) -> list[float]:
+    return [float(row[key]) / unit for row in rows if row.get(key) is not None]
+
+
 def results_table(
     experiment: Experiment,
     task: int,
@@ -112,7 +129,6 @@ def results_table(
     *,
     best_seed: bool = False,
     thesis: ThesisTable | None = None,
-    caption: str = "",
 ) -> Table:
     """Means over seeds, or the best seed of each condition, with the thesis's numbers beside them.
 
@@ -127,21 +143,27 @@ def results_table(
         if one.title in beside:
             quiet.add(len(head))
             head.append("thesis" if same else "thesis, other setting")
-    table = [head if best_seed else [*head, "Seeds"]]
     scored = measured(experiment, task)
+    counts = {len(scored.get(condition, [])) for condition in experiment.conditions}
+    with_seeds = not best_seed and len(counts) > 1  # otherwise the caption says it
+    table = [[*head, "Seeds"] if with_seeds else head]
     for condition in experiment.conditions:
         rows = scored.get(condition, [])
         chosen = [best_row(rows, task)] if best_seed and rows else rows
         line = [_named(experiment, condition), *([str(chosen[0]["seed"]) if chosen else "–"] if best_seed else [])]
         for one in columns:
             values = _values(chosen, one.key, one.unit)
-            line.append(spread(values) + (stars.get((condition, one.measure), "") if values else ""))
+            shown = spread(values) if one.measure else amount(values)
+            line.append(shown + (stars.get((condition, one.measure), "") if values else ""))
             if one.title in beside:
                 line.append(_printed(thesis, condition, one.title))
-        table.append(line if best_seed else [*line, str(len(rows))])
-    table += _others(thesis, head, columns, seeds=not best_seed)
+        table.append([*line, str(len(rows))] if with_seeds else line)
+    table += _others(thesis, len(table[0]), head, columns)
+    number = f"{max(counts)} seeds" if len(counts) == 1 else "seeds"
+    over = "One seed" if max(counts) == 1 else f"Mean ± standard deviation over {number}"
+    caption = "Best seed" if best_seed else over
     if thesis is not None:
-        caption = f"{caption}, in the form of Table {thesis.number} of the thesis".strip(", ")
+        caption = f"{caption}, in the form of Table {thesis.number} of the thesis"
     return Table(table, caption, _note(experiment, stars, thesis, same=same), frozenset(quiet))
 
 
@@ -155,11 +177,11 @@ def _printed(thesis: ThesisTable | None, condition: str, title: str) -> str:
     return "–" if value is None else value.printed
 
 
-def _others(thesis: ThesisTable | None, head: list[str], columns: Sequence[Column], *, seeds: bool) -> list[list[str]]:
+def _others(thesis: ThesisTable | None, width: int, head: list[str], columns: Sequence[Column]) -> list[list[str]]:
     """Systems of other groups, as the thesis reports them."""
     lines = []
     for system, values in (thesis.others if thesis else {}).items():
-        line = [system] + ["–"] * (len(head) - 1 + seeds)
+        line = [system] + ["–"] * (width - 1)
         for one in columns:
             if one.title in values:
                 line[head.index(one.title) + 1] = values[one.title].printed
@@ -199,8 +221,9 @@ def _setting(experiment: Experiment, thesis: ThesisTable) -> str:
         name = column(thesis.setting["task"], key) if key == "topics" else key
         here = {str(row.get(name, "not recorded")) for row in rows}
         if here != {str(value)}:
-            differing.append(f"{key.replace('_', ' ')} {value}, here {' and '.join(sorted(here)) or 'none'}")
-    return "; ".join(differing)
+            ours = " and ".join(sorted(here)) or "none"
+            differing.append(f"{_SETTINGS.get(key, key)} {value}, here {ours}")
+    return "; ".join(differing).replace("[", "").replace("]", "")
 
 
 def significance_table(experiment: Experiment, tests: Sequence[Comparison]) -> Table:
@@ -235,7 +258,7 @@ def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]]
     known = {key: column for key, column in columns.items() if any(row.get(key) is not None for row in done)}
     if not known:
         return None
-    table = mean_table(experiment.rows, known)
+    table = mean_table(experiment.rows, known, amount)
     return Table([table[0], *([experiment.label(line[0]), *line[1:]] for line in table[1:])], caption)
 
 
