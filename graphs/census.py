@@ -23,7 +23,7 @@ from itertools import islice
 from graphs.collection import Collection
 from graphs.errors import MathAMRError
 from graphs.graph_maker import StoredGraph
-from graphs.mathamr_plus import NodeKind
+from graphs.mathamr_plus import DocumentGraph, NodeKind
 from graphs.processes import ordered_map
 from graphs.vocabulary import Counts, Vocabulary
 
@@ -74,7 +74,8 @@ class Census:
     ``posts`` are those with a graph or a record of a failure; ``incomplete`` graphs lack a part, for which there is a
     record; ``undecodable`` ones cannot be read back. Nodes and edges are those of the graphs as stored, constants
     included, without virtual nodes; ``node_kinds`` sums the nodes by kind. ``attachments`` says how formulas came into
-    their graphs (:mod:`graphs.mathamr_plus`), ``reattached_parts`` how many parts of AMRs hung loose, in
+    their graphs (:mod:`graphs.mathamr_plus`), ``formulas_without`` how many have no operator tree, no layout tree and
+    neither of them; ``reattached_parts`` how many parts of AMRs hung loose, in
     ``reattached_graphs`` graphs.
     ``coverage`` is the share of nodes whose label is among ``labels_kept``, or a rare number.
     """
@@ -92,6 +93,7 @@ class Census:
     failures: tuple[FailureCount, ...]
     formulas: int
     attachments: dict[str, int]
+    formulas_without: dict[str, int]
     reattached_parts: int
     reattached_graphs: int
     nodes: Spread
@@ -151,6 +153,7 @@ def take(
         ),
         formulas=total.attachments.total(),
         attachments=dict(sorted(total.attachments.items())),
+        formulas_without={tree: total.without[tree] for tree in ("opt", "slt", "both")},
         reattached_parts=total.reattached_parts,
         reattached_graphs=total.reattached_graphs,
         nodes=Spread.of(total.nodes),
@@ -173,6 +176,7 @@ class _Tally:
     nodes: Counter[int] = field(default_factory=Counter)  # how many graphs have so many nodes
     edges: Counter[int] = field(default_factory=Counter)
     node_kinds: Counter[NodeKind] = field(default_factory=Counter)
+    without: Counter[str] = field(default_factory=Counter)  # formulas without their tree opt, slt, or both
     reattached_parts: int = 0
     reattached_graphs: int = 0
     counts: Counts = field(default_factory=Counts)
@@ -190,14 +194,26 @@ class _Tally:
         self.nodes[len(graph.labels)] += 1
         self.edges[len(graph.edges)] += 1
         self.node_kinds.update(graph.kinds)
+        self.without.update(_without_trees(graph))
         self.counts.add(graph)
 
     def merge(self, other: _Tally) -> None:
-        for name in ("kinds", "attachments", "nodes", "edges", "node_kinds"):
+        for name in ("kinds", "attachments", "nodes", "edges", "node_kinds", "without"):
             getattr(self, name).update(getattr(other, name))
         self.reattached_parts += other.reattached_parts
         self.reattached_graphs += other.reattached_graphs
         self.counts.merge(other.counts)
+
+
+def _without_trees(graph: DocumentGraph) -> Counter[str]:
+    """How many formulas of a graph have no operator tree, no layout tree, and neither."""
+    trees = {kind: {graph.formula[i] for i, k in enumerate(graph.kinds) if k is kind} for kind in _TREES}
+    lacks = {kind: {i for i in range(len(graph.formula_ids)) if i not in trees[kind]} for kind in _TREES}
+    opt, slt = lacks[NodeKind.OPT], lacks[NodeKind.SLT]
+    return Counter({"opt": len(opt), "slt": len(slt), "both": len(opt & slt)})
+
+
+_TREES = (NodeKind.OPT, NodeKind.SLT)
 
 
 class _Count:
@@ -234,6 +250,10 @@ def table(census: Census) -> str:
         ),
         ("formulas", f"{census.formulas:,}"),
         *((f"  by {how}", f"{n:,}{_share(n, census.formulas)}") for how, n in census.attachments.items()),
+        *(
+            (f"  without {_TREE_NAMES[tree]}", f"{n:,}{_share(n, census.formulas)}")
+            for tree, n in census.formulas_without.items()
+        ),
         ("parts reattached", f"{census.reattached_parts:,} in {census.reattached_graphs:,} graphs"),
         ("nodes a graph", _spread(census.nodes)),
         *((f"  {kind}", f"{number:,} in all") for kind, number in census.node_kinds.items()),
@@ -245,6 +265,9 @@ def table(census: Census) -> str:
     ]
     width = max(len(name) for name, _ in rows) + 2
     return "\n".join(f"{name:{width}}{text}" for name, text in rows)
+
+
+_TREE_NAMES = {"opt": "operator tree", "slt": "layout tree", "both": "any tree"}
 
 
 def _share(number: int, of: int) -> str:

@@ -42,6 +42,7 @@ def test_the_counts_of_a_small_collection(tmp_path: Path, workers: int) -> None:
     assert (counted.reattached_parts, counted.reattached_graphs) == (1, 1)
     assert counted.nodes == census.Spread(mean=4.0, median=4.5, largest=5)
     assert counted.edges == census.Spread(mean=3.0, median=3.5, largest=4)
+    assert counted.formulas_without == {"opt": 0, "slt": 0, "both": 0}
     assert counted.node_kinds == {"amr": 7, "formula": 3, "opt": 3, "slt": 3}
     # Labels: say-01, Solve, part, It, amr-empty, V!x, V!z, FORMULA_i; of these, two have an id beside 8 reserved ones.
     assert (counted.labels_raw, counted.labels_kept) == (8, 10)
@@ -51,6 +52,15 @@ def test_the_counts_of_a_small_collection(tmp_path: Path, workers: int) -> None:
     assert "mean 4.0, median 4.5, largest 5" in text
     assert "amr: crash" in text
     assert json.loads(counted.to_json())["failures"][0]["posts_without_graph"] == 1
+
+
+def test_formulas_without_a_tree_are_counted(tmp_path: Path) -> None:
+    empty = '<span class="math-container" id="9"></span>'
+    build(tmp_path / "c.db", [Post("q", "question", body=f"<p>Solve {empty} for $x$, {empty}.</p>")])
+    with Collection(tmp_path / "c.db") as graphs:
+        counted = census.take(graphs, vocabulary_size=10, number_threshold=5)
+    assert (counted.formulas, counted.formulas_without) == (3, {"opt": 2, "slt": 2, "both": 2})
+    assert "without any tree" in census.table(counted)
 
 
 def test_an_empty_collection_can_be_counted(tmp_path: Path) -> None:
