@@ -5,6 +5,7 @@
     python scripts/bench.py collate             # collating alone, from memory, against PyTorch Geometric's Batch
     python scripts/bench.py train_step          # a whole training step, and how long it waits for data
     python scripts/bench.py train_epoch         # pairs a second by batch size, projected to the thesis's epochs
+    python scripts/bench.py search              # every strategy and backend, brute force beside them, full ARQMath size
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
     python scripts/bench.py collection --data mathdocs --out FILE   # posts a second and memory of a build
     python scripts/bench.py formula_agreement --oracle FILE     # trees from LaTeX against the official ones
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "collate": "bench_collate.py",
     "train_step": "bench_train_step.py",
     "train_epoch": "bench_train_epoch.py",
+    "search": "bench_search.py",
     "smatch": "smatch_score.py",
     "collection": "bench_collection.py",
     "formula_agreement": "formula_agreement.py",
