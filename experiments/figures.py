@@ -97,6 +97,17 @@ def svg(figure: Canvas, name: str, alt: str) -> str:
     return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(alt)}"', 1).strip()
 
 
+def short(label: str) -> str:
+    """A label that leaves room for its plot, and that matplotlib shows: it hides those that begin with _.
+
+    >>> short("Doc-VN + MaxSim (k = 5000), exact search"), short("_old")
+    ('Doc-VN + MaxSim (k = 5000), …', ' _old')
+    """
+    label = re.sub(r"[\x00-\x1f\x7f]+", " ", label)
+    label = label if len(label) <= 32 else f"{label[:28]}…"
+    return f" {label}" if label.startswith("_") else label
+
+
 def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
     """Training loss, validation loss and validation MRR by epoch: the mean over seeds, and each seed as a thin line.
 
@@ -129,7 +140,7 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: st
                     markeredgecolor="black",
                     markeredgewidth=0.4,
                     linewidth=1.6,
-                    label=condition if condition[:1] != "_" else f" {condition}",  # matplotlib hides _labels
+                    label=short(condition),
                 )
             ax.set_title(title)
             ax.set_xlabel("Epoch")
@@ -203,7 +214,7 @@ def _draw_bars(
             ax.set_xlim(left=0)
             ax.grid(axis="x", color="#dddddd", linewidth=0.6)
             ax.set_axisbelow(True)
-        axes[0][0].set_yticks(range(len(scores)), list(scores))
+        axes[0][0].set_yticks(range(len(scores)), [short(condition) for condition in scores])
         axes[0][0].invert_yaxis()
         return svg(figure, name, alt)
 
@@ -260,7 +271,7 @@ def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt:
             ax.bar(range(len(values)), values, width=1.0, color=colours, edgecolor="black", linewidth=0.2)
             ax.axhline(0, color="black", linewidth=0.8)
             ax.axhline(one.test.test.difference, color="black", linestyle="--", linewidth=0.9)
-            ax.set_title(f"{one.condition} − {one.baseline}", loc="left")
+            ax.set_title(f"{short(one.condition)} − {short(one.baseline)}", loc="left")
             ax.text(0.98, 0.97, f"{one.mean}\n{one.words}", transform=ax.transAxes, ha="right", va="top", fontsize=8)
             gained = [topic for topic in ordered[:3] if one.by_topic[topic] > 0]
             lost = [topic for topic in ordered[:-4:-1] if one.by_topic[topic] < 0]

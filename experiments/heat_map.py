@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from experiments.blocks import Block, Figure, Legend, Text
-from experiments.figures import canvas, svg
+from experiments.figures import canvas, short, svg
 from experiments.results import Experiment, read_json
 from graphs.errors import StoreError
 
@@ -169,7 +169,7 @@ def _draw(
             _ticks(ax.yaxis, [queries[node] for node in found.queries], 30)
             _ticks(ax.xaxis, [documents[node] for node in found.documents], 40 // columns)
             ax.invert_yaxis()
-            ax.set_title(f"{label}, MaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
+            ax.set_title(f"{short(label)}, MaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
         for ax in panels[len(maps) :]:
             ax.set_axis_off()
         bar = drawing.colorbar(image, ax=panels, shrink=0.6, label="Similarity")
