@@ -6,8 +6,8 @@ Settings that contradict each other are refused before anything is loaded:
 ...     negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1, accumulate=1,
 ...     node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
 ...     weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3, validation_fraction=0.1, node_mask=0.1,
-...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, single_vector=False, seed=42, device="cpu",
-...     precision="fp32", workers=1, checkpoint_every=500)
+...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, single_vector=False, formula_weight=0.0,
+...     formula_view_weight=0.0, seed=42, device="cpu", precision="fp32", workers=1, checkpoint_every=500)
 >>> TrainConfig(**settings).batch_size
 32
 >>> TrainConfig(**settings | {"min_learning_rate": 0.01})
@@ -64,6 +64,9 @@ class TrainConfig:
         symmetric: also find the question of each answer.
         normalize: divide MaxSim scores by the number of query vectors.
         single_vector: train the document vectors alone, as ``beta=0`` does.
+        formula_weight: of a further loss, by which formulas that look alike find each other
+            (:mod:`mathamr.training.formula_pairs`); 0 leaves it out.
+        formula_view_weight: likewise, of the operator tree and the symbol layout tree of one formula.
         seed: of weights, order and augmentation. The held-out questions do not depend on it.
         device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         precision: ``fp32`` or ``bf16``, the arithmetic of the encoder; scores and loss are always float32.
@@ -97,6 +100,8 @@ class TrainConfig:
     symmetric: bool
     normalize: bool
     single_vector: bool
+    formula_weight: float
+    formula_view_weight: float
     seed: int
     device: str
     precision: str
@@ -143,6 +148,11 @@ class TrainConfig:
             )
 
     @property
+    def compares_formulas(self) -> bool:
+        """Whether a loss over formulas has weight."""
+        return self.formula_weight > 0 or self.formula_view_weight > 0
+
+    @property
     def maxsim_weight(self) -> float:
         """Weight of the MaxSim loss: ``beta``, or 0 with ``single_vector``."""
         return 0.0 if self.single_vector else self.beta
@@ -160,6 +170,8 @@ _AT_LEAST = {
     "edge_budget": 1,
     "epochs": 1,
     "weight_decay": 0,
+    "formula_weight": 0,
+    "formula_view_weight": 0,
     "patience": 1,
     "seed": 0,
     "workers": 0,

@@ -18,8 +18,8 @@ from mathamr.model.encoder import Encoder, EncoderConfig
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.loading import TrainingBatch
-from mathamr.training.losses import RetrievalLoss, Temperature
-from mathamr.training.step import backward
+from mathamr.training.losses import Temperature
+from mathamr.training.step import StepLoss, backward
 
 _TEMPERATURE = "temperature"
 
@@ -127,11 +127,7 @@ class Learner:
         self._optimizer.load_state_dict({"state": state, "param_groups": self._optimizer.state_dict()["param_groups"]})
 
 
-def _means(results: Sequence[RetrievalLoss]) -> dict[str, float]:
-    """Means over the batches of a step; a part of the loss that is not computed has none."""
-    parts: dict[str, list[Tensor]] = {
-        "loss": [result.total.detach() for result in results],
-        "maxsim_loss": [result.maxsim for result in results if result.maxsim is not None],
-        "document_loss": [result.document for result in results if result.document is not None],
-    }
-    return {name: float(torch.stack(values).mean()) for name, values in parts.items() if values}
+def _means(results: Sequence[StepLoss]) -> dict[str, float]:
+    """Means over the batches of a step, of the loss and of its parts."""
+    losses = [{"loss": result.total.detach(), **result.parts} for result in results]
+    return {name: float(torch.stack([loss[name] for loss in losses]).mean()) for name in losses[0]}

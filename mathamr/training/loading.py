@@ -29,12 +29,13 @@ from graphs.errors import ConfigError
 from graphs.store import GraphStore
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
+from mathamr.training.formula_pairs import FormulasOfBatch, FormulaViews, VisualIds, formulas_of
 from mathamr.training.pairs import PairSplit, known_positives
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_ORDER, _NEGATIVES, _AUGMENTATION = range(3)  # what a random stream is for
+_ORDER, _NEGATIVES, _AUGMENTATION, _FORMULAS = range(4)  # what a random stream is for
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class TrainingBatch:
         queries: int64 (B,), the places of the questions among the graphs of all ranks, rank by rank.
         documents: int64 (C,), likewise those of the answers, then of the hard negatives.
         known_positives: bool (B, C), documents known to answer a question, its own answer among them.
+        formulas: those of the graphs of all ranks, where a loss compares formulas.
+        views: the chunks with operator trees alone and with symbol layout trees alone, where a loss compares these.
     """
 
     pairs: tuple[Pair, ...]
@@ -54,6 +57,8 @@ class TrainingBatch:
     queries: Tensor
     documents: Tensor
     known_positives: Tensor
+    formulas: FormulasOfBatch | None = None
+    views: tuple[tuple[GraphBatch, ...], ...] = ()
 
     @property
     def num_graphs(self) -> int:
@@ -62,9 +67,15 @@ class TrainingBatch:
 
     def to(self, device: torch.device) -> TrainingBatch:
         """The batch on ``device``."""
+
+        def moved(chunks: tuple[GraphBatch, ...]) -> tuple[GraphBatch, ...]:
+            return tuple(chunk.to(device, non_blocking=True) for chunk in chunks)
+
         return replace(
             self,
-            chunks=tuple(chunk.to(device, non_blocking=True) for chunk in self.chunks),
+            chunks=moved(self.chunks),
+            formulas=None if self.formulas is None else self.formulas.to(device),
+            views=tuple(moved(view) for view in self.views),
             queries=self.queries.to(device),
             documents=self.documents.to(device),
             known_positives=self.known_positives.to(device),
@@ -78,6 +89,7 @@ class TrainingBatches:
         negatives: posts that look like answers of a question and are none, by question; ``config.negatives`` of them
             are drawn for each question of a batch, fewer where there are not so many. Known answers and posts of the
             held-out pairs are passed over.
+        visual_ids: of the formulas of each post, where ``config`` compares formulas.
 
     Raises:
         ConfigError: when the training pairs do not fill a batch or the ranks outnumber its pairs.
@@ -99,6 +111,8 @@ class TrainingBatches:
             raise ConfigError(f"train.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks")
         self._store, self._split, self._config, self._world = store, split, config, world
         self.negatives: Mapping[str, Sequence[str]] = {}
+        self.visual_ids: VisualIds = {}
+        self._views = FormulaViews(store.vocabulary) if config.formula_view_weight > 0 else None
         held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
         self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
         self.per_epoch = len(split.train) // config.batch_size
@@ -130,18 +144,28 @@ class TrainingBatches:
             np.concatenate([np.arange(start, start + size) for start, size in zip(column, count, strict=True)])
             for column, count in zip(starts.T, sizes.T, strict=True)
         ]
-        own = owners[world.rank]
-        posts = [questions[i] for i in own] + [answers[i] for i in own] + kept_by_rank[world.rank]
+        posts_by_rank = [
+            [questions[i] for i in owner] + [answers[i] for i in owner] + kept
+            for owner, kept in zip(owners, kept_by_rank, strict=True)
+        ]
         documents = answers + [post_id for kept in kept_by_rank for post_id in kept]
+        formulas = None
+        if self._config.compares_formulas:
+            rng = np.random.default_rng(_stream(self._config.seed, _FORMULAS, epoch, number))
+            formulas = formulas_of([post_id for posts in posts_by_rank for post_id in posts], self.visual_ids, rng)
+        prepared = list(self._chunks(posts_by_rank[world.rank], epoch, number))
         return TrainingBatch(
             pairs=pairs,
-            chunks=tuple(self._chunks(posts, epoch, number)),
+            chunks=tuple(chunk for chunk, _ in prepared),
             queries=torch.from_numpy(places[0]),
             documents=torch.from_numpy(np.concatenate(places[1:])),
             known_positives=known_positives(questions, documents, self._split.positives),
+            formulas=formulas,
+            views=tuple(zip(*(views for _, views in prepared), strict=True)),
         )
 
-    def _chunks(self, posts: list[str], epoch: int, number: int) -> Iterator[GraphBatch]:
+    def _chunks(self, posts: list[str], epoch: int, number: int) -> Iterator[tuple[GraphBatch, tuple[GraphBatch, ...]]]:
+        """The graphs of ``posts`` in chunks, each with its views of formulas, if these are wanted."""
         config = self._config
         generator = torch.Generator()
         generator.manual_seed(_stream(config.seed, _AUGMENTATION, epoch, number, self._world.rank))
@@ -158,9 +182,12 @@ class TrainingBatches:
             chunk = self._store.load([posts[i] for i in places])
             if config.node_mask:
                 chunk = mask_nodes(chunk, config.node_mask, generator)
+            views: tuple[GraphBatch, ...] = () if self._views is None else self._views(chunk)
             if config.edge_dropout:
                 chunk = drop_edges(chunk, config.edge_dropout, generator)
-            yield chunk.pin_memory() if self._world.device.type == "cuda" else chunk
+            if self._world.device.type == "cuda":
+                chunk, views = chunk.pin_memory(), tuple(view.pin_memory() for view in views)
+            yield chunk, views
 
     def _draw_negatives(self, questions: list[str], epoch: int, number: int) -> list[list[str]]:
         wanted = self._config.negatives

@@ -13,8 +13,9 @@ the gradient is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -24,6 +25,7 @@ from graphs.batching import GraphBatch
 from mathamr.maxsim import VectorSets
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
+from mathamr.training.formula_pairs import alike_loss, view_loss
 from mathamr.training.loading import TrainingBatch
 from mathamr.training.losses import RetrievalLoss, Temperature, retrieval_loss
 
@@ -41,6 +43,40 @@ def arithmetic(config: TrainConfig, device: torch.device) -> AbstractContextMana
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16")
 
 
+@dataclass(frozen=True, slots=True)
+class StepLoss:
+    """``total`` is to be minimised; ``parts``, detached, are for the log: those that have weight, by name."""
+
+    total: Tensor
+    parts: dict[str, Tensor]
+
+
+def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorSets], temperature: Tensor) -> StepLoss:
+    """The loss of a batch: that of retrieval, and by their weights those of formulas.
+
+    Args:
+        forms: vectors of the graphs of all ranks; with ``train.formula_view_weight`` also from operator trees alone and
+            from symbol layout trees alone.
+    """
+    sets = forms[0]
+    found = loss_of(config)(
+        sets.select(batch.queries),
+        sets.select(batch.documents),
+        temperature,
+        known_positives=batch.known_positives,
+    )
+    parts = {"maxsim_loss": found.maxsim, "document_loss": found.document}
+    total = found.total
+    if batch.formulas is not None and config.formula_weight > 0:
+        loss = alike_loss(batch.formulas.vectors(sets), temperature, batch.formulas.key)
+        parts["formula_loss"], total = loss.detach(), total + config.formula_weight * loss
+    if batch.formulas is not None and config.formula_view_weight > 0:
+        operators, layouts = (batch.formulas.vectors(view) for view in forms[1:])
+        loss = view_loss(operators, layouts, temperature, batch.formulas.key)
+        parts["formula_view_loss"], total = loss.detach(), total + config.formula_view_weight * loss
+    return StepLoss(total, {name: part for name, part in parts.items() if part is not None})
+
+
 def backward(
     encoder: nn.Module,
     temperature: Temperature,
@@ -48,38 +84,35 @@ def backward(
     config: TrainConfig,
     world: Ranks,
     weight: float = 1.0,
-) -> RetrievalLoss:
+) -> StepLoss:
     """Add the gradients of ``weight`` times the loss of the joined batch to the parameters of this rank.
 
     With several ranks they are complete after ``world.sum_gradients``.
     """
     cached = len(batch.chunks) > 1
+    forms = (batch.chunks, *batch.views)  # the graphs, and further forms of them, all chunk by chunk
     with torch.set_grad_enabled(not cached), arithmetic(config, world.device):
-        encoded = [encoder(chunk) for chunk in batch.chunks]
-    joined, own = world.gather(concatenated(encoded))
-    vectors = joined.vectors.requires_grad_()
-    result = loss_of(config)(
-        joined.select(batch.queries),
-        joined.select(batch.documents),
-        temperature(),
-        known_positives=batch.known_positives,
-    )
+        encoded = [[encoder(chunk) for chunk in chunks] for chunks in forms]
+    joined, owned = zip(*(world.gather(concatenated(parts)) for parts in encoded), strict=True)
+    for sets in joined:
+        sets.vectors.requires_grad_()
+    result = step_loss(config, batch, joined, temperature())
     (weight * result.total).backward()
-    assert vectors.grad is not None
-    gradients = vectors.grad[own].split([len(sets.vectors) for sets in encoded])
-    for chunk, sets, gradient in zip(batch.chunks, encoded, gradients, strict=True):
-        if cached:
-            with arithmetic(config, world.device):
-                sets = encoder(chunk)
-        sets.vectors.backward(gradient)
+    for chunks, parts, sets, own in zip(forms, encoded, joined, owned, strict=True):
+        assert sets.vectors.grad is not None
+        gradients = sets.vectors.grad[own].split([len(part.vectors) for part in parts])
+        for chunk, part, gradient in zip(chunks, parts, gradients, strict=True):
+            if cached:
+                with arithmetic(config, world.device):
+                    part = encoder(chunk)
+            part.vectors.backward(gradient)
     return result
 
 
 def backward_reference(encoder: Encode, temperature: Temperature, batch: TrainingBatch, config: TrainConfig) -> Tensor:
     """What :func:`backward` computes on one rank, in one piece, to hold it against."""
-    joined = concatenated([encoder(chunk) for chunk in batch.chunks])
-    queries, documents = joined.select(batch.queries), joined.select(batch.documents)
-    loss = loss_of(config)(queries, documents, temperature(), known_positives=batch.known_positives).total
+    joined = [concatenated([encoder(chunk) for chunk in chunks]) for chunks in (batch.chunks, *batch.views)]
+    loss = step_loss(config, batch, joined, temperature()).total
     loss.backward()
     return loss.detach()
 

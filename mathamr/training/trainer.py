@@ -43,6 +43,7 @@ from mathamr.retrieval.encoding import out_of_memory
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks, ranks
+from mathamr.training.formula_pairs import VisualIds
 from mathamr.training.interruption import Interrupted, StopSignal, listen
 from mathamr.training.learner import Learner
 from mathamr.training.loading import TrainingBatches
@@ -73,6 +74,7 @@ def train(
     out: str | os.PathLike[str],
     resume: Literal["auto", "never"] = "auto",
     negatives: Negatives | None = None,
+    visual_ids: VisualIds | None = None,
     log: Log | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
@@ -86,6 +88,8 @@ def train(
             checkpoints and starts anew.
         negatives: for each question posts that are no answers, of which ``config.negatives`` are drawn each time; or a
             source that mines them anew as training goes on. :func:`mathamr.training.mining.negatives_of` makes either.
+        visual_ids: of the formulas of each post, by FORMULA_i, "" where unknown; ``config.formula_weight`` and
+            ``config.formula_view_weight`` need them to know which formulas look alike.
         log: receives records, see above.
         progress: called with the number of optimizer steps done since the last call.
 
@@ -96,13 +100,13 @@ def train(
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C came; ``OUT/last`` is of the step at which training stopped.
         KeyboardInterrupt: Ctrl-C came twice; ``OUT/last`` is what was saved before.
     """
-    _check(config, store, negatives, resume)
+    _check(config, store, negatives, visual_ids, resume)
     with ranks(config.device) as world, listen() as signal:
         _check_precision(config, world.device)
         split = split_pairs(pairs, frozenset(store.post_ids()), validation_fraction=config.validation_fraction)
         if negatives is None:
             negatives = negatives_of(config, store, pairs, report=log if world.is_main else None)
-        run = _Run(config, store, split, encoder_config, Path(out), negatives, world, signal)
+        run = _Run(config, store, split, encoder_config, Path(out), negatives, visual_ids or {}, world, signal)
         if resume == "auto" and checkpoint.exists(run.last):
             run.restore()
         elif world.is_main:
@@ -111,7 +115,9 @@ def train(
         return run.finish(log if world.is_main else None, progress if world.is_main else None)
 
 
-def _check(config: TrainConfig, store: GraphStore, negatives: Negatives | None, resume: str) -> None:
+def _check(
+    config: TrainConfig, store: GraphStore, negatives: Negatives | None, visual_ids: VisualIds | None, resume: str
+) -> None:
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
     if not config.negatives and negatives:
@@ -122,6 +128,20 @@ def _check(config: TrainConfig, store: GraphStore, negatives: Negatives | None, 
         raise ConfigError(
             f"train.negatives={config.negatives} hard negatives a question, but none are given; "
             "mathamr.training.mining.negatives_of makes them, train.negative_source=model needs none"
+        )
+    if config.compares_formulas and not visual_ids:
+        raise ConfigError(
+            f"train.formula_weight={config.formula_weight} and train.formula_view_weight={config.formula_view_weight} "
+            "compare formulas by their visual ids, and there are none; use 0 and 0, or a collection that has them"
+        )
+    if config.compares_formulas and store.spec.formulas == "none":
+        raise ConfigError(
+            "graphs without formulas (graph.formulas=none) have none to compare; use formula weights of 0"
+        )
+    if config.formula_view_weight > 0 and store.spec.formulas != "both":
+        raise ConfigError(
+            f"train.formula_view_weight={config.formula_view_weight} compares two trees of a formula, but graphs of "
+            f"graph.formulas={store.spec.formulas} have one; use graph.formulas=both"
         )
     if store.spec.structure == "none" and config.maxsim_weight < 1:
         raise ConfigError(
@@ -147,6 +167,7 @@ class _Run:
         encoder_config: EncoderConfig,
         out: Path,
         negatives: Negatives | None,
+        visual_ids: VisualIds,
         world: Ranks,
         signal: StopSignal,
     ) -> None:
@@ -154,6 +175,7 @@ class _Run:
         self.best, self.last = out / "best", out / "last"
         self.encoder_config = encoder_config
         self.batches = TrainingBatches(store, split, config, world)
+        self.batches.visual_ids = visual_ids
         self.source: NegativeSource | None = None
         if callable(negatives):
             self.source = negatives

@@ -55,6 +55,8 @@ SETTINGS: dict[str, Any] = {
     "symmetric": False,
     "normalize": True,
     "single_vector": False,
+    "formula_weight": 0.0,
+    "formula_view_weight": 0.0,
     "seed": 42,
     "device": "cpu",
     "precision": "fp32",

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,8 @@ def learner_and_batch(store: GraphStore, pairs: list[Pair], world: Ranks, negati
     config = settings(
         batch_size=7, negatives=negatives, beta=0.5, symmetric=True, node_mask=0.0, edge_dropout=0.0, node_budget=90
     )
+    if negatives == 1:  # also with the losses over formulas
+        config = replace(config, formula_weight=0.3, formula_view_weight=0.2)
     split = split_pairs(pairs, set(store.post_ids()), validation_fraction=0.25)
     vocabulary = store.vocabulary
     learner = Learner(
@@ -84,6 +87,7 @@ def learner_and_batch(store: GraphStore, pairs: list[Pair], world: Ranks, negati
     )
     batches = TrainingBatches(store, split, config, world)
     batches.negatives = {f"q{i}": [f"a{k}" for k in range(48)] for i in range(48)}
+    batches.visual_ids = {f"{kind}{i}": [f"v{i % 16}"] for i in range(48) for kind in "qa"}
     return learner, batches.batch(split.train[:7], 0, 0)
 
 

@@ -23,10 +23,14 @@ ALONE = Ranks(0, 1, torch.device("cpu"))
 EVERY_NEGATIVE = {f"q{i}": [f"a{k}" for k in range(48)] for i in range(48)}
 
 
+VISUAL_IDS = {f"{kind}{i}": [f"v{i % 16}"] for i in range(48) for kind in "qa"}
+
+
 def first_batch(store: GraphStore, pairs: list[Pair], config: TrainConfig) -> TrainingBatch:
     split = split_pairs(pairs, set(store.post_ids()), validation_fraction=0.25)
     batches = TrainingBatches(store, split, config, ALONE)
     batches.negatives = EVERY_NEGATIVE
+    batches.visual_ids = VISUAL_IDS
     return batches.batch(split.train[: config.batch_size], 0, 0)
 
 
@@ -65,6 +69,27 @@ def test_chunks_change_neither_loss_nor_gradient(
     reference_loss, wanted = gradients(store, batch, config, backward_reference)
     assert loss == pytest.approx(reference_loss, abs=1e-6)
     assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("node_budget", [1, 60, 100_000])
+@pytest.mark.parametrize("weights", [(0.5, 0.0), (0.0, 0.5), (0.3, 0.2)])
+def test_losses_of_formulas_have_the_same_gradient_in_chunks(
+    store: GraphStore, pairs: list[Pair], node_budget: int, weights: tuple[float, float]
+) -> None:
+    alike, views = weights
+    config = settings(node_budget=node_budget, formula_weight=alike, formula_view_weight=views, negatives=1)
+    batch = first_batch(store, pairs, config)
+    assert batch.formulas is not None
+    assert len(batch.formulas) == 8 + 8 + 8
+    assert [len(view) for view in batch.views] == ([len(batch.chunks)] * 2 if views else [])
+    loss, found = gradients(store, batch, config, backward)
+    reference_loss, wanted = gradients(store, batch, config, backward_reference)
+    assert loss == pytest.approx(reference_loss, abs=1e-6)
+    assert_close(found, wanted)
+    plain = settings(node_budget=node_budget, negatives=1)
+    plain_loss, without = gradients(store, first_batch(store, pairs, plain), plain, backward)
+    assert loss > plain_loss + 0.01
+    assert any(not torch.allclose(found[name], without[name], rtol=0.01) for name in found)
 
 
 def test_augmentation_is_the_same_in_both_passes_over_a_chunk(store: GraphStore, pairs: list[Pair]) -> None:

@@ -381,9 +381,11 @@ def test_too_little_memory_is_a_message_with_the_way_out(
         {"accumulate": 2},
         {"precision": "bf16"},
         {"node_budget": 40},
+        {"formula_weight": 0.1, "formula_view_weight": 0.1},
     ],
 )
 def test_every_objective_trains(store: GraphStore, pairs: list[Pair], tmp_path: Path, changes: dict[str, Any]) -> None:
-    result = train(settings(epochs=6, **changes), store, pairs, ENCODER, out=tmp_path)
+    visual_ids = {f"{kind}{i}": [f"v{i % 16}"] for i in range(QUESTIONS) for kind in "qa"}
+    result = train(settings(epochs=6, **changes), store, pairs, ENCODER, out=tmp_path, visual_ids=visual_ids)
     assert result.epochs[-1].train_loss < 0.8 * result.loss_curve[1]
     assert len(pairs) == QUESTIONS
