@@ -56,10 +56,16 @@ class GraphConfig:
 
 @dataclass
 class IndexConfig:
-    """Where vectors are kept: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL."""
+    """Where vectors are kept: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL.
+
+    ``m_all``: edges a node of qdrant's HNSW graph of all vectors, without which approximate maxsim is refused.
+    ``keep``: leave the index in the job's folder, instead of removing it once it was searched.
+    """
 
     backend: str = MISSING
     location: str | None = MISSING
+    m_all: int = MISSING
+    keep: bool = MISSING
 
 
 @dataclass
@@ -84,14 +90,32 @@ class WandbConfig:
 
 
 @dataclass
+class ExampleConfig:
+    """The topic and the post whose similarities every job shows; null: the first judged topic, and its best post."""
+
+    topic: str | None = None
+    post: str | None = None
+
+
+@dataclass
 class ExperimentConfig:
-    """A question: each condition by what it changes, the one that others are compared with, and the seeds."""
+    """A question: each condition by what it changes, the one that others are compared with, and the seeds.
+
+    ``tasks``: 1 finds answers, 2 formulas, where the collection has such topics. ``labels``: what reports call a
+    condition. ``baselines``: conditions that are compared with another one than ``baseline``. ``only``: run these
+    conditions and leave the others as they are.
+    """
 
     name: str = MISSING
     title: str = MISSING
     conditions: dict[str, Any] = field(default_factory=dict)
     baseline: str = MISSING
     seeds: list[int] = field(default_factory=list)
+    tasks: list[int] = field(default_factory=lambda: [1])
+    labels: dict[str, str] = field(default_factory=dict)
+    example: ExampleConfig = field(default_factory=ExampleConfig)
+    baselines: dict[str, str] = field(default_factory=dict)
+    only: list[str] | None = None
 
 
 @dataclass

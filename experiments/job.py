@@ -1,15 +1,18 @@
-"""One job: a condition with a seed, from trained model to scores, in a folder of its own.
+"""One job: a condition with a seed, from its model to scores, in a folder of its own.
 
     outputs/vn_connectivity/jobs/none-seed42/
-        result.json      key, scores, costs; appears last, so a job that was killed has none
-        run.tsv          the ranking, as a submission
-        per_topic.csv    scores topic by topic
-        model/           checkpoints; an interrupted training goes on from them
-        failed.json      in place of result.json: why the job failed
-        key              what the above was made with
+        result.json                          key, scores, costs; appears last, so a job that was killed has none
+        run.tsv, run-task2.tsv               the rankings, as submissions
+        per_topic.csv, per_topic-task2.csv   scores topic by topic
+        log.jsonl                            the records of training
+        heat_map.json, examples.json         see experiments.exhibits
+        failed.json, traceback.txt           in place of result.json: why the job failed
+        index/                               while it is searched, or with index.keep=true
+        key                                  what the above was made with
 
-A job that fails says so in the results table, and the others go on. Two machines that share the outputs through a
-folder share the jobs: each job is claimed by a lock on its folder.
+The model lies elsewhere, for other jobs to use it as well (:mod:`experiments.models`). A job that fails says so in the
+results table, and the others go on. Two machines that share the outputs through a folder share the jobs: each job is
+claimed by a lock on its folder.
 
 A folder holds one configuration. A finished job of another one (other data, more epochs) moves to
 ``outputs/EXP/earlier/NAME-KEY`` when its place is taken, and back when it is asked for again; an unfinished one is
@@ -20,91 +23,156 @@ from __future__ import annotations
 
 import csv
 import datetime
-import json
-import os
-import platform
 import shutil
-from contextlib import AbstractContextManager
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from enum import Enum
 from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-from experiments import logbook
+from experiments import exhibits, logbook
 from experiments.logbook import Logbook
-from experiments.outputs import locked, write_whole
-from experiments.plan import Job, finished
+from experiments.models import LOG, Models, machine
+from experiments.outputs import locked, write_json, write_whole
+from experiments.plan import LOCK, Job, finished
 from experiments.progress import Console
-from experiments.tracks.track import Question, Track
+from experiments.tracks.track import Encoded, Question, Retrieved, Track, Trained
 from graphs.errors import MathAMRError
-from mathamr.evaluation.efficiency import Stopwatch, peak_gpu_memory, peak_memory, reset_peak_memory
-from mathamr.evaluation.metrics import Evaluation, evaluate
-from mathamr.evaluation.runs import Run, qrels_of, write_run
+from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
+from mathamr.evaluation.runs import Qrels, Run, qrels_of, write_run
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
 
 MEASURES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref", "recall_1000")
 
 
-def run_job(job: Job, folder: Path, track: Track, question: Question, console: Console) -> None:
+class Outcome(Enum):
+    """What became of a job: it has a result or a failure, or another process works at it, or at its model."""
+
+    ENDED = "ended"
+    ELSEWHERE = "elsewhere"
+    MODEL_ELSEWHERE = "model elsewhere"
+
+
+def run_job(
+    job: Job, folder: Path, track: Track, models: Models, questions: Sequence[Question], console: Console
+) -> Outcome:
     """Run ``job`` unless it is finished, and leave its result, or the reason of its failure, in its folder.
 
     Args:
         folder: ``outputs/EXP``.
+        questions: one a task.
     """
     place = folder / "jobs" / job.name
     place.mkdir(parents=True, exist_ok=True)
-    with locked(place / ".lock") as mine:
+    with locked(place / LOCK) as mine:
         if not mine:
-            console.say(f"{job.name}: another process is at it")
-            return
+            return Outcome.ELSEWHERE
         _make_room(job, place, folder / "earlier")
         if finished(job, folder):
-            return
+            return Outcome.ENDED
         try:
-            reset_peak_memory()
-            track.prepare(job.config, question)
+            track.prepare(job.config, questions)
             with _logbook(job, folder, console) as book:
-                result = _run(job, place, track, question, book)
+                made = models.stage(job, track, questions, book.record)
+                if made is None:
+                    return Outcome.MODEL_ELSEWHERE
+                result = _run(job, place, track, models, *made, questions, book)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
-        except MathAMRError as error:
-            console.say(f"{job.name} failed: {error}")
-            _write_json(place / "failed.json", {**_identity(job), "error": type(error).__name__, "reason": str(error)})
-            return
-        (place / "failed.json").unlink(missing_ok=True)
-        _write_json(place / "result.json", result)
-        console.say(f"{job.name}: nDCG' {result['ndcg_prime']:.3f}, {result['time_per_epoch_s']:.1f} s an epoch")
+        except Exception as error:  # noqa: BLE001 - whatever one job dies of (no memory, a library), others go on
+            _note_failure(job, place, error, console)
+            return Outcome.ENDED
+        for name in ("failed.json", "traceback.txt"):
+            (place / name).unlink(missing_ok=True)
+        write_json(place / "result.json", result)
+        speed = f", {result['time_per_epoch_s']:.1f} s an epoch" if "time_per_epoch_s" in result else ""
+        console.say(f"{job.name}: nDCG' {result.get('ndcg_prime', result.get('task2_ndcg_prime')):.3f}{speed}")
+        return Outcome.ENDED
 
 
-def _run(job: Job, place: Path, track: Track, question: Question, book: Logbook) -> dict[str, Any]:
-    trained = track.train(job.config, place / "model", book.record)
-    indexed = track.index(job.config, trained, question)
-    with Stopwatch() as watch:
-        results = track.retrieve(job.config, trained, indexed, question)
-    gpu_memory = peak_gpu_memory()  # since training began, which starts that measurement
-    run = Run.from_results(job.name, results, task=1)
-    write_run(run, place / "run.tsv")
-    scores = judge(run, question)
-    _write_per_topic(place / "per_topic.csv", scores)
-    result = {
-        **_identity(job),
-        **{measure: scores.aggregate[measure] for measure in MEASURES},
-        "topics": scores.topics,
-        "regime": question.regime,
-        **trained.costs,
-        **indexed.costs,
-        "queries_per_second": len(results) / watch.seconds,
-        "peak_memory_bytes": peak_memory(),
-        **({"peak_gpu_memory_bytes": gpu_memory} if gpu_memory else {}),
-    }
+def _note_failure(job: Job, place: Path, error: Exception, console: Console) -> None:
+    reason = str(error).strip() or type(error).__name__
+    if not isinstance(error, MathAMRError):  # not one of our messages, which say what to do: name it, keep its place
+        reason = f"{type(error).__name__}: {reason.splitlines()[0]} (see {place / 'traceback.txt'})"
+        write_whole(place / "traceback.txt", "".join(traceback.format_exception(error)))
+    console.say(f"{job.name} failed: {reason}")
+    write_json(place / "failed.json", {**_identity(job), "error": type(error).__name__, "reason": reason})
+
+
+def _run(
+    job: Job,
+    place: Path,
+    track: Track,
+    models: Models,
+    trained: Trained,
+    encoded: Encoded,
+    questions: Sequence[Question],
+    book: Logbook,
+) -> dict[str, Any]:
+    """From the model's vectors to scores."""
+    log = models.folder(job) / LOG
+    if log.exists():
+        shutil.copyfile(log, place / LOG)
+    result = {**_identity(job), "regime": questions[0].regime, "source": track.source(job.config), **trained.origin}
+    result |= {**trained.costs, **encoded.costs}
+    files = [trained.folder]
+    for question in questions:
+        retrieved, costs = _search(job, place / "index", track, encoded, question)
+        run = Run.from_results(job.name, retrieved.results, task=question.task)
+        scores = judge(run, question, retrieved.visual_ids)
+        second = question.task == 2
+        suffix, prefix = ("-task2", "task2_") if second else ("", "")
+        write_run(run, place / f"run{suffix}.tsv")
+        _write_per_topic(place / f"per_topic{suffix}.csv", scores)
+        measured = {**{measure: scores.aggregate[measure] for measure in MEASURES}, "topics": scores.topics, **costs}
+        result |= {f"{prefix}{name}": value for name, value in measured.items()}
+        topics = [[topic, *(own[measure] for measure in MEASURES)] for topic, own in sorted(scores.per_topic.items())]
+        book.table(f"topics{suffix}", ["topic", *MEASURES], topics)
+        files += [place / f"run{suffix}.tsv", place / f"per_topic{suffix}.csv"]
+        if not second:
+            _show(job, place, track, encoded, question, run)
     book.scores(result)
-    topics = [[topic, *(values[measure] for measure in MEASURES)] for topic, values in sorted(scores.per_topic.items())]
-    book.table("topics", ["topic", *MEASURES], topics)
     if job.config.wandb.artifacts:
-        files = [trained.folder, place / "run.tsv", place / "per_topic.csv"]
         book.artifact(f"{job.config.experiment.name}-{job.name}", "model", files, result)
     return result
+
+
+def _search(
+    job: Job, folder: Path, track: Track, encoded: Encoded, question: Question
+) -> tuple[Retrieved, dict[str, float]]:
+    """What is found, and the costs of index and search. The index is removed unless it is to be kept."""
+    keep = bool(job.config.index.get("keep"))
+    own = folder if question.task == 1 else folder.with_name(f"{folder.name}-task2")
+    shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
+    try:
+        with closing(track.index(job.config, encoded, question, own)) as indexed:
+            retrieved = track.retrieve(job.config, encoded, indexed, question)
+    finally:
+        if not keep:
+            shutil.rmtree(own, ignore_errors=True)
+    return retrieved, {**indexed.costs, **retrieved.costs}
+
+
+def _show(job: Job, place: Path, track: Track, encoded: Encoded, question: Question, run: Run) -> None:
+    """``heat_map.json`` and ``examples.json``; neither where no judged topic has an answer in the collection."""
+    topics = {topic.topic_id: topic for topic in question.topics}
+    qrels = {topic_id: grades for topic_id, grades in judged(question).items() if topic_id in topics}
+    wanted = job.config.experiment.get("example") or {}
+    for topic_id, post_id in exhibits.candidates(qrels, wanted.get("topic"), wanted.get("post")):
+        explanation = track.explain(job.config, encoded, topics[topic_id], post_id)
+        if explanation is not None:
+            break
+    else:
+        return
+    grade = qrels.get(topic_id, {}).get(post_id)
+    write_json(place / "heat_map.json", exhibits.heat_map(topic_id, post_id, grade, explanation))
+    first = list(dict.fromkeys([topic_id, *sorted(qrels, key=exhibits.natural)]))[: exhibits.EXAMPLE_TOPICS]
+    results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
+    write_json(place / "examples.json", exhibits.examples(question, first, qrels, results, track.texts))
 
 
 def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:
@@ -122,9 +190,25 @@ def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager
     )
 
 
-def judge(run: Run, question: Question) -> Evaluation:
-    """Score a run on the question's topics."""
-    return evaluate(run, qrels_of(question.judgments), task=1, regime=question.regime, collection=question.collection)
+def judge(run: Run, question: Question, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
+    """Score a run on the question's topics. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
+    collection = question.collection
+    if visual_ids is not None and question.regime == "mini":
+        collection = frozenset(visual_ids.values())
+    return evaluate(
+        run,
+        qrels_of(question.judgments),
+        task=question.task,
+        regime=question.regime,
+        collection=collection,
+        visual_ids=visual_ids,
+    )
+
+
+def judged(question: Question) -> Qrels:
+    """The judgments that count."""
+    qrels = qrels_of(question.judgments)
+    return qrels if question.collection is None else restrict(qrels, question.collection)
 
 
 def _identity(job: Job) -> dict[str, Any]:
@@ -132,8 +216,9 @@ def _identity(job: Job) -> dict[str, Any]:
         "condition": job.condition,
         "seed": job.seed,
         "key": job.key,
+        "model_key": job.model_key,
         "code": code_version(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "machine": machine(),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 
@@ -146,7 +231,7 @@ def _make_room(job: Job, place: Path, earlier: Path) -> None:
         if found and (place / "result.json").exists():
             _move(place, earlier / f"{job.name}-{found}")
         for leftover in place.iterdir():
-            if leftover.name == ".lock":
+            if leftover.name == LOCK:
                 continue
             if leftover.is_dir():
                 shutil.rmtree(leftover)
@@ -162,7 +247,7 @@ def _make_room(job: Job, place: Path, earlier: Path) -> None:
 def _move(source: Path, target: Path) -> None:
     """Move what a job has left. Its result goes last: a kill in between leaves an unfinished job in ``target``."""
     target.mkdir(parents=True, exist_ok=True)
-    names = [path.name for path in source.iterdir() if path.name not in (".lock", "key", "result.json")]
+    names = [path.name for path in source.iterdir() if path.name not in (LOCK, "key", "result.json")]
     for name in [*names, "result.json"]:
         if (target / name).is_dir():
             shutil.rmtree(target / name)
@@ -176,7 +261,3 @@ def _write_per_topic(path: Path, scores: Evaluation) -> None:
         table.writerow(["topic", *MEASURES])
         for topic, values in sorted(scores.per_topic.items()):
             table.writerow([topic, *(f"{values[measure]:.6f}" for measure in MEASURES)])
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    write_whole(path, json.dumps(content, indent=1) + "\n")

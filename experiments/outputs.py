@@ -5,21 +5,32 @@
 >>> write_whole(folder / "results.csv", "condition,seed\\n")
 >>> (folder / "results.csv").read_text(), [path.name for path in folder.iterdir()]
 ('condition,seed\\n', ['results.csv'])
->>> with locked(folder / ".lock") as first, locked(folder / ".lock") as second:
-...     first, second
-(True, False)
+>>> with locked(folder / ".lock") as first, locked(folder / ".lock", patience=0) as second:
+...     first, second, is_locked(folder / ".lock")
+(True, False, True)
+>>> is_locked(folder / ".lock")
+False
+
+Locks are ``flock``'s: they hold between machines that share a folder over NFS (Linux 2.6.12 and newer) and end with
+their process, however it ends.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from graphs.errors import StoreError
+
+# Seconds to try for: :func:`is_locked` holds a lock for an instant, and a ready stage is passed by in some hundredths.
+_PATIENCE = 0.3
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -35,22 +46,52 @@ def write_whole(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-@contextmanager
-def locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Hold the lock ``path`` where it is free; yields whether it is held. With ``wait``, until it is free.
+def write_json(path: Path, content: Any) -> None:
+    """``content`` as indented JSON, in one step."""
+    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
-    A process that ends, in whatever way, lets go of its locks.
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in ``path``; ``None`` where there is none, or no whole one."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = False, patience: float = _PATIENCE) -> Iterator[bool]:
+    """Hold the lock ``path`` where it is free; yields whether it is held. With ``wait``, until it is free.
 
     Raises:
         StoreError: on a file system without locks.
     """
+    deadline = time.monotonic() + patience
     with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        except OSError as error:
-            message = f"the file system gives no lock ({error.strerror}); choose another folder with outputs=..."
-            raise StoreError(message, path=path) from error
+        while not _taken(lock.fileno(), path, wait):
+            if time.monotonic() >= deadline:
+                yield False
+                return
+            time.sleep(0.02)
         yield True
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock ``path``."""
+    try:
+        with path.open("r+") as lock:
+            return not _taken(lock.fileno(), path, wait=False)
+    except FileNotFoundError:
+        return False
+
+
+def _taken(descriptor: int, path: Path, wait: bool) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        message = f"the file system gives no lock ({error.strerror}); choose another folder with outputs=..."
+        raise StoreError(message, path=path) from error
+    return True

@@ -1,4 +1,4 @@
-"""Conditions x seeds -> jobs, and which of them are done already.
+"""Conditions x seeds -> jobs, and how each of them stands.
 
 An experiment names its conditions by what they change (``conf/exp/vn_connectivity.yaml``):
 
@@ -8,40 +8,61 @@ An experiment names its conditions by what they change (``conf/exp/vn_connectivi
     baseline: none
     seeds: [42, 43, 44]
 
-makes six jobs, ``none-seed42`` to ``sequential-seed44``. A job's ``key`` is a hash of everything that its result
-depends on (configuration of every stage, seed, data); its folder is ``outputs/EXP/jobs/NAME``. A job is done when its
-``result.json`` carries its key, so a changed configuration runs again and a finished job does not. ``job=K/N`` selects
-every N-th job, the K-th first, for an array of a batch system.
+makes six jobs, ``none-seed42`` to ``sequential-seed44``. What a job makes has a key a stage, a hash of everything that
+the stage depends on:
+
+=============  ==============================================================  ========================================
+``model_key``  track, collection, ``graph``, ``model``, ``train`` with seed    ``outputs/shared/.../models/MODELKEY``
+``key``        these, topics and regime, ``index``, ``retrieval``, tasks       ``outputs/EXP/jobs/NAME``
+=============  ==============================================================  ========================================
+
+So conditions that differ in retrieval alone share a model, and so do experiments. A job is done when its
+``result.json`` carries its key: a changed configuration runs again, a finished job does not. ``job=K/N`` selects every
+N-th job, the K-th first, for an array of a batch system; ``experiment.only=[...]`` some conditions.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from experiments.outputs import is_locked, read_json
 from graphs.errors import ConfigError
 
-# What a result depends on. Not: where files lie, how many processes work, which job of the plan this is.
-_GROUPS = ("track", "data", "graph", "model", "train", "index", "retrieval")
-_NOT_RESULTS = {"data": ("root",), "train": ("device", "workers"), "index": ("location",)}
+# What a condition may change, and what a trained model depends on.
+_CHANGEABLE = ("track", "graph", "model", "train", "index", "retrieval")
+_OF_MODEL = ("track", "graph", "model", "train")
+# What no result depends on: where files lie, how many processes work, how often they save.
+_FREE = {
+    "data": ("root",),
+    "train": ("device", "workers", "checkpoint_every"),
+    "index": ("location", "keep"),
+}
+
+LOCK = ".lock"
+"""The file in a job's folder that the process which runs it holds."""
+
+State = Literal["done", "running elsewhere", "failed", "missing"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One condition with one seed: its whole configuration and its key."""
+    """One condition with one seed: its whole configuration, the key of its result and that of its model."""
 
     condition: str
     seed: int
     config: DictConfig
     key: str
+    model_key: str = ""
 
     @property
     def name(self) -> str:
@@ -58,24 +79,27 @@ def plan(config: DictConfig, fingerprint: str) -> list[Job]:
 
     Raises:
         ConfigError: no conditions or seeds, a repeated seed, a name that is no file name, a baseline that is no
-            condition, a condition that changes nothing there is, or two conditions that are the same.
+            condition, a condition that changes what is no setting of a condition, or two jobs with one output.
     """
     experiment = config.experiment
-    conditions = list(experiment.conditions or {})
+    conditions = [str(name) for name in experiment.conditions or {}]
     seeds = list(experiment.seeds or [])
     if not conditions or not seeds:
         raise ConfigError("experiment.conditions and experiment.seeds name no job; add +exp=NAME, see conf/exp/")
     if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"experiment.seeds repeats a seed: {seeds}")
-    if experiment.baseline not in conditions:
-        known = ", ".join(conditions)
-        raise ConfigError(f"experiment.baseline={experiment.baseline} is not among the conditions: {known}")
-    jobs: list[Job] = []
-    for condition in conditions:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", condition):
-            raise ConfigError(f"condition {condition!r} becomes a folder; use letters, digits and . _ + - only")
-        for seed in seeds:
-            jobs.append(_job(config, condition, int(seed), fingerprint))
+        raise ConfigError(f"experiment.seeds repeats a seed: {seeds}; two jobs would have one output")
+    _check_names(conditions)
+    named = {"baseline": [experiment.baseline], "only": list(experiment.get("only") or [])}
+    others = experiment.get("baselines") or {}
+    named["baselines"] = [*others, *others.values()]
+    for key, names in named.items():
+        for name in names:
+            if name not in conditions:
+                known = ", ".join(conditions)
+                raise ConfigError(
+                    f"experiment.{key}={name} is not among the conditions: {known}{near(str(name), conditions)}"
+                )
+    jobs = [_job(config, condition, int(seed), fingerprint) for condition in conditions for seed in seeds]
     by_key: dict[str, Job] = {}
     for job in jobs:
         twin = by_key.setdefault(job.key, job)
@@ -84,40 +108,123 @@ def plan(config: DictConfig, fingerprint: str) -> list[Job]:
     return jobs
 
 
+def _check_names(conditions: Sequence[str]) -> None:
+    """Each condition becomes a folder, also where file names do not tell upper from lower case."""
+    folders: dict[str, str] = {}
+    for condition in conditions:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", condition):
+            raise ConfigError(f"condition {condition!r} becomes a folder; use letters, digits and . _ + - only")
+        twin = folders.setdefault(condition.lower(), condition)
+        if twin != condition:
+            raise ConfigError(f"conditions {twin} and {condition} would have one output; rename one")
+
+
 def _job(config: DictConfig, condition: str, seed: int, fingerprint: str) -> Job:
+    changes = config.experiment.conditions[condition]
+    changes = OmegaConf.create({}) if changes is None else changes
+    place = f"experiment.conditions.{condition}"
+    _check_changes(config, changes, place)
     merged = OmegaConf.create(config)
     OmegaConf.set_struct(merged, True)
-    changes = config.experiment.conditions[condition]
     try:
-        merged = cast(DictConfig, OmegaConf.merge(merged, changes or {}, {"train": {"seed": seed}}))
+        merged = cast(DictConfig, OmegaConf.merge(merged, changes, {"train": {"seed": seed}}))
     except OmegaConfBaseException as error:
-        raise ConfigError(f"condition {condition}: {str(error).splitlines()[0]}") from error
-    return Job(condition, seed, merged, job_key(merged, fingerprint))
+        raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
+    return Job(condition, seed, merged, job_key(merged, fingerprint), model_key(merged, fingerprint))
+
+
+def _check_changes(config: DictConfig, changes: Any, place: str) -> None:
+    """Every key of a condition is one that a condition can change."""
+    if not isinstance(changes, DictConfig):
+        raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
+    known = [key for group in _CHANGEABLE for key in _leaves(config.get(group), group)]
+    for key in _leaves(changes, ""):
+        group = key.split(".")[0]
+        if key == "train.seed":
+            raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
+        if key in known:
+            continue
+        if key in _CHANGEABLE:
+            raise ConfigError(f"{place}.{key} is a group of settings; write e.g. {key}: {{...}}")
+        if group in config and group not in _CHANGEABLE:
+            raise ConfigError(
+                f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(_CHANGEABLE)}"
+            )
+        raise ConfigError(f"{place}.{key} is no setting{near(key, known) or f'; see conf/{group}'}")
+
+
+def _leaves(value: Any, key: str) -> Iterator[str]:
+    """Dotted names of the settings in a configuration.
+
+    >>> list(_leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"}), ""))
+    ['graph.structure', 'track']
+    """
+    if not isinstance(value, DictConfig) or value._is_none():
+        yield key
+        return
+    for name in value:
+        inner = value._get_node(name)  # not value[name]: a setting without a value is one as well
+        yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """Which of the known names was probably meant, as the end of a message.
+
+    >>> near("graph.conectivity", ["graph.connectivity", "train.beta"]), near("beta", ["train.beta"])
+    ('; did you mean graph.connectivity?', '; did you mean train.beta?')
+    >>> near("elephant", ["train.beta"])
+    ''
+    """
+    meant = difflib.get_close_matches(name, known, n=1)
+    meant = [one for one in known if one.split(".")[-1] == name.split(".")[-1]] or meant
+    return f"; did you mean {meant[0]}?" if meant else ""
+
+
+def model_key(config: DictConfig, fingerprint: str) -> str:
+    """Hash of everything that a trained model depends on."""
+    return _hash({"fingerprint": fingerprint, **_settings(config, _OF_MODEL)})
 
 
 def job_key(config: DictConfig, fingerprint: str) -> str:
     """Hash of everything that a job's result depends on."""
-    matters: dict[str, Any] = {"fingerprint": fingerprint}
-    for group in _GROUPS:
-        value = config[group]
-        plain = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+    experiment = config.experiment
+    asked = {"tasks": list(experiment.get("tasks") or [1]), "example": _plain(experiment.get("example"))}
+    return _hash({"fingerprint": fingerprint, **_settings(config, ("data", *_CHANGEABLE)), "experiment": asked})
+
+
+def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for group in groups:
+        plain = _plain(config[group])
         if isinstance(plain, dict):
-            plain = {str(k): v for k, v in plain.items() if k not in _NOT_RESULTS.get(group, ())}
-        matters[group] = plain
-    return hashlib.sha256(json.dumps(matters, sort_keys=True).encode()).hexdigest()[:16]
+            plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ())}
+        settings[group] = plain
+    return settings
 
 
-def select(jobs: Sequence[Job], part: str | None) -> list[Job]:
+def _plain(value: Any) -> Any:
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
+
+def _hash(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = None) -> list[Job]:
     """The jobs of ``part`` ``K/N``: every N-th, beginning with the K-th; all where ``part`` is ``None``.
+
+    With ``only``, of these conditions alone.
 
     >>> [job for job in select(["a", "b", "c", "d", "e"], "2/2")]
     ['b', 'd']
     """
+    if only:
+        jobs = [job for job in jobs if job.condition in only]
     if part is None:
         return list(jobs)
     match = re.fullmatch(r"(\d+)/(\d+)", part)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise ConfigError(f"job={part} is not of the form K/N with 1 <= K <= N, e.g. job=3/12")
+        raise ConfigError(f"job={part} is not of the form K/N with 1 <= K <= N, e.g. job=3/12; or list")
     return list(jobs[int(match[1]) - 1 :: int(match[2])])
 
 
@@ -132,10 +239,21 @@ def failure(job: Job, folder: Path) -> str | None:
     return None if record is None else str(record["reason"])
 
 
+def state(job: Job, folder: Path) -> State:
+    """How a job stands; one that another process works at is ``running elsewhere``, whether or not it failed before."""
+    if finished(job, folder) is not None:
+        return "done"
+    if is_locked(folder / "jobs" / job.name / LOCK):
+        return "running elsewhere"
+    return "missing" if failure(job, folder) is None else "failed"
+
+
+def status(job: Job, folder: Path) -> str:
+    """:func:`state` in a table's words: of a failed job also why."""
+    now = state(job, folder)
+    return f"failed: {failure(job, folder)}" if now == "failed" else now
+
+
 def _record(job: Job, folder: Path, name: str) -> dict[str, Any] | None:
-    path = folder / "jobs" / job.name / name
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return record if isinstance(record, dict) and record.get("key") == job.key else None
+    record = read_json(folder / "jobs" / job.name / name)
+    return record if record is not None and record.get("key") == job.key else None

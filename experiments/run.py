@@ -1,11 +1,16 @@
 """The entry of every experiment: ``python -m experiments.run +exp=vn_connectivity [KEY=VALUE ...]``.
 
-Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/results.csv`` and ``report.md``, and
-prints the table of means. Any key of ``conf/`` can be set on the command line:
+Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/results.csv``, ``report.md`` and
+``report.html``, and prints the table of means. Any key of ``conf/`` can be set on the command line:
 
     python -m experiments.run +exp=vn_connectivity data=arqmath data.root=/data/ARQMath
     python -m experiments.run +exp=vn_connectivity 'experiment.seeds=[1,2]' train.epochs=3
+    python -m experiments.run +exp=vn_connectivity 'experiment.only=[none,circular]'
     python -m experiments.run +exp=vn_connectivity job=3/12          # one part of an array of jobs
+    python -m experiments.run +exp=vn_connectivity job=list          # run nothing, say how each job stands
+
+The same command may run in several processes at once, on machines that share the folder ``outputs``: each takes jobs
+that no other works at, and none trains a model that another one trains.
 
 Exit codes: 0 done; 1 a job failed, the table says why; 2 a message says what is wrong; 75 stopped by a signal, saved.
 """
@@ -18,37 +23,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
-from experiments import logbook, report
+from experiments import blocks, logbook, report, results, tables
 from experiments.config import register, validated
-from experiments.job import run_job
-from experiments.outputs import locked
-from experiments.plan import finished, plan, select
+from experiments.job import Outcome, run_job
+from experiments.models import Models
+from experiments.outputs import locked, write_json
+from experiments.plan import Job, finished, near, plan, select, state, status
 from experiments.progress import Console
 from experiments.tracks import open_track
-from experiments.tracks.track import Question
+from experiments.tracks.track import Question, Track
 from graphs.corpus.corpus import Corpus, open_corpus
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError, CorpusError, MathAMRError
 from mathamr.evaluation.metrics import Regime
+from mathamr.evaluation.runs import Task
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
-TASK = 1
+LIST = "list"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ended:
     """The table of means as text, and how many of the jobs that were asked for have failed."""
 
     table: str
     failed: int
 
 
-def run(config: DictConfig, command: str) -> Outcome:
+def run(config: DictConfig, command: str) -> Ended:
     """Run what is missing of an experiment.
 
     Raises:
@@ -57,49 +64,197 @@ def run(config: DictConfig, command: str) -> Outcome:
     console = Console()
     if config.experiment is None:
         raise ConfigError("no experiment is named; add +exp=NAME, where conf/exp/NAME.yaml describes it")
+    experiment = config.experiment
     corpus = open_corpus(config.data.name, config.data.root)
-    folder = Path(config.outputs) / config.experiment.name
+    folder = Path(config.outputs) / experiment.name
     fingerprint = corpus.fingerprint()
     jobs = plan(config, fingerprint)
-    mine = select(jobs, config.job)
+    shared = Path(config.outputs) / "shared" / f"{corpus.name}-{fingerprint[:12]}"
+    models = Models(shared, console.say)
+    if config.job == LIST:
+        return Ended(listing(jobs, folder, models), 0)
+    mine = select(jobs, config.job, experiment.only)
     missing = [job for job in mine if finished(job, folder) is None]
-    console.say(f"{config.experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
+    console.say(f"{experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
+    tasks = tasks_of(config, corpus)
     if missing:
-        shared = Path(config.outputs) / "shared" / f"{corpus.name}-{fingerprint[:12]}"
-        track = open_track(config.track, corpus, shared, console)
         logbook.check(config.wandb)
-        for settings in (config, *(job.config for job in missing)):
-            track.check(settings)
-        question = pose(config, corpus)
-        for number, job in enumerate(missing, 1):
-            console.say(f"[{number}/{len(missing)}] {job.name}")
-            run_job(job, folder, track, question, console)
-    folder.mkdir(parents=True, exist_ok=True)
-    experiment = config.experiment
+        questions = [pose(config, corpus, task) for task in tasks]
+        if len(tasks) < len(experiment.tasks):
+            console.say(f"  collection {corpus.name} has no topics of Task 2: only Task 1 is run")
+        runner = _Runner(corpus, shared, folder, models, questions, console)
+        runner.check(config, missing)
+        _write_plan(config, jobs, folder, tasks, command)
+        runner.run(missing)
+    else:
+        _write_plan(config, jobs, folder, tasks, command)
     with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
-        rows = report.rows_of(jobs, folder)
-        report.write_csv(rows, folder / "results.csv")
-        report.write_report(rows, folder, title=experiment.title, command=command, baseline=experiment.baseline)
-    asked = {(job.condition, job.seed) for job in mine}
-    lines = [report.as_text(report.mean_table(rows, report.summary_columns()))]
-    lines += [f"{row['condition']}, seed {row['seed']}: {row['status']}" for row in rows if row["status"] != "done"]
-    lines.append(f"{folder}/results.csv, {folder}/report.md")
-    failed = sum(row["status"].startswith("failed") for row in rows if (row["condition"], row["seed"]) in asked)
-    return Outcome("\n".join(lines), failed)
+        found = results.read(folder)
+        report.write([found], folder)
+    lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found.tasks)))]
+    stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
+    lines += [f"{condition}, seed {seed}: {how}" for (condition, seed), how in stands.items() if how != "done"]
+    lines += _of_other_graphs(found.rows)
+    lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
+    return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
 
 
-def pose(config: DictConfig, corpus: Corpus) -> Question:
-    """The topics that the experiment is measured on, with their judgments."""
+class _Runner:
+    """Runs jobs, beside other processes that run the same."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        shared: Path,
+        folder: Path,
+        models: Models,
+        questions: Sequence[Question],
+        console: Console,
+    ) -> None:
+        self._corpus, self._shared, self._folder, self._models = corpus, shared, folder, models
+        self._questions, self._console = questions, console
+        self._tracks: dict[str, Track] = {}
+
+    def _track(self, config: DictConfig) -> Track:
+        name = config.track
+        if name not in self._tracks:
+            self._tracks[name] = open_track(name, self._corpus, self._shared, self._console)
+        return self._tracks[name]
+
+    def check(self, config: DictConfig, jobs: Sequence[Job]) -> None:
+        """Refuse settings that cannot be, once for each condition."""
+        self._track(config).check(config, self._questions)
+        for job in {job.condition: job for job in jobs}.values():
+            try:
+                self._track(job.config).check(job.config, self._questions)
+            except MathAMRError as error:
+                raise ConfigError(f"condition {job.condition}: {error}") from error
+
+    def run(self, jobs: Sequence[Job]) -> None:
+        """Run the jobs; those whose model another process has in work come last, and are waited for."""
+        pending, ended = list(jobs), 0
+        while pending:
+            elsewhere: list[Job] = []
+            waiting: list[Job] = []
+            for job in pending:
+                self._console.say(f"[{ended + 1}/{len(jobs)}] {job.name}")
+                track = self._track(job.config)
+                outcome = run_job(job, self._folder, track, self._models, self._questions, self._console)
+                if outcome is Outcome.ENDED:
+                    ended += 1
+                elif outcome is Outcome.ELSEWHERE:
+                    self._console.say("  another process is at it")
+                    elsewhere.append(job)
+                else:
+                    self._console.say("  another process is at its model")
+                    waiting.append(job)
+            stuck = len(waiting) + len(elsewhere) == len(pending)
+            pending = [*waiting, *elsewhere]  # once more: the other process may have ended, or died
+            if stuck and not waiting:
+                return
+            if stuck:
+                self._console.say(f"  waiting for the model of {waiting[0].name}, which another process has in work")
+                with self._models.free(waiting[0]):
+                    pass
+
+
+def tasks_of(config: DictConfig, corpus: Corpus) -> list[Task]:
+    """The tasks of ``experiment.tasks``, without Task 2 where the collection has no topics of it.
+
+    Raises:
+        ConfigError: a task that is none, or Task 2 alone where there are no topics of it.
+    """
+    asked = list(config.experiment.tasks)
+    if not asked or len(set(asked)) < len(asked) or not set(asked) <= {1, 2}:
+        raise ConfigError(f"experiment.tasks={asked} is not one of [1], [1,2], [2]")
+    tasks = [cast(Task, task) for task in sorted(asked)]
+    if 2 in tasks:
+        try:
+            there = bool(corpus.topics(2, list(config.data.years)))
+        except CorpusError:
+            there = False
+        if not there:
+            tasks.remove(2)
+        if not tasks:
+            raise ConfigError(f"experiment.tasks=[2], but collection {corpus.name} has no topics of Task 2")
+    return tasks
+
+
+def pose(config: DictConfig, corpus: Corpus, task: Task) -> Question:
+    """The topics of a task that the experiment is measured on, with their judgments."""
     years = list(config.data.years)
-    topics = corpus.topics(TASK, years)
-    judgments = corpus.judgments(TASK, years)
+    topics = corpus.topics(task, years)
+    judgments = corpus.judgments(task, years)
     if not topics or not judgments:
-        raise ConfigError(f"collection {corpus.name} has no judged topics for data.years={years}")
+        raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
     regime = config.data.regime
     if regime not in get_args(Regime):
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
-    posts = frozenset(post.post_id for post in corpus.posts()) if regime == "mini" else None
-    return Question(TASK, topics, judgments, cast(Regime, regime), posts)
+    wanted = config.experiment.example.topic
+    known = [topic.topic_id for topic in topics]
+    if task == 1 and wanted is not None and wanted not in known:
+        raise ConfigError(f"experiment.example.topic={wanted} is no topic of this collection{near(wanted, known)}")
+    posts = None
+    example = config.experiment.example.post
+    if task == 1 and (regime == "mini" or example is not None):
+        posts = frozenset(post.post_id for post in corpus.posts())
+        if example is not None and example not in posts:
+            raise ConfigError(f"experiment.example.post={example} is no post of this collection")
+    if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell
+        posts = None
+    return Question(task, topics, judgments, cast(Regime, regime), posts)
+
+
+def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
+    """How each job and its model stand, and what is left to do."""
+    rows = [[job.name, state(job, folder), models.state(job), job.key, job.model_key] for job in jobs]
+    left = [job for job, row in zip(jobs, rows, strict=True) if row[1] not in ("done", "running elsewhere")]
+    to_train = {job.model_key for job in left if models.state(job) != "trained"}
+    head = ["Job", "State", "Model", "Key", "Model key"]
+    return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
+
+
+def _write_plan(config: DictConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[int], command: str) -> None:
+    """``experiment.json``: what the report has to know of the experiment beside its jobs."""
+    experiment = config.experiment
+    content = {
+        "name": experiment.name,
+        "title": experiment.title,
+        "command": " ".join(word for word in command.split(" ") if not word.startswith("job=")),
+        "baseline": experiment.baseline,
+        "baselines": _plain(experiment.baselines),
+        "conditions": [str(name) for name in experiment.conditions],
+        "seeds": list(experiment.seeds),
+        "tasks": list(tasks),
+        "labels": _plain(experiment.labels),
+        "keys": {job.name: job.key for job in jobs},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "experiment.json", content)
+
+
+def _summary(tasks: Sequence[int]) -> dict[str, tuple[str, float]]:
+    """The columns of the table that a run prints."""
+    columns: dict[str, tuple[str, float]] = {}
+    for task in tasks:
+        titles = {one.key: one.title for one in tables.measure_columns(task)}
+        columns |= {key: (f"{title} (Task 2)" if task == 2 else title, 1.0) for key, title in titles.items()}
+    return {**columns, "time_per_epoch_s": tables.COSTS["time_per_epoch_s"]}
+
+
+def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """A warning where finished rows were not made of the same graphs: these have changed in between."""
+    graphs = {row["source"].partition("-")[2] for row in rows if row["status"] == "done" and "source" in row}
+    if len(graphs) < 2:
+        return []
+    return [
+        f"the graphs have changed between jobs (results.csv, column source: {', '.join(sorted(graphs))}); remove the "
+        "result.json of those of earlier graphs, and run again"
+    ]
+
+
+def _plain(group: DictConfig) -> Any:
+    return OmegaConf.to_container(group, resolve=True)
 
 
 @hydra.main(config_path="../conf", config_name="config", version_base="1.3")
@@ -107,9 +262,9 @@ def main(config: DictConfig) -> None:
     """Hydra's entry point."""
     command = shlex.join(["python", "-m", "experiments.run", *HydraConfig.get().overrides.task])
     try:
-        outcome = run(validated(config), command)
-        print(outcome.table)
-        if outcome.failed:
+        ended = run(validated(config), command)
+        print(ended.table)
+        if ended.failed:
             sys.exit(1)
     except KeyboardInterrupt:
         print("stopped; the same command goes on from the last finished stage or checkpoint", file=sys.stderr)

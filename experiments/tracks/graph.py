@@ -1,55 +1,61 @@
 """The graph track: posts -> MathAMR+ graphs -> tensors -> RGCN -> MaxSim.
 
-What jobs share lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
-
-    formulas.db               trees of the formulas that the collection publishes as MathML (arqmath)
-    collection.db             the graphs of all posts and topics
-    counts-both.json          how often each label and relation occurs, by formula mode
-    preprocessed-HASH.db      tensors, for each way of making them
-
-A stage that is finished leaves a ``.done`` file, so the next job passes it by; one that was interrupted goes on.
+Graphs and tensors are made by :mod:`experiments.tracks.preparation`; vectors of posts are kept beside the model by
+:mod:`experiments.tracks.encoded`. In Task 1 answers are found; in Task 2 formulas of questions and answers, by the
+vectors of their virtual nodes, with that of the query formula.
 """
 
 from __future__ import annotations
 
-import csv
-import fcntl
-import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from functools import cache
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
+from torch import Tensor
 
 from experiments.config import settings
 from experiments.progress import Console
-from experiments.tracks.track import Indexed, Log, Question, Trained
-from graphs import collection, mathamr_plus, store, vocabulary
+from experiments.tracks.encoded import EncodedPosts
+from experiments.tracks.preparation import Preparation, Prepared, spec_of
+from experiments.tracks.track import Encoded, Indexed, Log, Question, Retrieved, Trained
 from graphs.amr import parsers
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
-from graphs.corpus.post import Post
-from graphs.errors import ConfigError, Failure
-from graphs.formulas import store as formula_store
+from graphs.corpus.placeholders import extract
+from graphs.corpus.post import Pair, Topic
+from graphs.errors import ConfigError
+from graphs.formulas.store import FormulaStore
 from graphs.store import GraphStore
-from graphs.virtual_nodes import VirtualNodeSpec
-from graphs.vocabulary import Counts, Vocabulary
-from mathamr.evaluation.efficiency import Stopwatch
+from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk, peak_gpu_memory, peak_memory, reset_peak_memory
 from mathamr.model.encoder import EncoderConfig
 from mathamr.retrieval import Strategy, search
 from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
-from mathamr.retrieval.encoding import encode
+from mathamr.retrieval.explanation import Explanation, explain, nodes_of
+from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
+from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.training import checkpoint, mining
 from mathamr.training.config import TrainConfig
+from mathamr.training.distributed import ranks
+from mathamr.training.pairs import split_pairs
 from mathamr.training.trainer import train
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """The formula ids of each post by FORMULA_i, and the visual id of each formula."""
+
+    of_post: dict[str, list[str]]
+    visual_ids: dict[str, str]
+
+    def by_post(self) -> dict[str, list[str]]:
+        """The visual ids of each post by FORMULA_i, "" where there is none."""
+        return {post_id: [self.visual_ids.get(name, "") for name in names] for post_id, names in self.of_post.items()}
 
 
 class GraphTrack:
@@ -57,11 +63,18 @@ class GraphTrack:
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         self._corpus = corpus
-        self._shared = shared
         self._console = console
-        self._said: set[Path] = set()
+        self._preparation = Preparation(corpus, shared, console)
+        self._texts: Path | None = None
+        # Read once a process, for reading them passes over the whole collection: by its file, and by the task.
+        self._formulas_of: dict[Path, Formulas] = {}
+        self._searched_of: dict[tuple[Path, int], list[str]] = {}
+        self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
+        self._train_pairs: dict[tuple[str, int, float], int] = {}
 
-    def check(self, config: DictConfig) -> None:
+    # -- what can be said before anything runs -----------------------------------------------------------------------
+
+    def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Every setting once: the library's own types know what they may be."""
         try:
             parsers.check(config.graph.parser)
@@ -69,7 +82,7 @@ class GraphTrack:
             raise ConfigError(f"graph.{error.message}") from error
         spec = spec_of(config)
         settings(EncoderConfig, config.model, "model")
-        settings(TrainConfig, config.train, "train")
+        training = settings(TrainConfig, config.train, "train")
         strategy = _strategy(config)
         if config.retrieval.k < 1:
             raise ConfigError(f"retrieval.k={config.retrieval.k} must be at least 1")
@@ -78,21 +91,55 @@ class GraphTrack:
                 f"graphs of structure 'none' have no document vector for retrieval.strategy={strategy.name}; use "
                 "graph.structure=full or global, or retrieval.strategy=maxsim"
             )
-        check_index(config.index.backend, strategy, location=config.index.location)
+        if spec.formulas == "none" and any(question.task == 2 for question in questions):
+            raise ConfigError(
+                "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
+                "graph.formulas=both, opt or slt"
+            )
+        check_index(config.index.backend, strategy, location=config.index.location, m_all=config.index.m_all)
+        with ranks(training.device):
+            pass  # refuses a device that is not there
+        most = self._most_train_pairs(training)
+        if training.batch_size > most:
+            raise ConfigError(
+                f"train.batch_size={training.batch_size} is larger than the training set, which has {most} pairs at "
+                f"most; use train.batch_size={most} or less, or more pairs"
+            )
 
-    def prepare(self, config: DictConfig, question: Question) -> None:
+    def _pairs(self, training: TrainConfig) -> list[Pair]:
+        key = (training.positives, training.least_score)
+        if key not in self._all_pairs:
+            self._all_pairs[key] = training_pairs(self._corpus, *key)
+        return self._all_pairs[key]
+
+    def _most_train_pairs(self, training: TrainConfig) -> int:
+        """The training pairs if every post has a graph."""
+        key = (training.positives, training.least_score, training.validation_fraction)
+        if key not in self._train_pairs:
+            pairs = self._pairs(training)
+            posts = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
+            split = split_pairs(pairs, posts, validation_fraction=training.validation_fraction)
+            self._train_pairs[key] = len(split.train)
+        return self._train_pairs[key]
+
+    # -- what jobs share ---------------------------------------------------------------------------------------------
+
+    def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Formula trees, graphs and tensors."""
-        self._shared.mkdir(parents=True, exist_ok=True)
-        with self._alone():
-            formulas = self._build_formulas(config)
-            self._build_collection(config, question, formulas)
-            self._build_tensors(config)
+        self._texts = self._preparation(config, questions).texts
+
+    def source(self, config: DictConfig) -> str:
+        """The configuration of the graphs with their vocabulary, and the graphs themselves."""
+        prepared = self._preparation.of(config)
+        return f"{GraphStore(prepared.posts).config_hash[:16]}-{prepared.content}"
+
+    # -- the model ---------------------------------------------------------------------------------------------------
 
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
         """Train an encoder on the collection's pairs."""
-        graphs = self._store(config)
-        encoder_config = settings(EncoderConfig, config.model, "model")
-        train_config = settings(TrainConfig, config.train, "train")
+        prepared = self._preparation.of(config)
+        graphs = GraphStore(prepared.posts)
+        reset_peak_memory()
         with self._console.stage("training", unit="steps") as advance:
 
             def told(record: dict[str, Any]) -> None:
@@ -107,17 +154,21 @@ class GraphTrack:
                         f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
                     )
 
-            pairs = training_pairs(self._corpus, train_config.positives, train_config.least_score)
+            training = settings(TrainConfig, config.train, "train")
+            pairs = self._pairs(training)
             result = train(
-                train_config,
+                training,
                 graphs,
                 pairs,
-                encoder_config,
+                settings(EncoderConfig, config.model, "model"),
                 out=folder,
-                negatives=mining.negatives_of(train_config, graphs, pairs, posts=self._corpus.posts, report=told),
+                negatives=mining.negatives_of(training, graphs, pairs, posts=self._corpus.posts, report=told),
+                visual_ids=self._formulas(prepared).by_post() if training.compares_formulas else None,
                 log=told,
                 progress=advance,
             )
+        parameters = {f"parameters_{part}": count for part, count in result.parameters.items() if part != "total"}
+        gpu_memory = peak_gpu_memory(_device(config))
         costs = {
             "time_per_epoch_s": result.time_per_epoch_s,
             "pairs_per_second": result.pairs_per_s,
@@ -126,222 +177,180 @@ class GraphTrack:
             "best_val_loss": result.best_val_loss,
             "best_val_mrr": result.best_val_mrr,
             "parameters": result.parameters["total"],
+            **parameters,
+            "peak_memory_bytes": peak_memory(),
+            **({"peak_gpu_memory_bytes": gpu_memory} if gpu_memory else {}),
         }
-        return Trained(result.best, costs)
+        history = [{"kind": "epoch", **asdict(record)} for record in result.epochs]
+        return Trained(result.best, costs, history)
 
-    def index(self, config: DictConfig, trained: Trained, question: Question) -> Indexed:
-        """Encode the answers and put them into an index beside the model."""
-        graphs = self._store(config)
-        encoder = checkpoint.load_encoder(trained.folder, config_hash=graphs.config_hash, device=_device(config))
-        searchable = set(graphs.post_ids())
-        if question.regime == "judged":
-            searchable &= {judgment.doc_id for judgment in question.judgments}
-        with Collection(self._collection_path(config)) as source:
-            answers = [post_id for post_id in source.post_ids("answer") if post_id in searchable]
+    def best(self, folder: Path) -> Path:
+        """The checkpoint of the lowest validation loss."""
+        return folder / "best"
+
+    def tidy(self, folder: Path) -> None:
+        """Remove the checkpoint to go on from, three times the size of the model."""
+        checkpoint.remove(folder / "last")
+
+    def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
+        """Vectors of posts and topics, from beside the model as far as they are there."""
+        prepared = self._preparation.of(config)
+        posts, topics = GraphStore(prepared.posts), GraphStore(prepared.topics)
+        have_graph = set(posts.post_ids())
+        searched = [post_id for question in questions for post_id in self._searched(prepared, question)]
+        example = config.experiment.example.post
+        wanted = [post_id for post_id in [*searched, *filter(None, [example])] if post_id in have_graph]
+        asked = [topic.post.post_id for q in questions for topic in q.topics if topic.post.post_id in topics]
+        place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
+        new_posts, new_topics = place.lacks(wanted), place.lacks(asked)
+        if new_posts or new_topics:
+            device = _device(config)
+            encoder = checkpoint.load_encoder(trained.folder, config_hash=posts.config_hash, device=device)
+            with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+                place.add(encoder, posts, new_posts, "posts", advance)
+                place.add(encoder, topics, new_topics, "topics", advance)
+        return Encoded(place, place.costs())
+
+    def _searched(self, prepared: Prepared, question: Question) -> list[str]:
+        """The posts that a question searches: answers, or every post for its formulas; in regime judged what is."""
+        key = prepared.collection, question.task
+        if key not in self._searched_of:
+            with Collection(prepared.collection) as source:
+                posts = source.post_ids("answer") if question.task == 1 else source.post_ids("question", "answer")
+            if question.regime == "judged":
+                judged = {judgment.doc_id for judgment in question.judgments}
+                if question.task == 1:
+                    posts = [post_id for post_id in posts if post_id in judged]
+                else:
+                    of_post, visual_ids = self._formulas(prepared).of_post, self._formulas(prepared).visual_ids
+                    posts = [p for p in posts if any(visual_ids.get(name) in judged for name in of_post[p])]
+            self._searched_of[key] = posts
+        return self._searched_of[key]
+
+    # -- retrieval ---------------------------------------------------------------------------------------------------
+
+    def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+        """Put posts (Task 1) or their formulas (Task 2) into an index."""
+        prepared = self._preparation.of(config)
+        vectors: EncodedPosts = encoded.vectors
+        post_ids = vectors.there(self._searched(prepared, question))
+        documents = vectors.sets(post_ids)
+        # An exact index lies in memory; on disk it would be the encoded posts once more.
+        path = folder if config.index.backend != "exact" or config.index.keep else None
+        options = {"backend": config.index.backend, "path": path, "location": config.index.location}
         with Stopwatch() as watch:
-            with self._console.stage("encoding", total=len(answers), unit="posts") as advance:
-                documents = encode(encoder, graphs, answers, progress=advance).to("cpu")
-            index = build_index(
-                config.index.backend,
-                answers,
-                documents,
-                path=trained.folder.parent / "index",
-                location=config.index.location,
-                model_hash=checkpoint.weights_hash(trained.folder),
-            )
-        costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "vectors": index.num_vectors}
-        return Indexed(index, costs)
+            if question.task == 1:
+                options["m_all"] = config.index.m_all
+                index = build_index(post_ids=post_ids, documents=documents, model_hash=vectors.model_hash, **options)
+                size, count = index.nbytes, index.num_vectors
+                made: Any = index
+            else:
+                formulas = self._formulas(prepared)
+                names = [formulas.of_post[post_id] for post_id in post_ids]
+                points = formula_points(post_ids, documents, names, formulas.visual_ids)
+                made = FormulaIndex.build(points, model_hash=vectors.model_hash, **options)
+                size = points.vectors.nbytes if path is None else bytes_on_disk(path)
+                count = len(points)
+        what = "vectors" if question.task == 1 else "formulas"
+        return Indexed(made, {"index_seconds": watch.seconds, "index_bytes": size, what: count})
 
-    def retrieve(
-        self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question
-    ) -> dict[str, list[tuple[str, float]]]:
-        """Encode the topics and search the index with them."""
-        with closing(indexed.index):
-            return self._search(config, trained, indexed, question)
+    def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+        """Search the index with the topics; ``queries_per_second`` is of the search alone."""
+        vectors: EncodedPosts = encoded.vectors
+        topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
+        self._say_lost(question, topics, "have no graph")
+        if question.task == 2:
+            return self._retrieve_formulas(config, vectors, indexed.index, question, topics)
+        queries = vectors.sets([topic.post.post_id for topic in topics])
+        strategy, k = _strategy(config), config.retrieval.k
+        _search_once(lambda few: search(indexed.index, queries.select(few), strategy, k), len(queries))
+        with Stopwatch() as watch:
+            rankings = search(indexed.index, queries, strategy, k, model_hash=vectors.model_hash)
+        results = {topic.topic_id: ranking for topic, ranking in zip(topics, rankings, strict=True)}
+        return Retrieved(results, _speed(len(topics), watch))
 
-    def _search(
-        self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question
-    ) -> dict[str, list[tuple[str, float]]]:
-        graphs = self._store(config)
-        encoder = checkpoint.load_encoder(trained.folder, config_hash=graphs.config_hash, device=_device(config))
-        topics = [topic.topic_id for topic in question.topics if topic.topic_id in graphs]
-        if len(topics) < len(question.topics):
-            lost = sorted({topic.topic_id for topic in question.topics} - set(topics))
-            self._console.say(f"  {len(lost)} topics have no graph and score 0: {', '.join(lost)}")
-        queries = encode(encoder, graphs, topics).to("cpu")
-        model_hash = checkpoint.weights_hash(trained.folder)
-        rankings = search(indexed.index, queries, _strategy(config), config.retrieval.k, model_hash=model_hash)
-        return dict(zip(topics, rankings, strict=True))
+    def _retrieve_formulas(
+        self, config: DictConfig, vectors: EncodedPosts, index: FormulaIndex, question: Question, topics: list[Topic]
+    ) -> Retrieved:
+        prepared = self._preparation.of(config)
+        formulas = self._formulas(prepared)
+        with Collection(prepared.collection) as source:
+            maps = {t.topic_id: list(source.get(t.post.post_id).formula_map.values()) for t in topics}
+        with_formula = [topic for topic in topics if topic.formula_id in maps[topic.topic_id]]
+        self._say_lost(question, with_formula, "have no graph, or it lacks the query formula")
+        queries = query_vectors(
+            vectors.sets([topic.post.post_id for topic in with_formula]),
+            [maps[topic.topic_id] for topic in with_formula],
+            [str(topic.formula_id) for topic in with_formula],
+        )
+        k, exact = config.retrieval.k, config.retrieval.exact
+        _search_once(lambda few: index.search(queries[few], k, exact=exact), len(queries))
+        with Stopwatch() as watch:
+            hits = index.search(queries, k, exact=exact)
+        results = {topic.topic_id: found for topic, found in zip(with_formula, hits, strict=True)}
+        return Retrieved(results, _speed(len(with_formula), watch), formulas.visual_ids)
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Of several processes that want the same files, one makes them and the others wait."""
-        with (self._shared / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                self._console.say(f"  waiting for another process that works in {self._shared}")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+    def _say_lost(self, question: Question, found: Sequence[Topic], why: str) -> None:
+        lost = sorted({topic.topic_id for topic in question.topics} - {topic.topic_id for topic in found})
+        if lost:
+            self._console.say(f"  Task {question.task}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")
 
-    def _store(self, config: DictConfig) -> GraphStore:
-        return GraphStore(self._tensors_path(config))
+    def _formulas(self, prepared: Prepared) -> Formulas:
+        """The formulas of all posts, read once."""
+        if prepared.collection not in self._formulas_of:
+            with Collection(prepared.collection) as source:
+                rows = source.rows("question", "answer")
+                of_post = {post_id: list(json.loads(names).values()) for post_id, _, names in rows}
+            names = [name for own in of_post.values() for name in own]
+            if prepared.formulas is None:  # the collection publishes no visual ids: a formula stands for itself
+                visual_ids = {name: name for name in names}
+            else:
+                with FormulaStore.open(prepared.formulas) as published:
+                    visual_ids = published.visual_ids(names)
+            self._formulas_of[prepared.collection] = Formulas(of_post, visual_ids)
+        return self._formulas_of[prepared.collection]
 
-    def _collection_path(self, config: DictConfig) -> Path:
-        """The graphs of a collection, made by one parser."""
-        return self._shared / f"collection-{config.graph.parser}.db"
+    # -- examples ----------------------------------------------------------------------------------------------------
 
-    def _build_formulas(self, config: DictConfig) -> Path | None:
-        """formulas.db, where the collection publishes trees."""
-        files = self._corpus.formulas()
-        if files is None:
+    def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
+        """The similarities of the virtual nodes of a topic and a post."""
+        prepared, spec = self._preparation.of(config), spec_of(config)
+        vectors: EncodedPosts = encoded.vectors
+        ids = [topic.post.post_id, post_id]
+        shown = self.texts([post_id])
+        if len(vectors.there(ids)) < 2 or post_id not in shown:
             return None
-        path = self._shared / "formulas.db"
-        done = path.with_suffix(".done")
-        if not self._is_done(done, path):
-            with self._console.stage("formula trees", unit="rows") as advance:
-                rows = 0
+        query, document = vectors.sets(ids)
+        with Collection(prepared.collection) as source:
+            maps = [list(source.get(name).formula_map.values()) if spec.formulas != "none" else [] for name in ids]
+        return explain(
+            query,
+            nodes_of(extract(topic.post), maps[0], len(query), spec.structure),
+            document,
+            nodes_of(shown[post_id].text, maps[1], len(document), spec.structure),
+        )
 
-                def progress(state: formula_store.Progress) -> None:
-                    nonlocal rows
-                    advance(state.rows - rows)
-                    rows = state.rows
-
-                summary = formula_store.build(path, files, workers=config.workers, progress=progress)
-            self._console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
-            self._console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
-            done.write_text(graphs_version(), encoding="utf-8")
-        return path
-
-    def _build_collection(self, config: DictConfig, question: Question, formulas: Path | None) -> None:
-        """collection.db of the posts and of the question's topics."""
-        path = self._collection_path(config)
-        years = "".join(f"-{year}" for year in config.data.years)
-        done = path.with_name(f"{path.stem}{years}.done")
-        if not self._is_done(done, path):
-            parser = collection.ParserFactory(parsers.open_parser, {"name": config.graph.parser})
-            posts = chain(self._corpus.posts(), (topic.post for topic in question.topics))
-            with self._console.stage("posts to graphs", unit="posts") as advance:
-                summary = collection.build(
-                    path,
-                    cast(Iterator[Post | Failure], posts),
-                    parser,
-                    source=self._corpus.fingerprint(),
-                    formulas_db=formulas,
-                    workers=config.workers,
-                    progress=advance,
-                )
-            attached = ", ".join(f"{how} {count:,}" for how, count in sorted(summary.attachments.items()))
-            self._console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
-            self._console.failures("posts that failed", summary.failures)
-            self._list_failures(path)
-            done.write_text(graphs_version(), encoding="utf-8")
-
-    def _is_done(self, done: Path, path: Path) -> bool:
-        """Whether a stage is finished; says so where another version of the code has made it."""
-        if not (done.exists() and path.exists()):
-            return False
-        if done.read_text(encoding="utf-8") != graphs_version() and done not in self._said:
-            self._said.add(done)
-            self._console.say(f"  {path} was made by another version of graphs/; delete {done} and it to make it anew")
-        return True
-
-    def _list_failures(self, path: Path) -> None:
-        """failures.tsv beside the collection, and its first lines on the terminal."""
-        with Collection(path) as source:
-            failures = list(source.failures())
-        listed = path.with_name("failures.tsv")
-        with listed.open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, delimiter="\t")
-            table.writerow(["post_id", "stage", "kind", "message"])
-            table.writerows((f.post_id, f.stage, f.kind, f.message) for f in failures)
-        for failure in failures[:5]:
-            self._console.say(f"    {failure.post_id}: {failure.message.strip().splitlines()[-1]}")
-        if failures:
-            self._console.say(f"    all of them: {listed}")
-
-    def _build_tensors(self, config: DictConfig) -> None:
-        """The vocabulary and preprocessed-HASH.db."""
-        path = self._tensors_path(config)
-        done = path.with_suffix(".done")
-        if self._is_done(done, path):
-            return
-        spec = spec_of(config)
-        with Collection(self._collection_path(config)) as source:
-            counts = self._counts(config, source)
-            vocabulary_ = Vocabulary.build(
-                counts, size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
-            )
-            facts = vocabulary_.statistics
-            self._console.say(
-                f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
-                f"{vocabulary_.num_labels:,} kept, {facts['coverage']:.2%} of nodes; "
-                f"{vocabulary_.num_relations} relations"
-            )
-            with self._console.stage("graphs to tensors", total=len(source), unit="graphs") as advance:
-                store.build(
-                    path,
-                    source.rows(),
-                    mathamr_plus.decode,
-                    spec,
-                    vocabulary_,
-                    source=str(source.meta["source"]),
-                    workers=config.workers,
-                    progress=advance,
-                )
-        lost = Counter((failure.stage, failure.kind) for failure in GraphStore(path).failures())
-        self._console.failures("graphs without tensors", lost)
-        done.write_text(graphs_version(), encoding="utf-8")
-
-    def _counts(self, config: DictConfig, source: Collection) -> Counts:
-        """Label and relation counts over questions and answers; topics stay unseen."""
-        path = source.path.with_name(f"counts-{config.graph.parser}-{config.graph.formulas}.json")
-        if path.exists():
-            return Counts.from_json(path.read_text(encoding="utf-8"))
-        with self._console.stage("vocabulary", total=len(source), unit="graphs") as advance:
-            counts = vocabulary.count(
-                source.rows("question", "answer"),
-                mathamr_plus.decode,
-                config.graph.formulas,
-                workers=config.workers,
-                progress=advance,
-            )
-        partial = path.with_suffix(".part")
-        partial.write_text(counts.to_json(), encoding="utf-8")
-        partial.replace(path)
-        return counts
-
-    def _tensors_path(self, config: DictConfig) -> Path:
-        """Where the tensors of a configuration lie, beside their collection."""
-        years = list(config.data.years)  # topics of other years make another file: each holds what its questions need
-        content = json.dumps([_plain(config.graph), years], sort_keys=True)
-        digest = hashlib.sha256(content.encode()).hexdigest()[:10]
-        return self._shared / f"preprocessed-{digest}.db"
+    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
+        """Posts as they are shown."""
+        if self._texts is None:
+            return {}
+        with PostTexts(self._texts) as texts:
+            return texts.get(post_ids)
 
 
-def spec_of(config: DictConfig) -> VirtualNodeSpec:
-    """The virtual nodes and formula mode of a configuration."""
-    graph = config.graph
-    return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
+def _search_once(search_some: Callable[[Tensor], object], queries: int) -> None:
+    """The first search opens files and allocates buffers: it is not what a query costs."""
+    if queries:
+        search_some(torch.tensor([0]))
 
 
-@cache
-def graphs_version() -> str:
-    """Hash of the code that makes graphs: what another version has made is not passed off as this one's."""
-    digest = hashlib.sha256()
-    root = Path(collection.__file__).parent
-    for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
-        digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:12]
+def _speed(topics: int, watch: Stopwatch) -> dict[str, float]:
+    return {"queries_per_second": topics / max(watch.seconds, 1e-9)}
 
 
 def _strategy(config: DictConfig) -> Strategy:
     chosen = config.retrieval
     return Strategy(chosen.strategy, exact=chosen.exact, pool=chosen.pool, ef=chosen.ef)
-
-
-def _plain(group: DictConfig) -> dict[str, Any]:
-    return cast(dict[str, Any], OmegaConf.to_container(group, resolve=True))
 
 
 def _device(config: DictConfig) -> str:

@@ -1,12 +1,13 @@
 """What a track is: a way to learn and search the posts of a collection, behind the same runner as every other.
 
-The runner calls for each job ``prepare`` (whatever conditions share: graphs, tensors), ``train``, ``index`` and
-``retrieve``, in this order. A track keeps what it needs between these calls in the objects it returns.
+The runner calls for each job ``prepare`` (what conditions share: graphs, tensors), ``train`` and ``encode`` unless a
+finished model is there, then for each task ``index`` and ``retrieve``. What a track needs between these calls is in
+the objects it returns, or in the folder of the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,15 +16,19 @@ from omegaconf import DictConfig
 
 from graphs.corpus.post import Judgment, Topic
 from mathamr.evaluation.metrics import Regime
+from mathamr.evaluation.runs import Hit, Task
+from mathamr.retrieval.explanation import Explanation
+from mathamr.retrieval.posts import PostText
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.trainer
+Costs = Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Question:
-    """What every condition is asked: the topics, and the judgments that their answers are measured by."""
+    """What every condition is asked: the topics of a task, and the judgments that their answers are measured by."""
 
-    task: int
+    task: Task
     topics: Sequence[Topic]
     judgments: Sequence[Judgment]
     regime: Regime
@@ -32,10 +37,25 @@ class Question:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model in ``folder``, with ``costs`` for the results table (time_per_epoch_s, parameters, ...)."""
+    """A trained model.
+
+    ``folder`` is its checkpoint, below the folder that it was trained into; ``costs`` are columns of the results table
+    (time_per_epoch_s, parameters, ...); ``history`` has the records of kind epoch; ``origin`` says which code and
+    machine made it.
+    """
 
     folder: Path
-    costs: dict[str, float] = field(default_factory=dict)
+    costs: Costs = field(default_factory=dict)
+    history: Sequence[dict[str, Any]] = ()
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a model makes of posts and topics, and the ``costs`` of it (encode_docs_per_second, ...)."""
+
+    vectors: Any
+    costs: Costs = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,25 +63,58 @@ class Indexed:
     """A searchable index, and its ``costs`` (index_bytes, vectors, ...)."""
 
     index: Any
-    costs: dict[str, float] = field(default_factory=dict)
+    costs: Costs = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Let go of the index."""
+        if self.index is not None:
+            self.index.close()
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """At most 1,000 results for each topic, best first, and the ``costs`` of finding them (queries_per_second).
+
+    ``visual_ids`` (formula id -> visual id) are those of all formulas that could be found, in Task 2.
+    """
+
+    results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]]
+    costs: Costs = field(default_factory=dict)
+    visual_ids: Mapping[str, str] | None = None
 
 
 class Track(Protocol):
     """The protocol; ``experiments/tracks/graph.py`` is the first to follow it."""
 
-    def check(self, config: DictConfig) -> None:
+    def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Refuse settings that cannot be, with a ``MathAMRError``, before anything runs."""
 
-    def prepare(self, config: DictConfig, question: Question) -> None:
+    def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Make what the job of ``config`` needs and others may share; quick when it is there already."""
+
+    def source(self, config: DictConfig) -> str:
+        """Identifies what ``prepare`` has made: a model that was trained on something else is not this job's."""
 
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
         """Train a model into ``folder``, going on where an interrupted run stopped; ``log`` receives its records."""
 
-    def index(self, config: DictConfig, trained: Trained, question: Question) -> Indexed:
-        """Encode and index the posts that may be retrieved."""
+    def best(self, folder: Path) -> Path:
+        """The checkpoint that ``train`` leaves in ``folder``."""
 
-    def retrieve(
-        self, config: DictConfig, trained: Trained, indexed: Indexed, question: Question
-    ) -> dict[str, list[tuple[str, float]]]:
-        """For each topic id at most 1,000 ``(post id, score)``, best first."""
+    def tidy(self, folder: Path) -> None:
+        """Remove from ``folder`` what only an unfinished training needs."""
+
+    def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
+        """The vectors of all posts that may be retrieved, and of the topics; kept beside the model and used again."""
+
+    def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+        """Index what may be retrieved; files go to ``folder``."""
+
+    def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+        """Search for every topic."""
+
+    def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
+        """The similarities of a topic and a post, part by part; ``None`` where one of them has no vectors."""
+
+    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
+        """Posts as they are shown."""

@@ -2,112 +2,149 @@
 
 import fcntl
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
+import torch
 
-from experiments.job import run_job
-from experiments.plan import Job, finished
-from experiments.progress import Console
-from experiments.tracks.track import Indexed, Question, Trained
-from graphs.corpus.post import Judgment
-from graphs.errors import StoreError
-
-QUESTION = Question(1, (), [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
+from experiments.job import Outcome
+from experiments.models import Models
+from experiments.plan import LOCK, finished, state, status
+from graphs.errors import StoreError, TrainingError
 
 
-class OneAnswer:
-    """A track that trains nothing and finds ``a``; counts how often it was asked to train, and what lay there then."""
+def test_what_a_job_leaves(bench: Any) -> None:
+    assert bench.run(bench.job()) is Outcome.ENDED
+    place = bench.place(bench.job())
+    assert sorted(path.name for path in place.iterdir() if not path.name.startswith(".")) == [
+        "examples.json",
+        "heat_map.json",
+        "key",
+        "log.jsonl",
+        "per_topic.csv",
+        "result.json",
+        "run.tsv",
+    ]
+    result = finished(bench.job(), bench.folder)
+    assert result is not None
+    assert {"time_per_epoch_s", "encode_docs_per_second", "queries_per_second", "model_code", "code"} <= result.keys()
+    assert [json.loads(line)["kind"] for line in (place / "log.jsonl").read_text().splitlines()] == ["start", "step"]
+    heat_map = json.loads((place / "heat_map.json").read_text())
+    assert heat_map == {
+        "topic": "A.1",
+        "post": "a",
+        "grade": 3,
+        "score": 1.0,
+        "queries": [{"kind": "formula", "text": "x"}],
+        "documents": [{"kind": "formula", "text": "x"}],
+        "scores": [[1.0]],
+    }
+    (example,) = json.loads((place / "examples.json").read_text())
+    assert (example["topic"], example["title"], example["body"]) == ("A.1", "What is $x$?", "I ask.")
+    assert example["results"][1] == {
+        "rank": 2,
+        "post": "b",
+        "score": 0.5,
+        "grade": 0,
+        "title": "T",
+        "body": "Let it be.",
+    }
 
-    def __init__(self) -> None:
-        self.found: list[list[str]] = []
 
-    def check(self, config: Any) -> None: ...
-
-    def prepare(self, config: Any, question: Question) -> None: ...
-
-    def train(self, config: Any, folder: Path, log: object) -> Trained:
-        self.found.append(sorted(path.name for path in folder.iterdir()) if folder.exists() else [])
-        folder.mkdir(exist_ok=True)
-        (folder / f"epochs-{config.epochs}").touch()
-        return Trained(folder, {"time_per_epoch_s": 1.0})
-
-    def index(self, config: Any, trained: Trained, question: Question) -> Indexed:
-        return Indexed(None, {})
-
-    def retrieve(self, config: Any, trained: Trained, indexed: Indexed, question: Question) -> Any:
-        return {"A.1": [("a", 1.0), ("b", 0.5)]}
+def test_an_index_is_removed_unless_it_is_to_be_kept(bench: Any) -> None:
+    bench.run(bench.job())
+    assert not (bench.place(bench.job()) / "index").exists()
+    bench.run(bench.job(keep=True, condition="kept"))
+    assert (bench.place(bench.job(condition="kept")) / "index" / "vectors").exists()
 
 
-def job(epochs: int) -> Job:
-    config = {"epochs": epochs, "experiment": {"name": "demo"}, "wandb": {"mode": "disabled", "artifacts": False}}
-    return Job("none", 1, OmegaConf.create(config), f"key{epochs}")
-
-
-def test_a_finished_job_of_another_configuration_is_kept_and_comes_back(tmp_path: Path) -> None:
-    track = OneAnswer()
+def test_a_finished_job_of_another_configuration_is_kept_and_comes_back(bench: Any) -> None:
     for epochs in (1, 2):
-        run_job(job(epochs), tmp_path, track, QUESTION, Console())
-    assert track.found == [[], []]  # nothing of the first is in the way of the second
-    assert finished(job(1), tmp_path) is None
-    first = (tmp_path / "earlier" / "none-seed1-key1" / "result.json").read_text()
+        bench.run(bench.job(epochs))
+    assert finished(bench.job(1), bench.folder) is None
+    first = (bench.folder / "earlier" / "none-seed1-keynone1" / "result.json").read_text()
 
-    run_job(job(1), tmp_path, track, QUESTION, Console())
-    assert len(track.found) == 2  # it was not run again
-    assert (tmp_path / "jobs" / "none-seed1" / "result.json").read_text() == first
-    assert [path.name for path in (tmp_path / "jobs" / "none-seed1" / "model").iterdir()] == ["epochs-1"]
-    assert [path.name for path in (tmp_path / "earlier").iterdir()] == ["none-seed1-key2"]
-
-
-def test_an_unfinished_job_goes_on_and_that_of_another_configuration_is_removed(tmp_path: Path) -> None:
-    track = OneAnswer()
-    run_job(job(1), tmp_path, track, QUESTION, Console())
-    (tmp_path / "jobs" / "none-seed1" / "result.json").unlink()
-    run_job(job(1), tmp_path, track, QUESTION, Console())
-    (tmp_path / "jobs" / "none-seed1" / "result.json").unlink()
-    run_job(job(2), tmp_path, track, QUESTION, Console())
-    assert track.found == [[], ["epochs-1"], []]
-    assert not (tmp_path / "earlier").exists()
+    bench.run(bench.job(1))
+    assert len(bench.track.found) == 2  # it was not run again
+    assert (bench.place(bench.job()) / "result.json").read_text() == first
+    assert (bench.place(bench.job()) / "run.tsv").exists()
+    assert [path.name for path in (bench.folder / "earlier").iterdir()] == ["none-seed1-keynone2"]
 
 
-@pytest.mark.parametrize("moved", [0, 1, 2, 3])
-def test_a_kill_while_results_move_loses_and_mixes_nothing(tmp_path: Path, moved: int) -> None:
-    """The first ``moved`` of per_topic.csv, run.tsv, model and result.json were back when it was killed."""
-    track = OneAnswer()
+def test_an_unfinished_job_of_another_configuration_is_removed(bench: Any) -> None:
+    bench.run(bench.job(1))
+    (bench.place(bench.job()) / "result.json").unlink()
+    bench.run(bench.job(2))
+    assert not (bench.folder / "earlier").exists()
+
+
+@pytest.mark.parametrize("moved", [0, 1, 2])
+def test_a_kill_while_results_move_loses_and_mixes_nothing(bench: Any, moved: int) -> None:
+    """The first ``moved`` of per_topic.csv, run.tsv and result.json were back when it was killed."""
     for epochs in (1, 2):
-        run_job(job(epochs), tmp_path, track, QUESTION, Console())
-    place, kept = tmp_path / "jobs" / "none-seed1", tmp_path / "earlier" / "none-seed1-key1"
+        bench.run(bench.job(epochs))
+    place, kept = bench.place(bench.job()), bench.folder / "earlier" / "none-seed1-keynone1"
     for name in ("result.json", "run.tsv", "per_topic.csv"):
         (place / name).unlink()
-    (place / "model" / "epochs-2").unlink()
-    (place / "model").rmdir()
-    (place / "key").write_text("key1")
-    for name in ("per_topic.csv", "run.tsv", "model")[:moved]:
+    (place / "key").write_text("keynone1")
+    for name in ("per_topic.csv", "run.tsv")[:moved]:
         (kept / name).replace(place / name)
-    run_job(job(1), tmp_path, track, QUESTION, Console())
-    assert len(track.found) == 2
-    assert json.loads((place / "result.json").read_text())["key"] == "key1"
-    assert (place / "model" / "epochs-1").exists()
+    bench.run(bench.job(1))
+    assert len(bench.track.found) == 2
+    assert json.loads((place / "result.json").read_text())["key"] == "keynone1"
     assert (place / "run.tsv").exists()
     assert (place / "per_topic.csv").exists()
 
 
-def test_a_job_that_another_process_is_at_is_left_to_it(tmp_path: Path) -> None:
-    track = OneAnswer()
-    place = tmp_path / "jobs" / "none-seed1"
+def test_a_job_that_another_process_is_at_is_left_to_it(bench: Any) -> None:
+    place = bench.place(bench.job())
     place.mkdir(parents=True)
-    with (place / ".lock").open("w") as lock:
+    with (place / LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        run_job(job(1), tmp_path, track, QUESTION, Console())
-    assert track.found == []
+        assert bench.run(bench.job()) is Outcome.ELSEWHERE
+        assert state(bench.job(), bench.folder) == "running elsewhere"
+    assert state(bench.job(), bench.folder) == "missing"
+    assert bench.track.found == []
 
 
-def test_a_file_system_without_locks_is_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_is_no_other_process(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(StoreError, match="gives no lock"):
-        run_job(job(1), tmp_path, OneAnswer(), QUESTION, Console())
+        bench.run(bench.job())
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "traced"),
+    [
+        (TrainingError("loss is not a number"), "loss is not a number", False),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "OutOfMemoryError: CUDA out of", True),
+        (ZeroDivisionError(), "ZeroDivisionError: ZeroDivisionError (see", True),
+    ],
+)
+def test_whatever_a_job_dies_of_is_kept_and_goes_away_when_it_succeeds(
+    bench: Any, error: Exception, reason: str, traced: bool
+) -> None:
+    bench.track.error = error
+    assert bench.run(bench.job()) is Outcome.ENDED
+    assert status(bench.job(), bench.folder).startswith(f"failed: {reason}")
+    trace = bench.place(bench.job()) / "traceback.txt"
+    assert trace.exists() == traced
+    if traced:
+        assert "raise self.error" in trace.read_text()
+
+    bench.track.error = None
+    bench.models = Models(bench.shared, bench.said.append)  # the next run
+    bench.run(bench.job())
+    assert status(bench.job(), bench.folder) == "done"
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_being_stopped_is_no_failure(bench: Any, error: type[BaseException]) -> None:
+    bench.track.error = error()  # type: ignore[assignment]
+    with pytest.raises(error):
+        bench.run(bench.job())
+    assert state(bench.job(), bench.folder) == "missing"

@@ -25,10 +25,11 @@ def config(**experiment: Any) -> Any:
             "data": {"name": "mathdocs", "root": "/somewhere"},
             "graph": {"connectivity": "none", "formulas": "both"},
             "model": {"hidden_dim": 64},
-            "train": {"seed": 0, "epochs": 7, "device": "cpu", "workers": 1},
-            "index": {"backend": "exact", "location": None},
+            "train": {"seed": 0, "epochs": 7, "device": "cpu", "workers": 1, "checkpoint_every": 500},
+            "index": {"backend": "exact", "location": None, "keep": False},
             "retrieval": {"strategy": "maxsim"},
             "outputs": "outputs",
+            "workers": 2,
             "experiment": description,
         }
     )
@@ -57,6 +58,48 @@ def test_a_job_is_the_same_on_another_machine_and_another_with_other_data_or_set
     assert plan(longer, "data")[0].key != here.key
 
 
+def changed(**changes: Any) -> Job:
+    one = config(conditions={"none": {}})
+    for key, value in changes.items():
+        OmegaConf.update(one, key.replace("__", "."), value)
+    return plan(one, "data")[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "model", "result"),
+    [
+        ({}, "same", "same"),
+        ({"retrieval__strategy": "single_vector"}, "same", "another"),
+        ({"index__backend": "qdrant"}, "same", "another"),
+        ({"data__years": [2022]}, "same", "another"),
+        ({"experiment__tasks": [1, 2]}, "same", "another"),
+        ({"experiment__example": {"topic": "A.1", "post": None}}, "same", "another"),
+        ({"index__keep": True}, "same", "same"),
+        ({"train__checkpoint_every": 1}, "same", "same"),
+        ({"train__workers": 3}, "same", "same"),
+        ({"train__device": "cuda"}, "same", "same"),
+        ({"workers": 8}, "same", "same"),
+        ({"experiment__name": "another"}, "same", "same"),
+        ({"experiment__title": "Another"}, "same", "same"),
+        ({"train__epochs": 8}, "another", "another"),
+        ({"model__hidden_dim": 32}, "another", "another"),
+        ({"graph__connectivity": "circular"}, "another", "another"),
+        ({"experiment__seeds": [9]}, "another", "another"),
+    ],
+)
+def test_what_a_model_and_a_result_depend_on(change: dict[str, Any], model: str, result: str) -> None:
+    before, after = changed(), changed(**change)
+    assert (after.model_key == before.model_key) == (model == "same")
+    assert (after.key == before.key) == (result == "same")
+
+
+def test_conditions_that_search_in_different_ways_share_a_model() -> None:
+    ways = {name: {"retrieval": {"strategy": name}} for name in ("maxsim", "single_vector")}
+    jobs = plan(config(conditions=ways, baseline="maxsim", seeds=[1, 2]), "data")
+    assert len({job.key for job in jobs}) == 4
+    assert len({job.model_key for job in jobs}) == 2
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -64,7 +107,24 @@ def test_a_job_is_the_same_on_another_machine_and_another_with_other_data_or_set
         ({"seeds": [1, 2, 1]}, r"repeats a seed: \[1, 2, 1\]"),
         ({"seeds": []}, "name no job"),
         ({"conditions": {}}, "name no job"),
-        ({"conditions": {"none": {"graph": {"conectivity": "x"}}}}, "condition none: Key 'conectivity'"),
+        (
+            {"only": ["none", "rign"]},
+            "experiment.only=rign is not among the conditions: none, ring; did you mean ring?",
+        ),
+        ({"baselines": {"ring": "nine"}}, "experiment.baselines=nine is not among the conditions"),
+        (
+            {"conditions": {"none": {"graph": {"conectivity": "x"}}}},
+            "experiment.conditions.none.graph.conectivity is no setting; did you mean graph.connectivity",
+        ),
+        (
+            {"conditions": {"none": {"connectivity": "x"}}},
+            "none.connectivity is no setting; did you mean graph.connect",
+        ),
+        ({"conditions": {"none": {"graph": "circular"}}}, "none.graph is a group of settings; write e.g. graph: {"),
+        ({"conditions": {"none": "circular"}}, "none=circular changes no setting"),
+        ({"conditions": {"none": {"train": {"seed": 7}}}}, "none.train.seed: seeds are those of experiment.seeds"),
+        ({"conditions": {"none": {"data": {"root": "/x"}}}}, "none.data.root: all conditions share data"),
+        ({"conditions": {"none": {}, "None": {}}}, "none and None would have one output"),
         ({"conditions": {"none": {}, "../up": {}}}, "becomes a folder"),
         ({"conditions": {"none": {}, "same": {"graph": {"connectivity": "none"}}}}, "none and same are the same"),
     ],
@@ -79,6 +139,7 @@ def test_parts_of_an_array_cover_every_job_once() -> None:
     parts = [select(jobs, f"{k}/4") for k in (1, 2, 3, 4)]
     assert sorted(name for part in parts for name in names(part)) == sorted(names(jobs))
     assert select(jobs, None) == jobs
+    assert names(select(jobs, "2/2", ["ring"])) == ["ring-seed2"]
 
 
 @pytest.mark.parametrize("part", ["0/4", "5/4", "1", "a/b", "1/0"])

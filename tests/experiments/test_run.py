@@ -12,7 +12,9 @@ from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
 from experiments.run import run
-from graphs.collection import Collection
+from graphs.amr.embedded import EmbeddedParser
+from graphs.collection import Collection, ParserFactory, build
+from graphs.corpus.post import Post
 from graphs.errors import ConfigError, MathAMRError
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import qrels_of, read_run
@@ -133,13 +135,157 @@ def open_judgments(collection: Path) -> dict[str, dict[str, int]]:
 
 
 def test_a_condition_that_fails_is_shown_and_the_others_stand(collection: Path, tmp_path: Path) -> None:
-    conditions = {"none": {}, "huge": {"train": {"batch_size": 4000}}}
-    outcome = run(composed(collection, tmp_path / "out", "experiment.seeds=[1]", conditions=conditions), "command")
+    steep = {"learning_rate": 1e30, "min_learning_rate": 1e30, "grad_clip": 1e30}
+    config = composed(
+        collection, tmp_path / "out", "experiment.seeds=[1]", conditions={"none": {}, "steep": {"train": steep}}
+    )
+    outcome = run(config, "command")
     table = outcome.table
     assert outcome.failed == 1
-    assert "huge, seed 1: failed: train.batch_size=4000 is larger than the training set" in table
+    assert "steep, seed 1: failed: epoch 1, step 2: the loss is" in table
     assert table.splitlines()[1].startswith("none")
     assert table.splitlines()[1].split()[-1] == "1"
+
+
+def test_ways_to_search_share_a_model_and_experiments_do(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ways: dict[str, Any] = {
+        "qdrant": {},
+        "exact": {"index": {"backend": "exact", "location": None}},
+        "single": {"retrieval": {"strategy": "single_vector"}},
+    }
+    one_seed = ("experiment.seeds=[1]", "experiment.baseline=qdrant")
+    run(composed(collection, tmp_path / "out", *one_seed, conditions=ways), "command")
+    again = composed(collection, tmp_path / "out", *one_seed, "experiment.name=another", conditions={"qdrant": {}})
+    run(again, "command")
+    said = capsys.readouterr().err
+    assert said.count("epoch 1:") == 1
+    (model,) = (tmp_path / "out").glob("shared/*/models/*")
+    assert sorted(path.name for path in model.iterdir() if path.name != ".lock") == [
+        "best",
+        "encoded",
+        "encoded.json",
+        "log.jsonl",
+        "source",
+        "trained.json",
+    ]
+    places = [tmp_path / "out" / "vn_connectivity" / "jobs" / f"{way}-seed1" for way in ways]
+    results = [json.loads((place / "result.json").read_text()) for place in places]
+    assert [result["time_per_epoch_s"] for result in results] == [results[0]["time_per_epoch_s"]] * 3
+    assert [result["encode_docs_per_second"] for result in results] == [results[0]["encode_docs_per_second"]] * 3
+    assert all(result["index_bytes"] > 0 and result["queries_per_second"] > 0 for result in results)
+    # Qdrant ranks as exact search does, but for documents of one score.
+    rankings = [read_run(place / "run.tsv", task=1).rankings for place in places]
+    assert rankings[0].keys() == rankings[1].keys()
+    for topic_id, hits in rankings[0].items():
+        assert {hit.doc_id for hit in hits} == {hit.doc_id for hit in rankings[1][topic_id]}
+        exact = {hit.doc_id: hit.score for hit in rankings[1][topic_id]}
+        assert all(hit.score == pytest.approx(exact[hit.doc_id], abs=1e-5) for hit in hits)
+    maps = [json.loads((place / "heat_map.json").read_text()) for place in places]
+    assert maps[0] == maps[1] == maps[2]
+    assert maps[0]["topic"] == "T.0"
+    assert maps[0]["post"] == "a0"
+    assert [node["kind"] for node in maps[0]["queries"]][-1] == "document"
+    assert {node["text"] for node in maps[0]["documents"] if node["kind"] == "formula"} == {"x^2+1", "n=0"}
+    (first, *_) = json.loads((places[0] / "examples.json").read_text())
+    assert (first["topic"], first["title"], len(first["results"])) == ("T.0", "Finite ring", 3)
+    assert "$" in first["results"][0]["body"]
+    assert not list(tmp_path.glob("out/*/jobs/*/index"))
+
+
+@pytest.mark.parametrize("structure", ["none", "global"])
+def test_every_structure_has_a_heat_map(collection: Path, tmp_path: Path, structure: str) -> None:
+    config = composed(
+        collection,
+        tmp_path / "out",
+        "experiment.seeds=[1]",
+        f"graph.structure={structure}",
+        "train.epochs=1",
+        "experiment.example.topic=T.3",
+        conditions={"none": {}},
+    )
+    run(config, "command")
+    place = tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1"
+    shown = json.loads((place / "heat_map.json").read_text())
+    assert (shown["topic"], shown["post"], shown["grade"]) == ("T.3", "a3", 3)
+    assert len(shown["scores"]) == len(shown["queries"])
+    assert len(shown["scores"][0]) == len(shown["documents"])
+    assert ("document" in {node["kind"] for node in shown["documents"]}) == (structure == "global")
+
+
+def test_task_2_finds_formulas_where_there_are_topics_of_it(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = ("experiment.seeds=[1]", "train.epochs=1", "experiment.tasks=[1,2]")
+    run(composed(collection, tmp_path / "out", *one, conditions={"none": {}}), "command")
+    assert "has no topics of Task 2: only Task 1 is run" in capsys.readouterr().err
+    plan = json.loads((tmp_path / "out" / "vn_connectivity" / "experiment.json").read_text())
+    assert plan["tasks"] == [1]
+
+    body = "What about $x^2+1$ and $f(x)=0$?"
+    topics = [
+        {"post_id": f"F.{i}", "markup": "text", "title": "A formula", "body": body, "formula_id": f"F.{i}:{i}"}
+        for i in range(2)
+    ]
+    (collection / "topics2.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in topics))
+    (collection / "qrels2.tsv").write_text("F.0\t0\ta0:0\t3\nF.0\t0\ta1:0\t0\nF.1\t0\ta3:0\t2\n")
+    outcome = run(composed(collection, tmp_path / "out", *one, conditions={"none": {}}), "command")
+    assert "nDCG' (Task 2)" in outcome.table
+    place = tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1"
+    result = json.loads((place / "result.json").read_text())
+    assert result["task2_topics"] == 2
+    assert result["task2_ndcg_prime"] > 0
+    assert result["task2_formulas"] == 6  # of the posts a0, a1 and a3: regime judged
+    rankings = read_run(place / "run-task2.tsv", task=2).rankings
+    assert rankings["F.0"][0].doc_id.split(":")[0] == rankings["F.0"][0].post_id
+    assert (place / "per_topic-task2.csv").read_text().startswith("topic,ndcg_prime")
+    with pytest.raises(ConfigError, match=r"graph\.formulas=none leaves no formula to find in Task 2"):
+        run(composed(collection, tmp_path / "out", *one, "graph.formulas=none", conditions={"none": {}}), "command")
+
+
+def test_a_list_of_the_plan_runs_nothing(collection: Path, tmp_path: Path) -> None:
+    listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
+    assert listed[0].split() == ["Job", "State", "Model", "Key", "Model", "key"]
+    assert [line.split()[:3] for line in listed[1:5]] == [
+        [f"{condition}-seed{seed}", "missing", "missing"] for condition in ("none", "circular") for seed in (1, 2)
+    ]
+    assert listed[-1] == "4 of 4 jobs to run, 4 models to train"
+    assert not (tmp_path / "out").exists()
+    run(composed(collection, tmp_path / "out", "job=1/4"), "command")
+    listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
+    assert listed[1].split()[:3] == ["none-seed1", "done", "trained"]
+    assert listed[-1] == "3 of 4 jobs to run, 3 models to train"
+
+
+def test_more_topics_leave_tensors_and_models_and_other_graphs_do_not(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = ("experiment.seeds=[1]", "train.epochs=1")
+    config = composed(collection, tmp_path / "out", *one, conditions={"none": {}})
+    run(config, "command")
+    (shared,) = (tmp_path / "out" / "shared").iterdir()
+    (graphs,) = shared.glob("collection-*.db")
+    tensors = {path: path.stat().st_mtime_ns for path in shared.glob("preprocessed-*.db")}
+    capsys.readouterr()
+
+    (tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1" / "result.json").unlink()
+    extra = [Post("late", "topic", title="Why is a ring?", markup="text")]
+    build(graphs, extra, ParserFactory(EmbeddedParser), source="")
+    run(config, "command")
+    assert "is there already" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in shared.glob("preprocessed-*.db")} == tensors
+
+    (tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1" / "result.json").unlink()
+    build(
+        graphs,
+        [Post("new", "answer", body="A sheaf is $F(U)$.", markup="text")],
+        ParserFactory(EmbeddedParser),
+        source="",
+    )
+    run(config, "command")
+    assert "it is trained anew" in capsys.readouterr().err
+    assert len(list(shared.glob("preprocessed-*.db"))) == 2
 
 
 def test_an_array_job_runs_only_its_part(collection: Path, tmp_path: Path) -> None:
@@ -158,9 +304,17 @@ def test_an_array_job_runs_only_its_part(collection: Path, tmp_path: Path) -> No
         ("graph.parser=none", "graph.parser=none is not known"),
         ("retrieval.strategy=best", "strategy 'best' is not known"),
         ("index.backend=lucene", "backend 'lucene' is not known; there are exact, qdrant"),
-        ("index.location=embedded", "location=embedded belongs to the backend qdrant"),
-        ("retrieval.exact=false", "exact cannot do approximate maxsim"),
-        ("index=qdrant retrieval.exact=false", "this qdrant index cannot do approximate maxsim"),
+        ("index=exact index.location=embedded", "location=embedded belongs to the backend qdrant"),
+        ("index=exact retrieval.exact=false", "exact cannot do approximate maxsim"),
+        ("train.device=cuda:99", "train.device=cuda:99"),
+        ("train.batch_size=4000", "train.batch_size=4000 is larger than the training set, which has 36 pairs at most"),
+        ("experiment.tasks=[3]", r"experiment.tasks=\[3\] is not one of"),
+        ("experiment.tasks=[2]", "but collection jsonl has no topics of Task 2"),
+        (
+            "experiment.example.topic=T.99",
+            "experiment.example.topic=T.99 is no topic of this collection; did you mean T.9",
+        ),
+        ("experiment.example.post=a99", "experiment.example.post=a99 is no post of this collection"),
         ("retrieval.k=0", "retrieval.k=0 must be at least 1"),
         ("graph.structure=none retrieval.strategy=single_vector", "have no document vector"),
         ("workers=0", "workers=0 must be at least 1"),
@@ -171,6 +325,13 @@ def test_values_that_are_none_are_refused_before_anything_is_built(
 ) -> None:
     with pytest.raises(MathAMRError, match=message):
         run(composed(collection, tmp_path / "out", *override.split(), conditions={"none": {}}), "command")
+    assert not (tmp_path / "out" / "shared").exists()
+
+
+def test_what_a_condition_gets_wrong_is_said_once_before_anything_is_built(collection: Path, tmp_path: Path) -> None:
+    conditions = {"none": {}, "huge": {"train": {"batch_size": 4000}}}
+    with pytest.raises(ConfigError, match=r"condition huge: train\.batch_size=4000 is larger than the training set"):
+        run(composed(collection, tmp_path / "out", conditions=conditions), "command")
     assert not (tmp_path / "out" / "shared").exists()
 
 

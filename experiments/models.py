@@ -1,0 +1,188 @@
+"""Trained models, each made once and shared by the conditions and experiments that ask for it.
+
+    models = Models(Path("outputs/shared/arqmath-c2cab975a849"), console.say)
+    trained, encoded = models.stage(job, track, questions, log)      # None while another process works at this model
+
+A model's folder ``models/MODELKEY`` holds
+
+    trained.json    appears last: costs, and which code, machine and graphs made it
+    best/           the checkpoint; ``last/``, from which an interrupted training goes on, is removed at the end
+    log.jsonl       the records of training, of kinds start, step and epoch, also where it was interrupted
+    source          the graphs that it was begun with: on others it is begun anew
+    encoded/        what the track makes of posts with it
+
+A model that another version of the code has made is used as it is; the rows of the results say so.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from experiments.outputs import is_locked, locked, read_json, write_json, write_whole
+from experiments.plan import Job
+from experiments.tracks.track import Encoded, Log, Question, Track, Trained
+from graphs.errors import TrainingError
+from mathamr.training import checkpoint
+from mathamr.training.interruption import Interrupted
+
+LOCK = ".lock"
+LOG = "log.jsonl"
+_RECORD = "trained.json"
+
+State = Literal["trained", "in work elsewhere", "begun", "missing"]
+
+
+class Models:
+    """The models below ``shared``, the folder of a collection; ``say`` is told what becomes of them."""
+
+    def __init__(self, shared: Path, say: Callable[[str], None]) -> None:
+        self._shared = shared
+        self._say = say
+        self._failed: dict[str, str] = {}
+
+    def folder(self, job: Job) -> Path:
+        """Where the model of a job lies."""
+        return self._shared / "models" / job.model_key
+
+    def state(self, job: Job) -> State:
+        """How a model stands."""
+        folder = self.folder(job)
+        if is_locked(folder / LOCK):
+            return "in work elsewhere"
+        if (folder / _RECORD).exists():
+            return "trained"
+        return "begun" if (folder / "source").exists() else "missing"
+
+    @contextmanager
+    def free(self, job: Job) -> Iterator[None]:
+        """Wait until no other process works at the model of a job."""
+        with locked(self.folder(job) / LOCK, wait=True):
+            yield
+
+    def stage(self, job: Job, track: Track, questions: Sequence[Question], log: Log) -> tuple[Trained, Encoded] | None:
+        """The model of ``job`` and the vectors it makes, from before or made now; ``None`` while another process does.
+
+        ``log`` is told the records of training, also where that was done before.
+
+        Raises whatever training does; the same once more, without training, for the next job with this model.
+        """
+        if job.model_key in self._failed:
+            raise TrainingError(self._failed[job.model_key])
+        folder = self.folder(job)
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / LOCK) as mine:
+            if not mine:
+                return None
+            self._start_anew_on_other_graphs(folder, track.source(job.config))
+            try:
+                trained = self._finished(folder, track, log) or self._train(job, folder, track, log)
+            except Interrupted:
+                raise
+            except Exception as error:
+                # Not the error itself: it holds on to all that training had in memory.
+                self._failed[job.model_key] = f"{type(error).__name__}: {error} (model of job {job.name})"
+                raise
+            return trained, track.encode(job.config, trained, questions)
+
+    def _start_anew_on_other_graphs(self, folder: Path, source: str) -> None:
+        stamp = folder / "source"
+        if stamp.exists() and stamp.read_text(encoding="utf-8") == source:
+            return
+        leftovers = [path for path in folder.iterdir() if path.name != LOCK]
+        if leftovers:
+            self._say(f"  the graphs have changed since model {folder.name} was begun: it is trained anew")
+        for path in leftovers:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        write_whole(stamp, source)
+
+    def _finished(self, folder: Path, track: Track, log: Log) -> Trained | None:
+        record = read_json(folder / _RECORD)
+        if record is None or not checkpoint.exists(track.best(folder)):
+            return None
+        self._say(f"  model {folder.name} is there already")
+        for entry in read_log(folder / LOG):
+            log(entry)
+        return Trained(track.best(folder), record["costs"], origin=record["origin"])
+
+    def _train(self, job: Job, folder: Path, track: Track, log: Log) -> Trained:
+        with TrainingLog(folder / LOG) as written:
+
+            def record(entry: dict[str, Any]) -> None:
+                written(entry)
+                log(entry)
+
+            trained = track.train(job.config, folder, record)
+            told = {entry["epoch"] for entry in read_log(folder / LOG) if entry["kind"] == "epoch"}
+            for entry in trained.history:  # a kill between checkpoint and record would leave a hole
+                if entry["epoch"] not in told:
+                    written(entry)
+        origin = {"model_code": checkpoint.code_version(), "model_machine": machine()}
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        content = {"key": job.model_key, "finished": now, "origin": origin, "costs": dict(trained.costs)}
+        write_json(folder / _RECORD, content)
+        track.tidy(folder)
+        return replace(trained, origin=origin)
+
+
+class TrainingLog:
+    """``log.jsonl``, a record a line. A training that goes on repeats no step and loses none.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "log.jsonl"
+    >>> with TrainingLog(path) as log:
+    ...     for step in (1, 2, 3):
+    ...         log({"kind": "step", "step": step})
+    >>> with TrainingLog(path) as log:  # was killed; goes on from the checkpoint of step 2
+    ...     log({"kind": "start", "step": 2})
+    ...     log({"kind": "step", "step": 3})
+    >>> [(entry["kind"], entry["step"]) for entry in read_log(path)]
+    [('step', 1), ('step', 2), ('start', 2), ('step', 3)]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> TrainingLog:
+        self._file = self._path.open("a", encoding="utf-8", buffering=1)  # a line at a time: a kill loses none
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __call__(self, entry: dict[str, Any]) -> None:
+        """Write a record; of kind ``start``, what an earlier run has written behind this step is dropped."""
+        if entry["kind"] == "start":
+            kept = [before for before in read_log(self._path) if before.get("step", 0) <= entry["step"]]
+            self._file.close()
+            write_whole(self._path, "".join(json.dumps(before) + "\n" for before in kept))
+            self._file = self._path.open("a", encoding="utf-8", buffering=1)
+        self._file.write(json.dumps(entry) + "\n")
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The records of a log; none where there is no log. A line that a kill has cut is left out."""
+    records = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    for line in lines:
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            continue
+    return records
+
+
+def machine() -> str:
+    """What this machine is called in a row of the results."""
+    return f"{platform.machine()}, {os.cpu_count()} cores"

@@ -1,0 +1,114 @@
+"""The vectors that a model makes of posts and topics, kept beside it: those that were asked for so far.
+
+    place = EncodedPosts(model_folder, model_hash)
+    place.add(encoder, store, place.lacks(post_ids), "posts")
+    place.sets(post_ids)                  # VectorSets, one a post; memory-mapped
+    place.costs()                         # {'encode_docs_per_second': 310.2, 'encode_queries_per_second': 140.8}
+
+So strategies, tasks and experiments that search with one model encode each post once. In the model's folder lie
+
+    encoded/          an exact index (:mod:`mathamr.retrieval.exact`) of all of them, replaced whole when more come
+    encoded.json      how many posts and topics were encoded, and in how long
+    encoding/         shards of an encoding that is not finished; it goes on from them
+
+One process adds at a time (:mod:`experiments.models` sees to it); others read on what they have open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from experiments.outputs import read_json, write_json
+from graphs.errors import StoreError
+from graphs.store import GraphStore
+from mathamr.maxsim import VectorSets
+from mathamr.model.encoder import Encoder
+from mathamr.retrieval import shards
+from mathamr.retrieval.exact import ExactIndex
+
+_RATES = {"posts": "encode_docs_per_second", "topics": "encode_queries_per_second"}
+
+
+class EncodedPosts:
+    """Vectors of posts and topics under one model, in ``folder``."""
+
+    def __init__(self, folder: Path, model_hash: str) -> None:
+        self.model_hash = model_hash
+        self._folder = folder
+        self._index: ExactIndex | None = None
+        self._there: frozenset[str] = frozenset()
+        measured = read_json(folder / "encoded.json") or {}
+        if measured.get("model_hash") != model_hash:
+            measured = {"model_hash": model_hash}
+        self._measured: dict[str, Any] = measured
+        try:
+            self._open(ExactIndex.open(folder / "encoded", model_hash=model_hash))
+        except StoreError:  # none yet, of another model, or damaged: it is made anew
+            return
+
+    def _open(self, index: ExactIndex) -> None:
+        self._index, self._there = index, frozenset(index.post_ids())
+
+    def there(self, post_ids: Sequence[str]) -> list[str]:
+        """Those of the posts that have vectors here."""
+        return [post_id for post_id in post_ids if post_id in self._there]
+
+    def lacks(self, post_ids: Sequence[str]) -> list[str]:
+        """Those that are still to be encoded, each once."""
+        return [post_id for post_id in dict.fromkeys(post_ids) if post_id not in self._there]
+
+    def sets(self, post_ids: Sequence[str]) -> VectorSets:
+        """One set of vectors a post, in the order of ``post_ids``; all of them have to be :meth:`there`."""
+        assert self._index is not None
+        return self._index.vectors_of(post_ids)
+
+    def costs(self) -> dict[str, float]:
+        """Columns of the results table: posts and topics encoded a second, as far as they were measured."""
+        costs = {}
+        for kind, column in _RATES.items():
+            count, seconds = self._measured.get(kind, 0), self._measured.get(f"{kind}_seconds", 0.0)
+            if count and seconds:
+                costs[column] = count / seconds
+        return costs
+
+    def add(
+        self,
+        encoder: Encoder,
+        store: GraphStore,
+        post_ids: Sequence[str],
+        kind: Literal["posts", "topics"],
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Encode posts of ``store`` that are not here yet; goes on where a killed call stopped."""
+        if not post_ids:
+            return
+        working = self._folder / "encoding"
+        start = time.perf_counter()
+        made = shards.encode_in_shards(encoder, store, post_ids, working, identity=self.model_hash, progress=progress)
+        # Before the vectors are in place: what a kill makes happen twice is measured twice, and the rate stays.
+        self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - made.resumed
+        self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
+        write_json(self._folder / "encoded.json", self._measured)
+        before = [] if self._index is None else self._index.post_ids()
+        together = _joined([self.sets(before), made.sets]) if before else made.sets
+        path = self._folder / "encoded"
+        self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))
+        shards.remove(working)
+
+
+def _joined(parts: Sequence[VectorSets]) -> VectorSets:
+    """All sets, one part behind the other.
+
+    >>> first, second = VectorSets.of([torch.eye(2)]), VectorSets.of([torch.ones(1, 2), torch.ones(3, 2)])
+    >>> _joined([first, second]).sizes
+    tensor([2, 1, 3])
+    """
+    sizes: Tensor = torch.cat([part.sizes for part in parts])
+    return VectorSets(torch.cat([part.vectors for part in parts]), functional.pad(sizes.cumsum(0), (1, 0)))

@@ -1,0 +1,92 @@
+"""A trained model is made once, whoever asks for it, and on the graphs that are there."""
+
+import fcntl
+import json
+from typing import Any
+
+import pytest
+
+from experiments.job import Outcome
+from experiments.models import LOCK, Models
+from experiments.plan import finished, status
+from graphs.errors import TrainingError
+
+
+def test_conditions_of_one_model_train_once_and_each_has_its_costs_and_curves(bench: Any) -> None:
+    for condition in ("exact", "hnsw", "reranked"):
+        assert bench.run(bench.job(condition=condition)) is Outcome.ENDED
+        result = finished(bench.job(condition=condition), bench.folder)
+        assert result["time_per_epoch_s"] == 1.0
+        assert (bench.place(bench.job(condition=condition)) / "log.jsonl").read_text().count("\n") == 2
+    assert len(bench.track.found) == 1
+    assert bench.track.encoded == 3  # it is the track that keeps what it has encoded
+    assert bench.models.state(bench.job()) == "trained"
+
+
+def test_another_experiment_uses_the_model(bench: Any) -> None:
+    bench.run(bench.job())
+    bench.folder = bench.folder.with_name("another")
+    bench.run(bench.job())
+    assert len(bench.track.found) == 1
+
+
+def test_a_model_that_another_process_trains_is_left_to_it(bench: Any) -> None:
+    folder = bench.models.folder(bench.job())
+    folder.mkdir(parents=True)
+    with (folder / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert bench.models.state(bench.job()) == "in work elsewhere"
+        assert bench.run(bench.job()) is Outcome.MODEL_ELSEWHERE
+        assert status(bench.job(), bench.folder) == "missing"  # and its place is free for the other process
+        assert bench.run(bench.job(epochs=2)) is Outcome.ENDED
+    assert bench.run(bench.job()) is Outcome.ENDED
+
+
+def test_an_interrupted_training_goes_on_and_its_log_has_each_step_once(bench: Any) -> None:
+    bench.track.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(bench.job())
+    assert bench.models.state(bench.job()) == "begun"
+    bench.track.error = None
+    bench.run(bench.job())
+    assert bench.track.found == [[LOCK, "source"], [LOCK, "source"]]
+    log = [json.loads(line) for line in (bench.models.folder(bench.job()) / "log.jsonl").read_text().splitlines()]
+    assert [entry["kind"] for entry in log] == ["start", "start", "step"]
+
+
+def test_a_failed_training_fails_each_of_its_jobs_and_is_not_tried_again_in_this_run(bench: Any) -> None:
+    bench.track.error = TrainingError("loss is not a number")
+    for condition in ("exact", "hnsw"):
+        bench.run(bench.job(condition=condition))
+    assert len(bench.track.found) == 1
+    assert status(bench.job(condition="exact"), bench.folder) == "failed: loss is not a number"
+    assert status(bench.job(condition="hnsw"), bench.folder) == (
+        "failed: TrainingError: loss is not a number (model of job exact-seed1)"
+    )
+
+
+def test_a_model_of_other_graphs_is_trained_anew_finished_or_not(bench: Any) -> None:
+    bench.run(bench.job())
+    (bench.models.folder(bench.job()) / "encoded").mkdir()
+    bench.track.graphs = "others"
+    bench.run(bench.job(condition="again"))
+    assert bench.track.found == [[LOCK, "source"], [LOCK, "source"]]
+    assert any("trained anew" in line for line in bench.said)
+
+    bench.track.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(bench.job(epochs=2))
+    (bench.models.folder(bench.job(epochs=2)) / "last").mkdir()
+    bench.track.error, bench.track.graphs = None, "yet others"
+    bench.run(bench.job(epochs=2))
+    assert bench.track.found[-1] == [LOCK, "source"]
+
+
+def test_a_kill_before_the_record_of_a_model_trains_on(bench: Any) -> None:
+    bench.run(bench.job())
+    (bench.models.folder(bench.job()) / "trained.json").unlink()
+    (bench.models.folder(bench.job()) / "best" / "checkpoint.json").unlink()
+    (bench.models.folder(bench.job()) / "best").rmdir()
+    bench.models = Models(bench.shared, bench.said.append)
+    bench.run(bench.job(condition="another"))
+    assert len(bench.track.found) == 2
