@@ -1,0 +1,105 @@
+"""Formulas as token sequences, and pairs from a knowledge graph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs.errors import CorpusError
+from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, benchmark, chunked, pairs, read_graph
+from mathamr.text.linearize import linearize
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x_n", "x_{n}"),
+        (r"\frac ab", r"\dfrac{a}{b}"),
+        (r"\frac12", r"\frac{1}{2}"),
+        (r"\left(x\right)", "(x)"),
+        (r"a\le b", r"a \leq b"),
+        (r"\sum\limits_{i=1}^n i", r"\sum_{i=1}^{n} i"),
+        (r"{x}^{2}", "x^2"),
+        (r"e^\frac12", r"e^{\frac{1}{2}}"),
+        (r"\sqrt[3]x % cube", r"\sqrt[3]{x}"),
+        (r"x^{{2}}", "x^2"),
+        (r"\mathbb R", r"\mathbb{R}"),
+    ],
+)
+def test_two_ways_of_typing_are_one(one: str, other: str) -> None:
+    assert linearize(one) == linearize(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("x_n", "x^n"), (r"\frac ab", r"\frac ba"), (r"{a \over b}c", r"a \over bc")]
+)
+def test_different_formulas_stay_different(one: str, other: str) -> None:
+    assert linearize(one) != linearize(other)
+
+
+@given(st.text(alphabet="\\frac{}[]^_ sqrt12x&", max_size=200))
+@settings(max_examples=300, deadline=None)
+def test_any_string_gives_a_sequence(latex: str) -> None:
+    tokens = linearize(latex).split(" ")
+    assert all(token == token.strip() for token in tokens)
+
+
+def test_deep_nesting_is_no_overflow() -> None:
+    assert linearize(r"\frac{" * 5_000).count(r"\frac") == 5_000
+    assert linearize("}" * 5_000) == ""
+    assert linearize("^" * 20_000).count("^") == 20_000
+
+
+@pytest.mark.parametrize("size", [50, 200])
+def test_chunks_overlap_and_lose_nothing(size: int) -> None:
+    text = " ".join(f"word{i}" for i in range(300))
+    chunks = chunked(text, size=size, overlap=20)
+    assert all(len(chunk) <= size for chunk in chunks)
+    position = 0
+    for chunk in chunks:  # each begins where the one before it has not ended yet
+        at = text.find(chunk, max(0, position - 25))
+        assert 0 <= at <= position
+        position = at + len(chunk)
+    assert position == len(text)
+    assert chunked("x" * 1_000, size=100, overlap=10)[0] == "x" * 100
+    assert chunked("") == []
+
+
+def test_concepts_and_edges_are_capped_and_seeded() -> None:
+    graph = KnowledgeGraph(
+        (Concept("a", "what a is", ("p",)), Concept("b", "", ("q", "r"))),
+        (Edge("a", "b", "uses"), Edge("b", "a", "proves")),
+    )
+    chunks = {"p": [f"p{i}" for i in range(50)], "q": ["q0"], "r": ["r0"]}
+    found = pairs(graph, chunks, seed=1)
+    assert len(set(found)) == len(found)
+    assert sum(anchor == "what a is" for anchor, _ in found) == 20
+    assert {chunk for anchor, chunk in found if anchor == "a"} >= {"q0", "r0"}
+    of_b = [chunk for anchor, chunk in found if anchor == "b" and chunk.startswith("p")]
+    assert 5 <= len(of_b) <= 10  # five for each of the two edges
+    assert found == pairs(graph, chunks, seed=1)
+    assert found != pairs(graph, chunks, seed=2)
+    assert benchmark(graph) == {"b": ("q", "r")}
+    assert benchmark(graph, min_degree=1) == {"a": ("p",), "b": ("q", "r")}
+
+
+def test_a_graph_is_read_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "graph.json"
+    concepts = [{"name": "a", "papers": ["1"]}, {"name": "b", "description": "d", "papers": []}]
+    edges = [{"source": "a", "target": "b", "relation": "uses"}]
+    path.write_text(json.dumps({"concepts": concepts, "edges": edges}))
+    assert read_graph(path).concepts[1] == Concept("b", "d", ())
+    for content, words in (
+        ("{", "is no knowledge graph"),
+        ("[]", "is no knowledge graph"),
+        (json.dumps({"concepts": [{"papers": []}], "edges": []}), "KeyError: 'name'"),
+        (json.dumps({"concepts": [*concepts, concepts[0]], "edges": []}), "two concepts of the name 'a'"),
+        (json.dumps({"concepts": concepts[:1], "edges": edges}), "edge to 'b', which is no concept"),
+    ):
+        path.write_text(content)
+        with pytest.raises(CorpusError, match=words):
+            read_graph(path)
