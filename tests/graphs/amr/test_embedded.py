@@ -194,3 +194,19 @@ def test_marks_of_the_own_tables_in_a_text_are_only_text(parser: EmbeddedParser,
     (graph,) = parser.parse([[text]])
     assert isinstance(graph, str)
     assert decode(graph).triples
+
+
+def test_what_spacy_remembers_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = EmbeddedParser()
+    sentences = [["The frobnicated zorks of FORMULA_0 are unquuxable."]]
+    before = parser.parse(sentences)
+    words, vocabulary = len(parser._nlp.vocab), parser._nlp.vocab
+    monkeypatch.setattr("graphs.amr.embedded.MAX_LEXEMES", words - 1)
+    assert parser.parse(sentences) == before
+    assert parser._nlp.vocab is not vocabulary
+    assert len(parser._nlp.vocab) == words
+    parser._nlp.vocab["quuxify"]
+    monkeypatch.setattr("graphs.amr.embedded.MAX_LEXEMES", words + 1)
+    vocabulary = parser._nlp.vocab
+    parser.parse(sentences)
+    assert parser._nlp.vocab is vocabulary
