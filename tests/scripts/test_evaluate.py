@@ -78,3 +78,44 @@ def test_published_scores_through_the_command() -> None:
     printed = json.loads(done.stdout)
     for name, value in printed.items():
         assert value == pytest.approx(row[name], abs=5e-5)
+
+
+def test_regime_mini_restricts_the_qrels_to_the_collection(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("A.1\t0\ta\t2\nA.1\t0\tb\t3\nA.2\t0\tb\t2\n")
+    (tmp_path / "run").write_text("A.1\ta\t1\t2.0\tme\n")
+    (tmp_path / "ids").write_text("a\nc\n")
+    command = ["--task", "1", "--qrels", tmp_path / "q", "--run", tmp_path / "run", "--regime", "mini"]
+    done = run_script(*command, "--collection", tmp_path / "ids")
+    # Of A.1 only a is there, and A.2 has no relevant post left.
+    assert json.loads(done.stdout) | {"bpref": 1.0} == {
+        "ndcg_prime": 1.0,
+        "map_prime": 1.0,
+        "p_prime_10": 0.1,
+        "bpref": 1.0,
+        "topics": 1,
+    }
+    folder = tmp_path / "collection"
+    folder.mkdir()
+    (folder / "posts.jsonl").write_text('{"id": "b", "kind": "answer", "body": "x"}\n')
+    (folder / "topics.jsonl").write_text("")
+    done = run_script(*command, "--collection", folder)
+    assert (json.loads(done.stdout)["topics"], done.stderr) == (2, "")
+    assert "add --collection FOLDER" in run_script(*command).stderr
+    assert "belongs to --regime mini" in run_script(*command[:-2], "--collection", tmp_path / "ids").stderr
+    missing = run_script(*command, "--collection", tmp_path / "none")
+    assert (missing.returncode, "cannot be read as a list of ids" in missing.stderr) == (2, True)
+
+
+def test_regime_mini_of_task_2_is_about_the_formulas_of_the_collection(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("B.1\t0\tv\t3\nB.1\t0\tw\t2\nB.2\t0\tx\t3\n")
+    (tmp_path / "run").write_text("B.1\t7\t255\t1\t2.0\tme\n")
+    (tmp_path / "ids.tsv").write_text("id\tvisual_id\n7\tv\n8\tu\n9\tx\n")
+    command = ["--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "run", "--regime", "mini"]
+    done = run_script(*command, "--visual-ids", tmp_path / "ids.tsv")
+    printed = json.loads(done.stdout)
+    assert (printed["topics"], printed["map_prime"]) == (2, 0.5)  # B.2 is missing from the run
+    (tmp_path / "some").write_text("v\n")
+    done = run_script(*command, "--visual-ids", tmp_path / "ids.tsv", "--collection", tmp_path / "some")
+    assert (json.loads(done.stdout)["topics"], json.loads(done.stdout)["map_prime"]) == (1, 1.0)
+    refused = run_script(*command, "--visual-ids", tmp_path / "ids.tsv", "--collection", tmp_path)
+    assert (refused.returncode, "takes a file of visual ids" in refused.stderr) == (2, True)
