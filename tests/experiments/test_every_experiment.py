@@ -1,0 +1,142 @@
+"""Every experiment of conf/exp runs to its report, on a made-up collection with topics of both tasks."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from experiments import results, thesis
+from experiments.config import register, validated
+from experiments.plan import plan
+from experiments.run import run
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPERIMENTS = sorted(path.stem for path in (ROOT / "conf" / "exp").glob("*.yaml"))
+SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph")
+FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")
+SMALL = [
+    "data=jsonl",
+    "model.hidden_dim=8",
+    "model.projection_dim=4",
+    "model.num_layers=2",
+    "model.num_bases=2",
+    "train.epochs=1",
+    "train.device=cpu",
+    "train.workers=0",
+    "workers=1",
+    "experiment.seeds=[1]",
+    "wandb=disabled",
+]
+
+
+def post_of(post_id: str, kind: str, body: str, **more: Any) -> dict[str, Any]:
+    return {"post_id": post_id, "kind": kind, "markup": "text", "body": body, **more}
+
+
+def write_collection(root: Path) -> Path:
+    """32 questions with their answers on 8 subjects, 8 topics of Task 1 and 5 of Task 2."""
+    posts, qrels, qrels2 = [], [], []
+    for i, subject in enumerate(SUBJECTS * 4):
+        formula = FORMULAS[i % 5]
+        question = f"Let ${formula}$ be given. Is the {subject} number {i} finite?"
+        posts.append(post_of(f"q{i}", "question", question, title=f"When is a {subject} finite?", tags=[subject]))
+        posts.append(post_of(f"a{i}", "answer", f"The {subject} is finite if ${formula}$ holds.", parent_id=f"q{i}"))
+        qrels += [f"T.{n}\t0\ta{i}\t{3 * (own == subject)}" for n, own in enumerate(SUBJECTS)]
+        for n, own in enumerate(FORMULAS):
+            qrels2 += [f"F.{n}\t0\t{post}{i}:0\t{3 * (own == formula)}" for post in "qa"]
+    topics = [{"post_id": f"T.{n}", "body": f"Is every {subject} finite?"} for n, subject in enumerate(SUBJECTS)]
+    topics2 = [
+        {"post_id": f"F.{n}", "body": f"Where does ${formula}$ stand?", "formula_id": f"F.{n}:0"}
+        for n, formula in enumerate(FORMULAS)
+    ]
+    root.mkdir()
+    for name, rows in (("posts", posts), ("topics", topics), ("topics2", topics2)):
+        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, lines in (("qrels", qrels), ("qrels2", qrels2)):
+        (root / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the collection; all experiments leave their outputs in it, and share what they can."""
+    folder = tmp_path_factory.mktemp("every")
+    write_collection(folder / "data")
+    return folder
+
+
+def configured(name: str, place: Path) -> Any:
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        folders = [f"data.root={place / 'data'}", f"outputs={place / 'out'}"]
+        config = compose("config", [f"+exp={name}", *SMALL, *folders, "train.batch_size=8"])
+    for condition in config.experiment.conditions.values():
+        if "batch_size" in condition.get("train", {}):  # the conditions keep their order of sizes
+            condition.train.batch_size = {32: 4, 256: 8, 1024: 16}[condition.train.batch_size]
+    return validated(config)
+
+
+def test_there_are_experiments() -> None:
+    assert set(thesis.experiments()) <= set(EXPERIMENTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
+    config = configured(name, place)
+    ended = run(config, f"python -m experiments.run +exp={name}")
+    assert ended.failed == 0, ended.table
+    folder = place / "out" / config.experiment.name
+    with (folder / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["condition"] for row in rows] == list(config.experiment.conditions)
+    for row in rows:
+        assert row["status"] == "done"
+        assert int(row["topics"]) == len(SUBJECTS)
+        for cost in ("time_per_epoch_s", "pairs_per_second", "peak_memory_bytes", "parameters", "index_bytes"):
+            assert float(row[cost]) > 0
+        assert float(row["vectors"]) > 0
+        assert float(row["queries_per_second"]) > 0
+        if 2 in config.experiment.tasks:
+            assert int(row["task2_topics"]) == len(FORMULAS)
+    report, page = (folder / "report.md").read_text(), (folder / "report.html").read_text()
+    for condition in config.experiment.conditions:
+        label = config.experiment.labels.get(condition, condition)
+        assert label in report
+    assert config.experiment.title in page
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)=[\"']https?:", page), "the page is not self-contained"
+
+
+@pytest.mark.slow
+def test_models_are_trained_once(place: Path) -> None:
+    """Conditions that differ in retrieval alone, and equal conditions of two experiments, share a model."""
+    names = ("retrieval_strategy", "auxiliary_loss", "vn_connectivity")
+    for name in names:
+        run(configured(name, place), "again")
+    jobs = [job for name in names for job in plan(configured(name, place), "fingerprint")]
+    assert len(jobs) == 8 + 15 + 4
+    assert len({job.model_key for job in jobs}) == 8  # 4 betas below 1, 4 kinds of edges; the rest is the model of none
+    keys = {row["model_key"] for name in names for row in results.read(place / "out" / name).rows}
+    assert len(keys) == 8
+    trained = {path.parent.name for path in (place / "out" / "shared").glob("*/models/*/trained.json")}
+    assert keys <= trained
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_begins_with_its_command(name: str) -> None:
+    first, second, *_ = (ROOT / "conf" / "exp" / f"{name}.yaml").read_text().splitlines()
+    assert first == "# @package _global_"
+    assert second.startswith(f"# python -m experiments.run +exp={name}")
+
+
+@pytest.mark.parametrize("name", thesis.experiments())
+def test_conditions_are_the_rows_of_the_thesis(name: str, place: Path) -> None:
+    experiment = configured(name, place).experiment
+    rows = {row for table in thesis.tables(name) for row in table.rows}
+    assert rows == set(experiment.conditions)
+    assert {table.baseline for table in thesis.tables(name)} == {experiment.baseline}
+    assert set(experiment.labels) == rows
