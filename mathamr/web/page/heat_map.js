@@ -16,7 +16,8 @@ export function showHeatMap(place, map) {
 
   const table = element("table");
   table.setAttribute("role", "grid");
-  table.append(caption(map), heads(map, columns));
+  table.setAttribute("aria-label", `Similarities of the question and post ${map.post_id}`);
+  table.append(heads(map, columns));
   const body = table.createTBody();
   rows.forEach((node, i) => {
     const row = body.insertRow();
@@ -28,9 +29,8 @@ export function showHeatMap(place, map) {
     for (const j of columns) {
       const score = map.similarities[i][j], cell = row.insertCell();
       const level = high > low ? (score - low) / (high - low) : 1;
-      cell.textContent = score.toFixed(2).replace("0.", ".");
+      cell.textContent = short(score);
       cell.style.setProperty("--level", level.toFixed(3));
-      cell.classList.toggle("strong", level > 0.5);
       cell.classList.toggle("best", map.best[i] === j);
       cell.classList.toggle("first", j > 0 && map.document[j].kind !== map.document[j - 1].kind);
       cell.tabIndex = -1;
@@ -43,7 +43,7 @@ export function showHeatMap(place, map) {
   scroller.append(table);
   const pair = element("div", "", "pair");
   pair.setAttribute("aria-live", "polite");
-  place.replaceChildren(scale(low, high), scroller, pair);
+  place.replaceChildren(legend(map), scale(low, high), scroller, pair);
   if (few || rows.length < map.query.length) {
     const left = few ? "only columns that are the best of a row" : "all columns";
     place.append(element("p", `Of ${map.query.length} rows and ${all.length} columns, ${rows.length} rows and ${left} are shown.`, "hint"));
@@ -52,9 +52,9 @@ export function showHeatMap(place, map) {
   typeset(place);
 }
 
-function caption(map) {
+function legend(map) {
   const text = `Cosine similarity. Rows: the question; columns: post ${map.post_id}. Framed: the best of a row; their sum is the MaxSim score, ${map.score.toFixed(3)}.`;
-  return element("caption", text);
+  return element("p", text, "hint");
 }
 
 /* Two rows of heads: kinds, and the single nodes. */
@@ -67,7 +67,8 @@ function heads(map, columns) {
   for (const kind of Object.keys(NAMES)) {
     const width = columns.filter((j) => map.document[j].kind === kind).length;
     if (width === 0) continue;
-    const cell = element("th", NAMES[kind]);
+    const cell = element("th");
+    cell.append(element("span", NAMES[kind]));
     cell.colSpan = width;
     cell.scope = "colgroup";
     kinds.append(cell);
@@ -88,6 +89,7 @@ function scale(low, high) {
   return place;
 }
 
+const short = (score) => score.toFixed(2).replace(/^-0\.00$/, "0.00").replace("0.", ".");
 const code = (node) => (node.kind === "document" ? LETTERS.document : `${LETTERS[node.kind]}${node.number}`);
 const name = (node) => (node.kind === "document" ? "the whole" : `${node.kind} ${node.number}`);
 

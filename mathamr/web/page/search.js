@@ -68,7 +68,7 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   submit();
 });
-for (const control of [byName("task"), strategy, shownResults]) {
+for (const control of [byName("tasks"), strategy, shownResults]) {
   control.addEventListener("change", () => {
     explain();
     if (results.childElementCount > 0) submit();
@@ -206,22 +206,25 @@ function showMatches(why, matches) {
   why.querySelector("summary").textContent = strongest
     ? `Why: ${matches.map((match) => `${KINDS[match.query.kind]} ${match.score.toFixed(2)}`).slice(0, 6).join(", ")}${matches.length > 6 ? ", ..." : ""}`
     : "Why";
+  const heads = element("li", "", "hint");
+  heads.append(element("span", "in your question"), element("span", "in the post"));
+  why.querySelector(".matches").append(heads);
   for (const match of matches) {
     const row = element("li");
     row.append(
-      showNode(match.query),
+      showNode(match.query, "question"),
       similarityBar(match.score),
       element("span", match.score.toFixed(3), "number"),
-      showNode(match.document),
+      showNode(match.document, "post"),
     );
     why.querySelector(".matches").append(row);
   }
 }
 
-function showNode(node) {
+function showNode(node, owner) {
   const place = element("div", "", "node");
   place.append(element("span", KINDS[node.kind], "tag"));
-  const text = node.kind === "document" ? ["post"] : node.text.length > 0 ? node.text : [`number ${node.number}`];
+  const text = node.kind === "document" ? [owner] : node.text.length > 0 ? node.text : [`number ${node.number}`];
   place.append(showParts(element("span", "", "words"), text));
   return place;
 }

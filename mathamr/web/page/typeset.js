@@ -30,9 +30,11 @@ const MACROS = {
 const ENVIRONMENT = /\\(begin|end)\{(align|gather|equation|multline|split|eqnarray)\*?\}/g;
 const INLINE = { gather: "gathered", equation: "gathered", multline: "gathered" };
 
-/* `latex` with displayed environments as those that may stand within a line. */
+/* `latex` with displayed environments as those that may stand within a line. The official LaTeX of ARQMath has been
+   through HTML once more than it should: there, "&amp;=" has become "& \displaystyle amp;=", and "<" is "&lt;". */
 function inlined(latex) {
-  return latex.replace(ENVIRONMENT, (_, side, name) => `\\${side}{${INLINE[name] ?? "aligned"}}`);
+  const read = latex.replaceAll("\\displaystyle amp;", "\\displaystyle ").replaceAll("&lt;", "<").replaceAll("&gt;", ">");
+  return read.replace(ENVIRONMENT, (_, side, name) => `\\${side}{${INLINE[name] ?? "aligned"}}`);
 }
 
 /* Typesets every formula of `root`, a document or an element, also the element itself. */

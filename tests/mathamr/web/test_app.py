@@ -1,0 +1,241 @@
+"""The JSON interface: what it finds, what it refuses, and whom."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from mathamr.engine import Engine
+from mathamr.retrieval.index import STRATEGIES, Strategy
+from mathamr.search_settings import Settings
+from mathamr.web import app as web_app
+from mathamr.web.app import PAGE, create_app
+from mathamr.web.guard import HEADERS, MAX_BODY
+
+HOME = "http://127.0.0.1:8000"
+QUERY = "Both $\\sqrt2$ and $\\sqrt3$ are irrational."
+
+
+@pytest.fixture
+def client(engine: Engine, settings: Settings) -> Iterator[TestClient]:
+    with TestClient(create_app(engine, settings), base_url=HOME, raise_server_exceptions=False) as client:
+        yield client
+
+
+def ask(client: TestClient, **asked: Any) -> dict[str, Any]:
+    response = client.post("/api/search", json=asked)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def test_answers_have_title_text_score_and_matches(client: TestClient) -> None:
+    found = ask(client, query=QUERY, k=2)
+    assert len(found["results"]) == 2
+    first = found["results"][0]
+    assert (first["post_id"], first["title"], first["score"]) == ("14", ["Is ", {"latex": "\\sqrt2"}, " odd?"], 4.0)
+    assert first["snippet"] == ["Both ", {"latex": "\\sqrt2"}, " and ", {"latex": "\\sqrt3"}, " are irrational."]
+    assert found["best"] == 4.0
+    assert [(match["query"]["kind"], match["score"]) for match in first["matches"]] == [
+        ("formula", 1.0),
+        ("formula", 1.0),
+        ("sentence", 1.0),
+        ("document", 1.0),
+    ]
+    assert first["matches"][1]["document"] == {"kind": "formula", "number": 2, "text": [{"latex": "\\sqrt3"}]}
+    assert set(found["seconds"]) == {"query", "search", "explanation"}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_strategy_ranks_as_the_engine_does(client: TestClient, engine: Engine, name: str) -> None:
+    wanted = engine.answer(QUERY, strategy=Strategy(name), k=5).results
+    found = ask(client, query=QUERY, strategy=name, k=5)
+    assert [result["post_id"] for result in found["results"]] == [result.post.post_id for result in wanted]
+    assert found["best"] == (1.0 if name == "single_vector" else 4.0)
+
+
+def test_formulas_are_shown_in_their_sentence(client: TestClient) -> None:
+    found = ask(client, query="What is $\\int_0^1 x\\,dx$?", task="formulas", k=1)
+    (result,) = found["results"]
+    assert result["formula"] == {"formula_id": "12:0", "latex": "\\int_0^1 x\\,dx"}
+    assert result["snippet"][:2] == ["The integral ", {"latex": "\\int_0^1 x\\,dx", "found": True}]
+    assert found["formula"] == {"latex": "\\int_0^1 x\\,dx"}
+
+
+def test_a_heat_map_is_every_pair_and_its_rows_best_make_the_score(client: TestClient, engine: Engine) -> None:
+    map_ = client.post("/api/heat-map", json={"query": QUERY, "post_id": "11"}).json()
+    (result,) = engine.explain(QUERY, "11").results
+    assert result.explanation is not None
+    assert map_["similarities"] == [pytest.approx(row, abs=1e-4) for row in result.explanation.similarities.tolist()]
+    assert [node["kind"] for node in map_["query"]] == ["formula", "formula", "sentence", "document"]
+    assert [node["kind"] for node in map_["document"]] == ["formula"] * 2 + ["sentence"] * 3 + ["document"]
+    assert map_["document"][4]["text"] == ["This is a contradiction."]
+    best = [row[place] for row, place in zip(map_["similarities"], map_["best"], strict=True)]
+    assert best == [max(row) for row in map_["similarities"]]
+    assert map_["score"] == pytest.approx(sum(best), abs=1e-3)
+    scores = {r["post_id"]: r["score"] for r in ask(client, query=QUERY, strategy="maxsim", k=5)["results"]}
+    assert map_["score"] == scores["11"]
+
+
+def test_a_whole_post(client: TestClient) -> None:
+    post = client.get("/api/posts/11").json()
+    assert post["sentences"][2] == ["This is a contradiction."]
+    assert client.get("/api/posts/none/such").status_code == 422
+
+
+def test_the_index_says_what_it_can_do(client: TestClient) -> None:
+    about = client.get("/api/index").json()
+    assert (about["posts"], about["backend"], about["tasks"]) == (5, "exact", ["answers", "formulas"])
+    assert about["strategies"] == [{"strategy": name, "exact": True} for name in STRATEGIES]
+    assert about["usual"] == {"task": "answers", "strategy": "maxsim", "exact": True, "k": 5}
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"query": ""}, "the query is empty"),
+        ({"query": " \n"}, "the query is empty"),
+        ({"query": "x" * 100_000}, "the query has 100,000 characters, at most 10,000 are read"),
+        ({"query": "x", "strategy": "best"}, "strategy 'best' is not known; there are single_vector"),
+        ({"query": "x", "exact": False}, "the backend qdrant has"),
+        ({"query": "x", "task": "proofs"}, "task=proofs; there are answers, formulas"),
+        ({"query": "no formula", "task": "formulas"}, "needs a formula"),
+        ({"query": "x", "k": 0}, "k=0; from 1 to 1,000"),
+        ({"query": "x", "k": "many"}, "k: Input should be a valid integer"),
+        ({}, "query: Field required"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_message(client: TestClient, asked: dict[str, Any], message: str) -> None:
+    response = client.post("/api/search", json=asked)
+    assert response.status_code == 422
+    assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "query", ["$x^2$", "$$", "$", "\\", "\x00", "\ud800 $a$", "\u202e$\\frac$", "$" * 999, "é" * 9_999]
+)
+def test_no_query_is_the_end_of_the_server(client: TestClient, query: str) -> None:
+    body = {"query": query}
+    response = client.post("/api/search", content=json.dumps(body), headers={"content-type": "application/json"})
+    assert response.status_code in (200, 422)
+    assert client.get("/api/index").status_code == 200
+
+
+def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
+    response = client.post("/api/heat-map", json={"query": "x", "post_id": "99"})
+    assert response.status_code == 422
+    assert "no post 99" in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "message"),
+    [
+        ({"host": "evil.example"}, 403, "does not go by the name 'evil.example'"),
+        ({"host": "localhost.evil.example:8000"}, 403, "does not go by the name"),
+        ({"host": ""}, 403, "does not go by the name ''"),
+        ({"origin": "http://evil.example"}, 403, "requests of other sites"),
+        ({"origin": "http://127.0.0.1:9000"}, 403, "requests of other sites"),
+        ({"origin": "null"}, 403, "requests of other sites"),
+        ({"sec-fetch-site": "cross-site"}, 403, "requests of other sites"),
+        ({"content-type": "text/plain"}, 415, "send application/json"),
+    ],
+)
+def test_other_sites_are_not_answered(client: TestClient, headers: dict[str, str], status: int, message: str) -> None:
+    response = client.post(
+        "/api/search", content=b'{"query": "x"}', headers={"content-type": "application/json"} | headers
+    )
+    assert response.status_code == status
+    assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "[::1]:8000", "192.168.1.7", "my.machine"])
+def test_our_own_names_and_addresses_are_answered(engine: Engine, settings: Settings, host: str) -> None:
+    client = TestClient(create_app(engine, settings, names=["My.Machine"]), base_url=HOME)
+    headers = {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}
+    assert client.get("/", headers=headers).status_code == 200
+    assert client.post("/api/search", json={"query": "x"}, headers=headers).status_code == 200
+
+
+def test_a_long_body_is_refused_also_when_it_does_not_say_how_long_it_is(client: TestClient) -> None:
+    headers = {"content-type": "application/json"}
+    whole = client.post("/api/search", content=b" " * (MAX_BODY + 1), headers=headers)
+    pieces = client.post("/api/search", content=iter([b" " * MAX_BODY, b" "]), headers=headers)
+    assert (whole.status_code, pieces.status_code) == (413, 413)
+    assert "longer than 1,048,576 bytes" in pieces.json()["error"]
+
+
+def test_nothing_but_get_and_post(client: TestClient) -> None:
+    assert client.delete("/api/index").status_code == 405
+    assert client.get("/api/search").status_code in (404, 405)
+
+
+@pytest.mark.parametrize("path", ["/", "/page.css", "/katex/katex.min.js", "/api/index", "/nothing", "/api/posts/99"])
+def test_every_response_tells_the_browser_to_load_nothing_from_elsewhere(client: TestClient, path: str) -> None:
+    response = client.get(path)
+    for name, value in HEADERS.items():
+        assert response.headers[name] == value
+    assert "unsafe" not in HEADERS["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("path", ["/../app.py", "/%2e%2e/app.py", "/katex/%2e%2e/app.py", "/..%2fapp.py"])
+def test_files_beside_the_page_are_not_served(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_the_page_names_nothing_from_elsewhere() -> None:
+    files: list[Path] = [path for path in PAGE.iterdir() if path.suffix in (".html", ".css", ".js", ".svg")]
+    assert len(files) >= 7
+    for path in files:
+        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://|//cdn", text), path
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text), path
+        if path.suffix == ".html":
+            assert not re.search(r"<[^>]+\s(?:on\w+|style)=", text), path
+
+
+def test_a_fault_of_the_server_is_not_spelled_out(
+    client: TestClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(Engine, "answer", fail)
+    response = client.post("/api/search", json={"query": "x"})
+    assert response.status_code == 500
+    assert "secret" not in response.text
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_more_questions_than_there_is_room_for_are_sent_away(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going, done = threading.Event(), threading.Event()
+    answer = Engine.answer
+
+    def wait(*arguments: Any, **more: Any) -> Any:
+        going.set()
+        assert done.wait(60)
+        return answer(*arguments, **more)
+
+    monkeypatch.setattr(Engine, "answer", wait)
+    with ThreadPoolExecutor(web_app.MAX_WAITING + 3) as pool:
+        asking = [pool.submit(client.post, "/api/search", json={"query": "x"}) for _ in range(web_app.MAX_WAITING + 3)]
+        try:
+            refused = list(islice(as_completed(asking, timeout=60), 3))
+        finally:
+            done.set()
+        statuses = sorted(request.result().status_code for request in asking)
+    assert going.is_set()
+    assert statuses == [200] * web_app.MAX_WAITING + [503] * 3
+    assert all(request.result().headers["Retry-After"] == "1" for request in refused)
+    assert "questions are waiting already" in refused[0].result().json()["error"]
+    assert ask(client, query="x")["results"]

@@ -1,0 +1,241 @@
+"""The page in headless Chromium, as somebody uses it: types, looks, opens a heat map; and as somebody attacks it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from mathamr.engine import Engine
+from mathamr.search_settings import Settings
+from mathamr.web import katex
+from mathamr.web.app import create_app
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"),
+]
+PATIENCE = 60  # seconds that a busy machine may take
+
+
+@pytest.fixture(scope="module")
+def home(engine: Engine, settings: Settings) -> Iterator[str]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(create_app(engine, settings), log_level="error", lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    server.should_exit = True
+    thread.join()
+    listener.close()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for argument in ("--headless=new", "--disable-dev-shm-usage", "--window-size=1200,900"):
+        options.add_argument(argument)
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # which Chromium cannot set up for root
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """The page that a browser shows, by what a user calls its parts."""
+
+    def __init__(self, driver: Any, home: str) -> None:
+        self.driver = driver
+        driver.get("about:blank")  # so that a new # after the address is a new page
+        driver.get_log("browser")
+        driver.get(home)
+        self.until(lambda: self.all("#k option"))
+
+    def all(self, selector: str) -> list[Any]:
+        found: list[Any] = self.driver.find_elements(By.CSS_SELECTOR, selector)
+        return found
+
+    def one(self, selector: str) -> Any:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def until(self, true: Callable[[], Any]) -> Any:
+        return WebDriverWait(self.driver, PATIENCE).until(lambda _: true())
+
+    def search(self, text: str) -> None:
+        """Type ``text`` and Enter, and wait for results or an error."""
+        query = self.one("#query")
+        query.send_keys(Keys.CONTROL, "a")
+        query.send_keys(text, Keys.ENTER)
+        self.settle()
+
+    def settle(self) -> None:
+        self.until(lambda: self.one("#go").get_attribute("aria-busy") is None)
+
+    def choose(self, select: str, text: str) -> None:
+        self.driver.execute_script(
+            "const [select, text] = arguments;"
+            "select.selectedIndex = [...select.options].findIndex(option => option.text === text);"
+            "select.dispatchEvent(new Event('change', {bubbles: true}));",
+            self.one(select),
+            text,
+        )
+        self.settle()
+
+    def complaints(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@pytest.fixture
+def page(chromium: Any, home: str) -> Page:
+    return Page(chromium, home)
+
+
+def test_a_query_is_typed_and_formulas_are_typeset(page: Page) -> None:
+    page.one("#query").send_keys("Why is $\\sqrt{2}$ irrational, and $\\oops{$ not?")
+    page.until(lambda: page.all("#preview .katex"))
+    assert "$\\oops{$ not?" in page.one("#preview").text  # what KaTeX cannot read stays
+    page.search("Both $\\sqrt2$ and $\\sqrt3$ are irrational.")
+    assert len(page.all("#results article")) == 5
+    assert page.one("article .score").text == "4.000 of 4"
+    assert len(page.all("article:first-of-type h2 .katex")) >= 1
+    assert len(page.one("article .snippet").find_elements(By.CSS_SELECTOR, ".katex")) == 2
+    assert page.one("#status").text.startswith("5 answers in ")
+    page.one(".why summary").click()
+    assert len(page.one("article .matches").find_elements(By.CSS_SELECTOR, "li")) == 5  # the heads, and four nodes
+    assert page.driver.execute_script("return document.fonts.check('16px KaTeX_Main')")
+    assert page.complaints() == []
+
+
+def test_a_heat_map_opens_and_is_read_with_the_keyboard(page: Page) -> None:
+    page.search("Both $\\sqrt2$ and $\\sqrt3$ are irrational.")
+    button = page.one("article .heat")
+    button.send_keys(Keys.ENTER)
+    page.until(lambda: page.all(".heat-map tbody td"))
+    assert button.get_attribute("aria-expanded") == "true"
+    assert [len(row.find_elements(By.CSS_SELECTOR, "td")) for row in page.all(".heat-map tbody tr")] == [4] * 4
+    assert [cell.text for cell in page.all(".heat-map td.best")] == ["1.00"] * 4
+    assert [cell.text for cell in page.all(".heat-map thead tr:last-child th")] == ["F1", "F2", "S1", "D"]
+    page.one(".heat-map td[tabindex='0']").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+    assert "question F2" in page.one(".pair").text
+    assert "post F2" in page.one(".pair").text
+    button.send_keys(Keys.ENTER)
+    assert not page.one(".heat-map").is_displayed()
+    page.one("article .whole").click()
+    page.until(lambda: page.all(".post-text .katex"))
+    assert page.complaints() == []
+
+
+def test_task_and_strategy_are_switched(page: Page) -> None:
+    page.search("What is $\\int_0^1 x\\,dx$?")
+    assert page.one("article .score").text.endswith("of 3")
+    page.choose("#strategy", "document vectors")
+    assert "of" not in page.one("article .score").text
+    assert "strategy=single_vector" in page.driver.current_url
+    page.one("input[value=formulas]").send_keys(Keys.SPACE)
+    page.until(lambda: page.all("h2.formula .katex"))
+    assert page.one(".origin").text.startswith("formula 12:0 of post 12: Is")
+    assert page.all("article .found .katex")
+    assert not page.one("#strategy").is_enabled()
+    page.driver.back()
+    page.until(lambda: not page.all("h2.formula"))
+    assert "task=answers" in page.driver.current_url
+    page.driver.refresh()
+    page.until(lambda: page.all("#results article"))
+    assert page.one("#query").get_property("value") == "What is $\\int_0^1 x\\,dx$?"
+
+
+def test_a_script_in_a_post_is_text(page: Page) -> None:
+    page.search("""Look <script>document.title = "owned"</script> at $x<script>$ <img src=x onerror="alert(1)">""")
+    page.until(lambda: len(page.all("#results article")) == 5)
+    for button in page.all("article .heat, article .whole, article summary"):
+        button.click()
+    page.until(lambda: len(page.all(".heat-map table")) == 5)
+    page.until(lambda: len(page.all(".post-text p")) >= 5)
+    shown = page.one("main").text
+    assert '<script>document.title = "owned"</script>' in shown
+    assert "<img src=x onerror=" in shown
+    assert page.driver.title == "MathAMR+ search"
+    assert page.all("main script, main img, main iframe, main [onerror], main a[href]") == []
+    # A formula asks for a link to a script: KaTeX refuses it, and the browser would.
+    assert not page.driver.execute_script("return document.body.innerHTML.includes('href=\"javascript')")
+    assert page.complaints() == []
+
+
+def test_an_inserted_script_would_not_run(page: Page) -> None:
+    blocked = page.driver.execute_script(
+        "try { document.body.innerHTML = '<img src=x onerror=\"document.title=1\">'; return ''; }"
+        "catch (error) { return error.name; }"
+    )
+    assert blocked == "TypeError"  # by the policy for trusted types
+    page.driver.execute_script(
+        "const image = document.createElement('img'); image.src = 'https://elsewhere.example/x.png';"
+        "document.body.append(image);"
+    )
+    page.until(lambda: any("Content Security Policy" in line for line in page.complaints()))
+    assert page.driver.title == "MathAMR+ search"
+
+
+def test_errors_are_told_in_the_page(page: Page) -> None:
+    page.search(" ")
+    assert page.one("#error").text == "The query is empty; type words, or a formula between dollar signs."
+    page.one("input[value=formulas]").send_keys(Keys.SPACE)
+    page.search("no formula")
+    assert "needs a formula in the query" in page.one("#error").text
+    page.driver.execute_script("document.getElementById('query').value = 'x'.repeat(100000)")
+    page.one("#go").click()
+    page.until(lambda: "100,000 characters, at most 10,000 are read" in page.one("#error").text)
+    assert page.all("#results article") == []
+
+
+def test_it_is_readable_in_the_dark_and_on_a_telephone(page: Page) -> None:
+    chromium = page.driver
+    size = {"width": 360, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    try:
+        page.search("Both $\\sqrt2$ and $\\sqrt3$ are irrational.")
+        page.one("article .heat").click()
+        page.until(lambda: page.all(".heat-map table"))
+        assert chromium.execute_script("return document.documentElement.scrollWidth") <= 360
+        assert chromium.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    finally:
+        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_katex_within_a_page_that_stands_alone(chromium: Any, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    body = (
+        "<p class='math'>Let $x^2 = 2$ and $$y = \\begin{align}a&amp;=b\\end{align}$$; it costs 5$.</p>"
+        "<p class='latex'>\\sqrt{\\|A\\|_1} \\tag{1} \\label{norm}</p><p class='latex'>\\sqrt{</p>"
+    )
+    report.write_text(f"<!doctype html><meta charset='utf-8'><title>r</title>{katex.inline()}{body}", encoding="utf-8")
+    chromium.get("about:blank")
+    chromium.get_log("browser")
+    chromium.get(report.as_uri())
+    WebDriverWait(chromium, PATIENCE).until(lambda _: chromium.find_elements(By.CSS_SELECTOR, ".katex"))
+    first, second, third = chromium.find_elements(By.TAG_NAME, "p")
+    assert [len(p.find_elements(By.CSS_SELECTOR, ".katex")) for p in (first, second, third)] == [2, 1, 0]
+    assert first.text.endswith("it costs 5$.")
+    assert third.text == "\\sqrt{"
+    loaded = "return performance.getEntriesByType('resource').map(entry => entry.name.slice(0, 5))"
+    assert set(chromium.execute_script(loaded)) <= {"data:"}
+    assert chromium.get_log("browser") == []

@@ -1,0 +1,92 @@
+"""A small index, from posts to a catalog, of which some try to get a script into the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from graphs import collection, mathamr_plus, store, vocabulary
+from graphs.amr.embedded import EmbeddedParser
+from graphs.collection import Collection
+from graphs.corpus.post import Post
+from graphs.graph_maker import ParserFactory
+from graphs.store import GraphStore
+from graphs.virtual_nodes import VirtualNodeSpec
+from graphs.vocabulary import Vocabulary
+from mathamr.model.encoder import Encoder, EncoderConfig
+from mathamr.retrieval import catalog
+from mathamr.retrieval.catalog import Material
+from mathamr.retrieval.encoding import encode
+from mathamr.training import checkpoint
+
+ENCODER = {
+    "hidden_dim": 16,
+    "projection_dim": 8,
+    "num_layers": 2,
+    "num_bases": 4,
+    "num_blocks": None,
+    "edge_vectors": True,
+    "vn_init": "zero",
+    "vn_learned": "embedding",
+}
+BREAK_IN = """<script>document.title = "owned"</script><img src=x onerror="document.title = 'owned'">"""
+ANSWERS = {
+    "11": "Suppose $\\sqrt2 = p/q$ in lowest terms. Then $p^2 = 2q^2$. This is a contradiction.",
+    "12": "The integral $\\int_0^1 x\\,dx$ is $1/2$.",
+    "13": "No formula here, only words.",
+    "14": "Both $\\sqrt2$ and $\\sqrt3$ are irrational.",
+    "15": f"Look {BREAK_IN} at $x<script>alert(1)</script>$ and $\\href{{javascript:alert(1)}}{{y^2}}$.",
+}
+QUESTION = Post("1", "question", title="Is $\\sqrt2$\n odd?", body="Well?", markup="text")
+ATTACK = Post("2", "question", title=f"Title {BREAK_IN} $z$", body="Well?", markup="text")
+
+
+def posts() -> list[Post]:
+    answers = [
+        Post(name, "answer", body=body, markup="text", parent_id="2" if name == "15" else "1")
+        for name, body in ANSWERS.items()
+    ]
+    return [QUESTION, ATTACK, *answers]
+
+
+def build(path: Path) -> Path:
+    """Write an index to a folder below ``path``; returns the folder."""
+    collection.build(path / "collection.db", posts(), ParserFactory(EmbeddedParser), source="test")
+    with Collection(path / "collection.db") as source:
+        words = Vocabulary.build(vocabulary.count(source.rows(), mathamr_plus.decode), size=300)
+        store.build(path / "graphs.db", source.rows(), mathamr_plus.decode, VirtualNodeSpec(), words)
+        formula_ids = {name: list(source.get(name).formula_map.values()) for name in ANSWERS}
+        parser = str(source.meta.get("parser", ""))
+    graphs = GraphStore(path / "graphs.db")
+    torch.manual_seed(0)
+    encoder = Encoder(EncoderConfig(**ENCODER), words.num_labels, words.num_relations)
+    info = checkpoint.CheckpointInfo(
+        encoder=ENCODER,
+        train={},
+        vocabulary_hash=words.hash,
+        config_hash=graphs.config_hash,
+        num_labels=words.num_labels,
+        num_relations=words.num_relations,
+        code_version="test",
+        seed=0,
+        step=1,
+        epoch=1,
+        best_step=1,
+        best_val_loss=1.0,
+        temperature=0.05,
+    )
+    checkpoint.save(path / "model", info, encoder.state_dict())
+    names = list(ANSWERS)
+    material = Material(
+        model=path / "model",
+        model_hash=checkpoint.weights_hash(path / "model"),
+        vocabulary=words,
+        spec=graphs.spec,
+        config_hash=graphs.config_hash,
+        parser=parser,
+        formula_ids=formula_ids,
+        texts=posts(),
+    )
+    catalog.build(path / "index", names, encode(encoder, graphs, names), material)
+    return path / "index"

@@ -1,0 +1,99 @@
+"""scripts/serve.py: it starts, answers, and ends by Ctrl-C; what is wrong is one message."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from urllib.request import Request, urlopen
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = load(ROOT / "tests/mathamr/web/tiny_index.py").build(tmp_path_factory.mktemp("serve"))
+    return path
+
+
+def test_it_answers_until_it_is_interrupted(index: Path) -> None:
+    command = [sys.executable, "scripts/serve.py", f"index={index}", "port=0", "strategy=single_vector", "k=2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            home = process.stdout.readline().strip()
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+", home), home
+            with urlopen(f"{home}/", timeout=60) as page:
+                assert b"<title>MathAMR+ search</title>" in page.read()
+            body = json.dumps({"query": "Why is $\\sqrt2$ irrational?"}).encode()
+            request = Request(f"{home}/api/search", data=body, headers={"Content-Type": "application/json"})
+            with urlopen(request, timeout=60) as answer:
+                found = json.load(answer)
+            assert (len(found["results"]), found["best"]) == (2, 1.0)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert "5 posts, loaded in" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["index=nowhere", "port=0"], "there is no index"),
+        (["port=0"], "index=FOLDER is missing"),
+        (["index=x", "depth=3"], "unknown key 'depth'; there are index, k,"),
+        (["index=x", "a query"], "queries are typed into the page"),
+        (["index=x", "port=70000"], "ports go from 0, any that is free, to 65535"),
+        (["index=x", "port=many"], "a whole number is needed"),
+        (["index=x", "strategy=best"], "strategy 'best' is not known"),
+        (["index=x", "host=no.such.name.invalid"], "host=no.such.name.invalid port=8000"),
+    ],
+)
+def test_what_is_wrong_is_one_message_and_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert load(ROOT / "scripts/serve.py").main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+
+
+def test_a_port_in_use_is_told_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert load(ROOT / "scripts/serve.py").main(["index=nowhere", f"port={port}"]) == 2
+    assert "Address already in use" in capsys.readouterr().err
+
+
+def test_without_the_extra_it_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = load(ROOT / "scripts/serve.py")
+    monkeypatch.setattr(script, "find_spec", lambda _: None)
+    assert script.main(["index=nowhere"]) == 2
+    assert "pip install -e '.[web]'" in capsys.readouterr().err
