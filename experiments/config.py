@@ -44,7 +44,8 @@ class DataConfig:
 
 @dataclass
 class GraphConfig:
-    """How posts become graphs; ``structure``, ``connectivity`` and ``formulas`` as in ``VirtualNodeSpec``."""
+    """How posts become graphs; ``parser`` as in :mod:`experiments.parsers`; ``structure``, ``connectivity`` and
+    ``formulas`` as in ``VirtualNodeSpec``."""
 
     parser: str = MISSING
     structure: str = MISSING
@@ -58,13 +59,17 @@ class GraphConfig:
 class IndexConfig:
     """Where vectors are kept: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL.
 
-    ``m_all``: edges a node of qdrant's HNSW graph of all vectors, without which approximate maxsim is refused.
+    Of qdrant's HNSW graphs, ``m``: edges a node of the one of document vectors; ``m_all``: of the one of all vectors,
+    without which approximate maxsim is refused; ``ef_construct``: breadth of building. A server keeps the index of each
+    job under a name of its own.
     ``keep``: leave the index in the job's folder, instead of removing it once it was searched.
     """
 
     backend: str = MISSING
     location: str | None = MISSING
+    m: int | None = None
     m_all: int = MISSING
+    ef_construct: int | None = None
     keep: bool = MISSING
 
 
@@ -124,6 +129,7 @@ class Config:
 
     data: DataConfig = field(default_factory=DataConfig)
     graph: GraphConfig = field(default_factory=GraphConfig)
+    parsers: dict[str, Any] = field(default_factory=dict)
     model: Any = field(default_factory=lambda: schema_of(EncoderConfig))
     train: Any = field(default_factory=lambda: schema_of(TrainConfig))
     index: IndexConfig = field(default_factory=IndexConfig)

@@ -35,6 +35,7 @@ from typing import Any, Literal, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from experiments import parsers
 from experiments.outputs import is_locked, read_json
 from graphs.errors import ConfigError
 
@@ -198,6 +199,8 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
         plain = _plain(config[group])
         if isinstance(plain, dict):
             plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ())}
+        if group == "graph" and "parsers" in config:
+            plain["parser"] = parsers.name(config)
         settings[group] = plain
     return settings
 

@@ -17,12 +17,12 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
+from experiments import parsers
 from experiments.config import settings
 from experiments.progress import Console
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.preparation import Preparation, Prepared, spec_of
 from experiments.tracks.track import Encoded, Indexed, Log, Question, Retrieved, Trained
-from graphs.amr import parsers
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
@@ -38,6 +38,7 @@ from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
+from mathamr.retrieval.index import Hnsw
 from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.training import checkpoint, mining
 from mathamr.training.config import TrainConfig
@@ -76,10 +77,7 @@ class GraphTrack:
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Every setting once: the library's own types know what they may be."""
-        try:
-            parsers.check(config.graph.parser)
-        except ConfigError as error:
-            raise ConfigError(f"graph.{error.message}") from error
+        parsers.chosen(config)
         spec = spec_of(config)
         settings(EncoderConfig, config.model, "model")
         training = settings(TrainConfig, config.train, "train")
@@ -96,7 +94,7 @@ class GraphTrack:
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
                 "graph.formulas=both, opt or slt"
             )
-        check_index(config.index.backend, strategy, location=config.index.location, m_all=config.index.m_all)
+        check_index(config.index.backend, strategy, location=config.index.location, hnsw=_hnsw(config))
         with ranks(training.device):
             pass  # refuses a device that is not there
         most = self._most_train_pairs(training)
@@ -237,11 +235,17 @@ class GraphTrack:
         documents = vectors.sets(post_ids)
         # An exact index lies in memory; on disk it would be the encoded posts once more.
         path = folder if config.index.backend != "exact" or config.index.keep else None
-        options = {"backend": config.index.backend, "path": path, "location": config.index.location}
+        options = {
+            "backend": config.index.backend,
+            "path": path,
+            "location": config.index.location,
+            "name": f"{config.experiment.name}-{folder.parent.name}-{folder.name}-{vectors.model_hash[:8]}",
+            "temporary": not config.index.keep,
+        }
         with Stopwatch() as watch:
             if question.task == 1:
-                options["m_all"] = config.index.m_all
-                index = build_index(post_ids=post_ids, documents=documents, model_hash=vectors.model_hash, **options)
+                options |= {"hnsw": _hnsw(config), "model_hash": vectors.model_hash}
+                index = build_index(post_ids=post_ids, documents=documents, **options)
                 size, count = index.nbytes, index.num_vectors
                 made: Any = index
             else:
@@ -351,6 +355,11 @@ def _speed(topics: int, watch: Stopwatch) -> dict[str, float]:
 def _strategy(config: DictConfig) -> Strategy:
     chosen = config.retrieval
     return Strategy(chosen.strategy, exact=chosen.exact, pool=chosen.pool, ef=chosen.ef)
+
+
+def _hnsw(config: DictConfig) -> Hnsw:
+    names = ("m", "m_all", "ef_construct")
+    return Hnsw(**{name: config.index[name] for name in names if config.index[name] is not None})
 
 
 def _device(config: DictConfig) -> str:

@@ -29,11 +29,11 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
+from experiments import parsers
 from experiments.outputs import locked, read_json, write_json, write_whole
 from experiments.progress import Console
 from experiments.tracks.track import Question
 from graphs import collection, database, mathamr_plus, store, vocabulary
-from graphs.amr import parsers
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post
@@ -71,7 +71,7 @@ class Preparation:
 
     def __call__(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
         """What the configuration needs; looked for once a process, later files of others do not change it."""
-        key = json.dumps(_plain(config.graph), sort_keys=True)
+        key = _key(config)
         if key not in self._prepared:
             self._shared.mkdir(parents=True, exist_ok=True)
             with self._alone():
@@ -80,11 +80,11 @@ class Preparation:
 
     def of(self, config: DictConfig) -> Prepared:
         """What an earlier call has prepared."""
-        return self._prepared[json.dumps(_plain(config.graph), sort_keys=True)]
+        return self._prepared[_key(config)]
 
     def _prepare(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
         formulas = self._build_formulas(config)
-        path = self._shared / f"collection-{config.graph.parser}.db"
+        path = self._shared / f"collection-{parsers.name(config)}.db"
         self._build_collection(path, config, questions, formulas)
         texts = self._build_texts()
         content = self._content(path)
@@ -154,7 +154,7 @@ class Preparation:
         stage: str,
         unit: str,
     ) -> None:
-        parser = collection.ParserFactory(parsers.open_parser, {"name": config.graph.parser})
+        parser = parsers.factory(*parsers.chosen(config))
         with self._console.stage(stage, unit=unit) as advance:
             summary = collection.build(
                 path,
@@ -267,7 +267,7 @@ class Preparation:
 
     def _counts(self, config: DictConfig, source: Collection, content: str) -> Counts:
         """Label and relation counts over questions and answers; topics stay unseen."""
-        path = source.path.with_name(f"counts-{config.graph.parser}-{config.graph.formulas}-{content[:10]}.json")
+        path = source.path.with_name(f"counts-{parsers.name(config)}-{config.graph.formulas}-{content[:10]}.json")
         if path.exists():
             return Counts.from_json(path.read_text(encoding="utf-8"))
         with self._console.stage("vocabulary", total=len(source), unit="graphs") as advance:
@@ -280,6 +280,10 @@ class Preparation:
             )
         write_whole(path, counts.to_json())
         return counts
+
+
+def _key(config: DictConfig) -> str:
+    return json.dumps([_plain(config.graph), parsers.name(config)], sort_keys=True)
 
 
 def spec_of(config: DictConfig) -> VirtualNodeSpec:
