@@ -10,13 +10,17 @@
     (d / diverge-01 :ARG1 (F0 / FORMULA_0 :opt (...) :slt (...)))
 
 :func:`import_penman` reads the same, so that builds and experiments can go on with a collection that was published. Of
-the lines, only ``# ::id`` and ``# ::formula_map`` must be there, and the graphs may be laid out in any way.
+the lines, only ``# ::id`` and ``# ::formula_map`` must be there, and the graphs may be laid out in any way. An id that
+would not read back as it is, for it holds ``::`` or a line's end, stands there as a JSON string; JSON has ``:\\u003a``
+for ``::``.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,10 +54,10 @@ def export_penman(collection: Collection, path: str | os.PathLike[str]) -> int:
         file.write(f"{_HEADER}{json.dumps(identity, sort_keys=True)}\n\n")
         for graph in collection:
             lines = {
-                "id": graph.post_id,
-                "kind": graph.kind,
-                "formula_map": json.dumps(graph.formula_map),
-                "attachments": json.dumps(graph.attachments),
+                "id": _word(graph.post_id),
+                "kind": _word(graph.kind),
+                "formula_map": _json(graph.formula_map),
+                "attachments": _json(graph.attachments),
                 "reattached": graph.reattached,
             }
             file.writelines(f"# ::{key} {value}\n" for key, value in lines.items())
@@ -79,11 +83,12 @@ def import_penman(
         database.write_meta(connection, finished=True)
         connection.execute("DELETE FROM failure WHERE stage = 'import'")
         for count, block in enumerate(blocks(lines), 1):
-            post_id = block.metadata.get("id", f"{source.name}:{block.line}")
+            post_id = f"{source.name}:{block.line}"
             try:
+                post_id = _text(block.metadata.get("id", post_id))
                 graph = _read(post_id, block.metadata, block.text)
-            except (MathAMRError, ValueError, AttributeError) as error:
-                message = f"{source}:{block.line}: {error}"
+            except (MathAMRError, ValueError, AttributeError, RecursionError) as error:
+                message = f"{source}:{block.line}: {error}".encode(errors="backslashreplace").decode()
                 connection.execute(INSERT_FAILURE, (post_id, "import", "decode", message))
             else:
                 connection.execute(INSERT_GRAPH, row_of(graph))
@@ -109,11 +114,49 @@ def _identity(source: Path) -> dict[str, str]:
         raise StoreError(message, path=source, line=1) from error
 
 
+def _word(text: str) -> str:
+    """A value of a metadata line: bare where it reads back as the same, else as a JSON string."""
+    if text and text.isprintable() and text == text.strip() and "::" not in text and not text.startswith('"'):
+        return text
+    return _json(text)
+
+
+def _json(value: object) -> str:
+    """JSON in which ``::``, with which the next key of a metadata line would begin, does not stand."""
+    return json.dumps(value).replace("::", r":\u003a")
+
+
+def _text(word: str) -> str:
+    """What :func:`_word` wrote; ``ValueError`` for what no database can hold."""
+    if word.startswith('"') and word.endswith('"') and len(word) > 1:
+        word = str(json.loads(word))
+    word.encode()
+    return word
+
+
 def _read(post_id: str, metadata: dict[str, str], text: str) -> StoredGraph:
-    """One graph of the file; ``ValueError`` or ``AttributeError`` where its JSON is not what it should be."""
+    """One graph of the file.
+
+    Raises MathAMRError, ``ValueError``, ``AttributeError`` or ``RecursionError`` where it or its JSON is not what it
+    should be.
+    """
     formula_map = {str(key): str(value) for key, value in json.loads(metadata.get("formula_map", "{}")).items()}
+    formula_map = dict(sorted(formula_map.items(), key=lambda item: _number(item[0])))
     attachments = {str(key): str(value) for key, value in json.loads(metadata.get("attachments", "{}")).items()}
     penman_text = encode(decode(text))  # one line
     mathamr_plus.decode(penman_text, formula_map)
     reattached = int(metadata.get("reattached", "0"))
-    return StoredGraph(post_id, metadata.get("kind", "answer"), penman_text, formula_map, attachments, reattached)
+    if not 0 <= reattached <= len(penman_text):
+        raise ValueError(f"reattached is {reattached}; it counts parts of the graph")
+    return StoredGraph(
+        post_id, _text(metadata.get("kind", "answer")), penman_text, formula_map, attachments, reattached
+    )
+
+
+_LAST_NUMBER = re.compile(r"([0-9]{1,9})$")
+
+
+def _number(placeholder: str) -> float:
+    """The number of a placeholder; names without one come last, in their own order."""
+    match = _LAST_NUMBER.search(placeholder)
+    return math.inf if match is None else int(match[1])

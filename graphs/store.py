@@ -92,7 +92,11 @@ def build(
         batches = _pending(connection, rows, report)
         converted = ordered_map(Convert, (decode, spec, vocabulary), batches, workers=workers, give_up=worker_died)
         (size,) = connection.execute("SELECT count(*) FROM graph").fetchone()
+        complete = bool(database.read_meta(connection).get("complete"))
         for results in converted:
+            if complete:  # readers of a finished file are not sent away before there is more to come
+                database.write_meta(connection, complete=False)
+                complete = False
             for result in results:
                 if isinstance(result, Failure):
                     record = (result.post_id, result.stage, result.kind, result.message)
@@ -109,8 +113,9 @@ def build(
                 size += 1
             connection.commit()
             report(len(results))
-        database.write_meta(connection, complete=True)
-        connection.commit()
+        if not complete:
+            database.write_meta(connection, complete=True)
+            connection.commit()
     return int(size)
 
 
@@ -127,10 +132,11 @@ def _begin(
         if meta.get(key, value) != value:
             message = f"begun with {key} {meta[key]!r}, now asked to go on with {value!r}; build into another file"
             raise StoreError(message, path=path)
-    if "config_hash" not in meta:
-        connection.commit()
-        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-        connection.execute("VACUUM")
+    if "config_hash" in meta:
+        return
+    connection.commit()
+    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+    connection.execute("VACUUM")
     database.write_meta(
         connection,
         vocabulary=vocabulary.to_json(),

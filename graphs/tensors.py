@@ -26,7 +26,6 @@ body, 2 or 4 bytes      labels; source and target of each edge; relation and len
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,7 +35,7 @@ import numpy.typing as npt
 from graphs.errors import Failure, GraphError, MathAMRError
 from graphs.mathamr_plus import DocumentGraph
 from graphs.virtual_nodes import VirtualNodeSpec, add_virtual_nodes
-from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Decode, Row, Vocabulary
+from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Decode, Row, Vocabulary, formula_map_of, own_roles
 
 Int32 = npt.NDArray[np.int32]
 
@@ -123,7 +122,7 @@ def with_inverses(source: Int32, target: Int32, relations: Int32) -> tuple[Int32
 
 def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> GraphArrays:
     """Virtual nodes by ``spec``, ids by ``vocabulary``, inverse edges added, sorted by relation."""
-    extended = add_virtual_nodes(graph, spec)
+    extended = add_virtual_nodes(own_roles(graph), spec)
     label_id, relation_id = vocabulary.label_id, vocabulary.relation_id
     labels = [label_id(label, kind) for label, kind in zip(extended.labels, extended.kinds, strict=False)]
     labels += [vocabulary.labels.index(label) for label in extended.labels[len(labels) :]]
@@ -140,7 +139,8 @@ def encode(arrays: GraphArrays) -> bytes:
     """The stored form of a graph.
 
     Raises:
-        GraphError: when its edges are not sorted by relation with every inverse in its place.
+        GraphError: when its edges are not sorted by relation with every inverse in its place, or lead to nodes that
+            are not there.
     """
     is_forward = arrays.relations % 2 == 0
     source, target = arrays.edge_index[:, is_forward]
@@ -152,6 +152,10 @@ def encode(arrays: GraphArrays) -> bytes:
     runs, lengths = relations[starts], np.diff(starts, append=len(relations))
     representatives = (arrays.representatives, arrays.representative_kinds)
     pairs = [np.stack(pair, axis=1).ravel() for pair in ((source, target), (runs, lengths), representatives)]
+    for what, ends in (("an edge joins", arrays.edge_index), ("a representative is", arrays.representatives)):
+        if ends.size and not 0 <= ends.min() <= ends.max() < arrays.num_nodes:
+            worst = ends.min() if ends.min() < 0 else ends.max()
+            raise GraphError(f"{what} node {worst}, but the graph has the nodes 0..{arrays.num_nodes - 1}")
     body = np.concatenate([arrays.labels, *pairs])
     width = 2 if body.max(initial=0) < 1 << 16 else 4
     header = (
@@ -232,11 +236,13 @@ class Convert:
 
     def _convert(self, post_id: str, text: str, formula_map: str) -> tuple[str, int, int, bytes] | Failure:
         try:
-            graph = self._decode(text, json.loads(formula_map))
+            graph = self._decode(text, formula_map_of(formula_map))
             arrays = to_arrays(graph, self._spec, self._vocabulary)
-        except (MathAMRError, json.JSONDecodeError) as error:
-            return Failure(post_id, "tensors", getattr(error, "kind", type(error).__name__), str(error))
-        return post_id, arrays.num_nodes, arrays.num_edges, encode(arrays)
+            blob = encode(arrays)
+        except MathAMRError as error:
+            message = str(error).encode(errors="backslashreplace").decode()  # may quote what UTF-8 has no bytes for
+            return Failure(post_id, "tensors", getattr(error, "kind", type(error).__name__), message)
+        return post_id, arrays.num_nodes, arrays.num_edges, blob
 
 
 def worker_died(rows: list[Row]) -> list[tuple[str, int, int, bytes] | Failure]:

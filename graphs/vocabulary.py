@@ -31,7 +31,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -50,6 +50,25 @@ CONSTITUENT_RELATIONS = (1, 3, 5)  # ids, by VirtualKind, of the edges from the 
 
 Row = tuple[str, str, str]  # post id, Penman text, formula map as JSON
 Decode = Callable[[str, Mapping[str, str]], DocumentGraph]
+
+
+def formula_map_of(text: str) -> dict[str, str]:
+    """The formula map of a row, from its JSON.
+
+    >>> formula_map_of('{"FORMULA_0": "17"}')
+    {'FORMULA_0': '17'}
+
+    Raises:
+        GraphError: when the text is no JSON object that gives each placeholder a formula id.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GraphError(f"the formula map is no JSON ({error}): {text[:80]!r}") from error
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise GraphError(f"the formula map is no JSON object of placeholders and formula ids: {text[:80]!r}")
+    return found
+
 
 _FORMAT = 1  # of the ids: goes up when normalisation or the reserved ids change
 _ALWAYS_KEPT_INDEX, _HIGHEST_KEPT_INDEX = 9, 31
@@ -95,8 +114,8 @@ class Counts:
         self.failures += other.failures
 
     def to_json(self) -> str:
-        """One JSON object, keys sorted."""
-        return json.dumps({name: getattr(self, name) for name in self.__slots__}, sort_keys=True, ensure_ascii=False)
+        """One JSON object in ASCII, keys sorted: labels made elsewhere may hold what UTF-8 has no bytes for."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Counts:
@@ -138,7 +157,7 @@ class _CountRows:
         counts = Counts()
         for _, text, formula_map in rows:
             try:
-                graph = self._decode(text, json.loads(formula_map))
+                graph = self._decode(text, formula_map_of(formula_map))
             except MathAMRError:
                 counts.failures += 1
                 continue
@@ -149,6 +168,17 @@ class _CountRows:
 def _keeps(index: int, count: int, number_threshold: int) -> bool:
     """Whether a numbered role has a relation of its own."""
     return index <= _ALWAYS_KEPT_INDEX or (index <= _HIGHEST_KEPT_INDEX and count >= number_threshold)
+
+
+def own_roles(graph: DocumentGraph) -> DocumentGraph:
+    """The graph with ``:unknown`` for the roles that only virtual nodes have, which a graph made elsewhere may hold."""
+    if not any(role in _VIRTUAL_ROLES for _, role, _ in graph.edges):
+        return graph
+    edges = [(s, UNKNOWN_RELATION if role in _VIRTUAL_ROLES else role, t) for s, role, t in graph.edges]
+    return replace(graph, edges=edges)
+
+
+_VIRTUAL_ROLES = frozenset((*VIRTUAL_RELATIONS, AUXILIARY_RELATION))
 
 
 def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
@@ -185,7 +215,7 @@ class Vocabulary:
         for role in self.relations:
             if parsed := numbered(role):
                 self._kept_numbers.setdefault(parsed[0], []).append(parsed[1])
-        self.hash = hashlib.sha256(self._identity().encode()).hexdigest()
+        self.hash = hashlib.sha256(self._identity().encode("utf-8", "surrogatepass")).hexdigest()
 
     @classmethod
     def build(cls, counts: Counts, *, size: int, number_threshold: int = 5) -> Vocabulary:
@@ -246,7 +276,11 @@ class Vocabulary:
         return found if found >= len(RESERVED_LABELS) else UNK
 
     def relation_id(self, role: str) -> int:
-        """Id of a role, always even; the inverse is the next one."""
+        """Id of a role, always even; the inverse is the next one.
+
+        Virtual relations have the names in ``virtual_nodes``; roles of a graph that was made elsewhere may have them,
+        too, and go through :func:`own_roles` first.
+        """
         found = self._relation_ids.get(role)
         if found is None:
             found = self._relation_ids[self._substitute(role)]
@@ -274,14 +308,14 @@ class Vocabulary:
         return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
     def to_json(self) -> str:
-        """One JSON object: format, labels, relations, statistics."""
+        """One JSON object in ASCII: format, labels, relations, statistics."""
         content = {
             "format": _FORMAT,
             "labels": self.labels,
             "relations": self.relations,
             "statistics": self.statistics,
         }
-        return json.dumps(content, ensure_ascii=False)
+        return json.dumps(content)
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:

@@ -233,6 +233,7 @@ class FormulaStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._connection: sqlite3.Connection | None = None
+        self._inherited: sqlite3.Connection | None = None
         self._process = 0
 
     @classmethod
@@ -246,7 +247,7 @@ class FormulaStore:
         """Close the file; it is opened again when something is asked for."""
         if self._connection is not None and self._process == os.getpid():
             self._connection.close()
-        self._connection = None
+            self._connection = None
 
     def __enter__(self) -> FormulaStore:
         return self
@@ -311,6 +312,8 @@ class FormulaStore:
 
     def _database(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():
+            # A forked child must not touch, nor close, its parent's connection: keep the object, open another.
+            self._inherited = self._connection
             self._connection = database.connect_read_only(self.path, purpose=PURPOSE)
             self._process = os.getpid()
         return self._connection

@@ -162,6 +162,23 @@ def test_post_that_does_not_convert_is_a_record(vocabulary: Vocabulary, tmp_path
         store.sizes(["77"])
 
 
+def test_a_build_with_nothing_to_do_sends_no_reader_away(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    def rows(known: list[Row]) -> Iterator[Row]:
+        yield from known
+        GraphStore(tmp_path / "x.db").load(["10"])
+
+    build(tmp_path / "x.db", ROWS[:300], mathamr_plus.decode, SPEC, vocabulary)
+    before = (tmp_path / "x.db").read_bytes()
+    assert build(tmp_path / "x.db", rows(ROWS[:300]), mathamr_plus.decode, SPEC, vocabulary) == 300
+    assert (tmp_path / "x.db").read_bytes() == before
+    with pytest.raises(Stopped):
+        build(tmp_path / "x.db", rows_until(600), mathamr_plus.decode, SPEC, vocabulary)
+    with pytest.raises(StoreError, match="did not finish"):
+        GraphStore(tmp_path / "x.db")
+    assert build(tmp_path / "x.db", ROWS, mathamr_plus.decode, SPEC, vocabulary) == 600
+    assert len(GraphStore(tmp_path / "x.db")) == 600
+
+
 def test_post_twice_is_refused(vocabulary: Vocabulary, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="post 10 comes twice"):
         build(tmp_path / "x.db", [ROWS[1], ROWS[1]], mathamr_plus.decode, SPEC, vocabulary)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import mathamr_plus
-from graphs.errors import GraphError
-from graphs.tensors import GraphArrays, decode, encode, to_arrays
+from graphs.errors import Failure, GraphError
+from graphs.tensors import Convert, GraphArrays, decode, encode, to_arrays
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Counts, Vocabulary
 
@@ -94,6 +94,48 @@ def test_unsorted_edges_are_not_stored() -> None:
     graph = small()
     with pytest.raises(GraphError, match="not sorted by relation"):
         encode(replace(graph, edge_index=graph.edge_index[:, ::-1], relations=graph.relations[::-1]))
+
+
+def test_roles_made_elsewhere_are_not_virtual_ones() -> None:
+    roles = (":virtual_formula", ":virtual_sentence", ":virtual_document", ":auxiliary_vn", ":unknown")
+    text = "(s / x " + " ".join(f"{role} (v{i} / y)" for i, role in enumerate(roles)) + ")"
+    vocabulary = Vocabulary.build(Counts(amr={"x": 1}), size=50)
+    tensors = to_arrays(mathamr_plus.decode(text, {}), VirtualNodeSpec(structure="none"), vocabulary)
+    assert {vocabulary.relation_name(r) for r in tensors.relations} == {":unknown", ":unknown*"}
+    assert tensors.num_edges == 2 * len(roles)
+
+
+ROOT_IN_A_TREE = "(v / x :ARG0 (F0 / FORMULA_0 :opt v))"
+
+
+def test_a_graph_whose_root_is_lost_with_a_tree_is_not_stored() -> None:
+    graph = mathamr_plus.decode(ROOT_IN_A_TREE, {"FORMULA_0": "17"})
+    vocabulary = Vocabulary.build(Counts(amr={"x": 1}), size=50)
+    assert to_arrays(graph, VirtualNodeSpec(), vocabulary).num_nodes == 5
+    with pytest.raises(GraphError, match="node -1, but the graph has the nodes 0"):
+        encode(to_arrays(graph, VirtualNodeSpec(formulas="slt"), vocabulary))
+
+
+def test_whatever_a_graph_made_elsewhere_raises_is_a_record_of_its_post() -> None:
+    rows = [
+        ("broken", "(s / solve-01", "{}"),
+        ("no JSON", "(s / solve-01)", "{"),
+        ("deep", "(s / solve-01)", "[" * 100_000),
+        ("list", "(s / FORMULA_0)", '["FORMULA_0"]'),
+        ("null", "(s / FORMULA_0)", "null"),
+        ("number", "(s / FORMULA_0)", '{"FORMULA_0": 1}'),
+        ("surrogate", "(s / solve-01)", r'{"FORMULA_\ud800": "1"}'),
+        ("root", ROOT_IN_A_TREE, '{"FORMULA_0": "17"}'),
+        ("many", "(s / solve-01 :op" + "9" * 5000 + " (t / t :op" + "9" * 5000 + " s))", "{}"),
+    ]
+    convert = Convert(mathamr_plus.decode, VirtualNodeSpec(formulas="slt"), Vocabulary.build(Counts(), size=50))
+    made = convert(rows)
+    assert [(result.post_id, result.stage) for result in made if isinstance(result, Failure)] == [
+        (post_id, "tensors") for post_id, _, _ in rows[:-1]
+    ]
+    for result in made:
+        if isinstance(result, Failure):
+            result.message.encode()
 
 
 def test_document_becomes_arrays_with_the_document_last() -> None:

@@ -73,6 +73,15 @@ def test_relations_unseen_in_training_have_a_place() -> None:
     assert vocabulary.relation_id(":ARG0") % 2 == 0
 
 
+def test_labels_that_utf8_has_no_bytes_for_can_be_written() -> None:
+    counts = count(
+        [("1", '(s / "\\ud800x")', "{}"), ("2", "(s / x)", "[]"), ("3", "(s / x)", "{")], mathamr_plus.decode
+    )
+    assert (counts.graphs, counts.failures) == (1, 2)
+    vocabulary = Vocabulary.build(Counts.from_json(counts.to_json().encode().decode()), size=20)
+    assert Vocabulary.from_json(vocabulary.to_json().encode().decode()).hash == vocabulary.hash
+
+
 def test_counts_of_parts_add_up_and_survive_json() -> None:
     whole, left, right = (count(rows, mathamr_plus.decode) for rows in (ROWS, ROWS[:17], ROWS[17:]))
     left.merge(Counts.from_json(right.to_json()))

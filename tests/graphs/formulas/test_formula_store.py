@@ -261,6 +261,27 @@ def test_a_store_travels_to_other_processes(opened: FormulaStore) -> None:
     assert lookup(opened) == "7"
 
 
+def looked_up_afresh(opened: FormulaStore, parents: sqlite3.Connection) -> tuple[str | None, bool, bool]:
+    found = opened.visual_id("207")
+    reopened = opened._connection is not parents
+    opened.close()
+    return found, reopened, parents.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_fork_opens_the_file_for_itself_and_leaves_its_parents_connection_alone(opened: FormulaStore) -> None:
+    opened.visual_id("207")
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    parents = opened._connection
+    assert parents is not None
+    child = context.Process(target=lambda: results.put(looked_up_afresh(opened, parents)))
+    child.start()
+    assert results.get(timeout=60) == ("7", True, True)
+    child.join()
+    assert opened._connection is parents
+    assert lookup(opened) == "7"
+
+
 FIELD = st.text(st.sampled_from('a"\t\n\r,é '), max_size=6)
 
 
