@@ -200,7 +200,8 @@ class Bench:
 
 def strategies_and_backends(bench: Bench, folder: Path, pool: int, m_all: int, device: str) -> Result:
     """Every strategy of every backend over one collection."""
-    from mathamr.retrieval.qdrant import EmbeddedIndex, Hnsw
+    from mathamr.retrieval.index import Hnsw
+    from mathamr.retrieval.qdrant import EmbeddedIndex
     from mathamr.retrieval.qdrant_server import ServerIndex
 
     exact_ones = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=pool), Strategy("maxsim")]

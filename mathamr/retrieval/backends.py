@@ -21,10 +21,10 @@ from typing import get_args
 
 from graphs.errors import ConfigError
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.index import BackendName, Index, Strategy
+from mathamr.retrieval.index import BackendName, Hnsw, Index, Strategy, refuse_missing_graph
 
 
-def check(backend: str, strategy: Strategy, *, location: str | None = None, m_all: int = 0) -> None:
+def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw: Hnsw | None = None) -> None:
     """Refuse what an index of :func:`build` could not do, before hours have gone into what it is to search.
 
     >>> check("exact", Strategy("maxsim", exact=False))
@@ -33,7 +33,7 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, m_al
     graphs.errors.ConfigError: the backend exact cannot do approximate maxsim: no HNSW graph; use qdrant, or exact=true
 
     Raises:
-        ConfigError: an unknown backend, a ``location`` or ``m_all`` it does not take, or an approximate search of the
+        ConfigError: an unknown backend, a ``location`` or ``hnsw`` it does not take, or an approximate search of the
             exact one.
         RetrievalError: an approximate search of vectors that qdrant has no graph of.
     """
@@ -42,16 +42,12 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, m_al
     if backend == "exact":
         if location is not None:
             raise ConfigError(f"location={location} belongs to the backend qdrant; exact takes only a path")
-        if m_all:
-            raise ConfigError(f"m_all={m_all} belongs to the backend qdrant; exact has no HNSW graph")
+        if hnsw is not None and hnsw.m_all:
+            raise ConfigError(f"m_all={hnsw.m_all} belongs to the backend qdrant; exact has no HNSW graph")
         if not strategy.exact:
             raise ConfigError(f"the backend exact cannot do {strategy}: no HNSW graph; use qdrant, or exact=true")
-    elif m_all < 0:
-        raise ConfigError(f"m_all={m_all}; 0 (no HNSW graph of all vectors) or more, e.g. 16")
-    elif not strategy.exact:
-        from mathamr.retrieval.qdrant import Hnsw, refuse_missing_graph
-
-        refuse_missing_graph(strategy, Hnsw(m_all=m_all))
+    else:
+        refuse_missing_graph(strategy, hnsw or Hnsw())
 
 
 def build(
@@ -61,41 +57,57 @@ def build(
     *,
     path: Path | None = None,
     location: str | None = None,
-    m_all: int = 0,
+    hnsw: Hnsw | None = None,
+    name: str = "mathamr",
+    temporary: bool = False,
     model_hash: str = "",
 ) -> Index:
     """An index of ``documents``, one set of unit vectors a post id, in the backend's default form.
 
     ``path`` is the folder that it is kept in; ``exact`` without one lives in memory. For ``qdrant``: ``location`` is
-    ``embedded`` (the default), ``:memory:`` or a server's URL; ``m_all`` the edges a node of an HNSW graph of all
-    vectors, for approximate ``maxsim`` (0: none). The backends' own ``build`` take more options.
+    ``embedded`` (the default), ``:memory:`` or a server's URL, and ``hnsw`` says which graphs there are. On a server it
+    is found by ``name``: builds that go on at one time, or are to stay side by side, take different ones; ``temporary``
+    removes it from there when it is closed. The backends' own ``build`` take more options.
     """
-    check(backend, Strategy(), location=location, m_all=m_all)
+    check(backend, Strategy(), location=location, hnsw=hnsw)
     if backend == "exact":
         from mathamr.retrieval.exact import ExactIndex
 
         return ExactIndex.build(post_ids, documents, path=path, model_hash=model_hash)
-    from mathamr.retrieval.qdrant import EmbeddedIndex, Hnsw
-
-    hnsw = Hnsw(m_all=m_all)
+    hnsw = hnsw or Hnsw()
     if location in (None, "embedded"):
-        return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash, hnsw=hnsw)
-    from mathamr.retrieval.qdrant_server import ServerIndex
+        from mathamr.retrieval.qdrant import EmbeddedIndex
 
-    return ServerIndex.build(post_ids, documents, location=str(location), model_hash=model_hash, hnsw=hnsw)
+        return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash, hnsw=hnsw)
+    from mathamr.retrieval.qdrant_server import ServerIndex, ServerOptions
+
+    return ServerIndex.build(
+        post_ids,
+        documents,
+        location=str(location),
+        model_hash=model_hash,
+        hnsw=hnsw,
+        options=ServerOptions(alias=name),
+        temporary=temporary,
+    )
 
 
 def open_index(
-    backend: str, *, path: Path | None = None, location: str | None = None, model_hash: str | None = None
+    backend: str,
+    *,
+    path: Path | None = None,
+    location: str | None = None,
+    name: str = "mathamr",
+    model_hash: str | None = None,
 ) -> Index:
-    """Open an index that :func:`build` has made, with the same ``path`` or ``location``.
+    """Open an index that :func:`build` has made, with the same ``path``, or ``location`` and ``name``.
 
     With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` where there is none.
     """
     if backend == "qdrant" and location not in (None, "embedded"):
-        from mathamr.retrieval.qdrant_server import ServerIndex
+        from mathamr.retrieval.qdrant_server import ServerIndex, ServerOptions
 
-        return ServerIndex.open(location=str(location), model_hash=model_hash)
+        return ServerIndex.open(location=str(location), model_hash=model_hash, options=ServerOptions(alias=name))
     if path is None:
         raise ConfigError(f"no path was given; the backend {backend} keeps its index in a folder")
     if backend == "exact":

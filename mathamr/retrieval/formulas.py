@@ -134,14 +134,25 @@ class FormulaIndex:
         backend: str = "exact",
         path: Path | None = None,
         location: str | None = None,
+        name: str = "mathamr-formulas",
+        temporary: bool = False,
         model_hash: str = "",
     ) -> FormulaIndex:
-        """Index ``points`` with :func:`mathamr.retrieval.index.build`; with ``path``, keep index and table there."""
+        """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there."""
         sets = VectorSets(points.vectors, torch.arange(len(points) + 1, device=points.vectors.device))
         rows = zip(points.formula_ids, points.post_ids, points.visual_ids, strict=True)
         table = {formula_id: (post_id, visual_id) for formula_id, post_id, visual_id in rows}
         folder = None if path is None else path / INDEX
-        index = build(backend, points.formula_ids, sets, path=folder, location=location, model_hash=model_hash)
+        index = build(
+            backend,
+            points.formula_ids,
+            sets,
+            path=folder,
+            location=location,
+            name=name,
+            temporary=temporary,
+            model_hash=model_hash,
+        )
         if path is not None:
             fresh = path / f".{TABLE}"
             lines = ["formula_id\tpost_id\tvisual_id", *("\t".join((f, p, v)) for f, (p, v) in table.items())]
@@ -151,10 +162,16 @@ class FormulaIndex:
 
     @classmethod
     def open(
-        cls, path: Path, *, backend: str = "exact", location: str | None = None, model_hash: str | None = None
+        cls,
+        path: Path,
+        *,
+        backend: str = "exact",
+        location: str | None = None,
+        name: str = "mathamr-formulas",
+        model_hash: str | None = None,
     ) -> FormulaIndex:
         """Open what :meth:`build` has written to ``path``."""
-        index = open_index(backend, path=path / INDEX, location=location, model_hash=model_hash)
+        index = open_index(backend, path=path / INDEX, location=location, name=name, model_hash=model_hash)
         try:
             lines = (path / TABLE).read_text(encoding="utf-8").splitlines()[1:]
             table = {formula_id: (post_id, visual) for formula_id, post_id, visual in (x.split("\t") for x in lines)}

@@ -45,6 +45,35 @@ class Strategy:
         return f"{'exact' if self.exact else 'approximate'} {self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Hnsw:
+    """HNSW graphs: ``m`` edges a node on ``doc``, ``m_all`` on the multivector (0: none), ``ef_construct`` to build.
+
+    16 and 100 are Qdrant's defaults; the thesis names no others. ``threshold`` (KB) is the size from which a graph is
+    built and used; Qdrant's own, 10,000, would quietly make every approximate search of a small collection exact.
+    """
+
+    m: int = 16
+    m_all: int = 0
+    ef_construct: int = 100
+    threshold: int = 10
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("m", self.m, 0), ("m_all", self.m_all, 0), ("ef_construct", self.ef_construct, 1)):
+            if value < least:
+                raise RetrievalError(f"{name}={value} of an HNSW graph; it is {least} or more")
+
+
+def refuse_missing_graph(strategy: Strategy, hnsw: Hnsw) -> None:
+    """Refuse an approximate search over vectors without an HNSW graph, and say what can be done instead."""
+    if not strategy.exact and (hnsw.m_all if strategy.name == "maxsim" else hnsw.m) == 0:
+        raise RetrievalError(
+            f"this qdrant index cannot do {strategy}: its vectors have no HNSW graph; build it with "
+            f"{'m_all' if strategy.name == 'maxsim' else 'm'}=16 (class Hnsw), or search with exact=True, which the "
+            "backends qdrant and exact can"
+        )
+
+
 class Index(Protocol):
     """A searchable collection of documents. ``model_hash`` tells which model made the vectors, "" if unknown."""
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +34,15 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.efficiency import bytes_on_disk
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.folder import new_data, read_header, switch
-from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
+from mathamr.retrieval.index import (
+    BackendName,
+    Hnsw,
+    Ranking,
+    Strategy,
+    check_documents,
+    check_search,
+    refuse_missing_graph,
+)
 
 FORMAT = "mathamr-qdrant-index"
 VERSION = 1
@@ -42,30 +50,6 @@ QUERIES_A_BATCH = 16
 POINTS_A_BATCH = 1000
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Hnsw:
-    """HNSW graphs: ``m`` edges a node on ``doc``, ``m_all`` on the multivector (0: none), ``ef_construct`` to build.
-
-    16 and 100 are Qdrant's defaults, with which the thesis worked. ``threshold`` (KB) is the size from which a graph is
-    built and used; Qdrant's own, 10,000, would quietly make every approximate search of a small collection exact.
-    """
-
-    m: int = 16
-    m_all: int = 0
-    ef_construct: int = 100
-    threshold: int = 10
-
-
-def refuse_missing_graph(strategy: Strategy, hnsw: Hnsw) -> None:
-    """Refuse an approximate search over vectors without an HNSW graph, and say what can be done instead."""
-    if not strategy.exact and (hnsw.m_all if strategy.name == "maxsim" else hnsw.m) == 0:
-        raise RetrievalError(
-            f"this qdrant index cannot do {strategy}: its vectors have no HNSW graph; build it with "
-            f"{'m_all' if strategy.name == 'maxsim' else 'm'}=16 (class Hnsw), or search with exact=True, which the "
-            "backends qdrant and exact can"
-        )
 
 
 def ranked(results: Sequence[tuple[str, float]]) -> Ranking:
@@ -115,7 +99,7 @@ class EmbeddedIndex:
         *,
         path: Path | None = None,
         model_hash: str = "",
-        hnsw: Hnsw = Hnsw(),
+        hnsw: Hnsw = Hnsw(),  # noqa: B008 (frozen)
     ) -> EmbeddedIndex:
         """Index ``documents`` in the folder ``path``, or in a temporary one that :meth:`close` removes.
 

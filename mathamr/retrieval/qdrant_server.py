@@ -9,9 +9,9 @@
 >>> index.close()
 
 Points are those of :mod:`mathamr.retrieval.qdrant`, numbered from 0, with ``post_id`` as payload. They are uploaded
-into a collection named after their content; when all are there, the alias ``mathamr`` is switched to it and the
-collection it named before is deleted. An upload that was interrupted therefore goes on where it stopped, and doubles
-nothing.
+into a collection named after their content; when all are there, the alias (``mathamr`` unless told otherwise) is
+switched to it and the collection it named before is deleted. An upload that was interrupted therefore goes on where it
+stopped, and doubles nothing. Jobs that share a server take an alias each.
 
 The API key comes from the environment variable ``QDRANT_API_KEY``. ``:memory:`` is the local mode of qdrant-client: it
 compares everything with everything, in Python, and is meant for tests.
@@ -31,8 +31,16 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
-from mathamr.retrieval.qdrant import QUERIES_A_BATCH, Hnsw, as_lists, ranked, refuse_missing_graph
+from mathamr.retrieval.index import (
+    BackendName,
+    Hnsw,
+    Ranking,
+    Strategy,
+    check_documents,
+    check_search,
+    refuse_missing_graph,
+)
+from mathamr.retrieval.qdrant import QUERIES_A_BATCH, as_lists, ranked
 
 FORMAT = "mathamr-qdrant-collection-1"
 MEMORY = ":memory:"
@@ -66,7 +74,14 @@ class ServerIndex:
     backend: BackendName = "qdrant"
 
     def __init__(
-        self, client: QdrantClient, location: str, name: str, metadata: dict[str, Any], options: ServerOptions
+        self,
+        client: QdrantClient,
+        location: str,
+        name: str,
+        metadata: dict[str, Any],
+        options: ServerOptions,
+        *,
+        temporary: bool = False,
     ) -> None:
         self.model_hash: str = metadata["model_hash"]
         self.dim: int = metadata["dim"]
@@ -76,6 +91,7 @@ class ServerIndex:
         self._location = location
         self._name = name
         self._options = options
+        self._temporary = temporary
 
     @classmethod
     def build(
@@ -88,10 +104,12 @@ class ServerIndex:
         hnsw: Hnsw = Hnsw(),  # noqa: B008 (frozen)
         options: ServerOptions = ServerOptions(),
         client: QdrantClient | None = None,
+        temporary: bool = False,
     ) -> ServerIndex:
         """Upload ``documents`` to the server at ``location`` (a URL, or ``:memory:``) and switch the alias to them.
 
-        ``client`` is used in place of a new one. Raises :class:`StoreError` if the server cannot be reached or refuses.
+        ``client`` is used in place of a new one; :meth:`close` removes a ``temporary`` index from the server. Raises
+        :class:`StoreError` if the server cannot be reached or refuses.
         """
         check_documents(post_ids, documents)
         client = client or _connect(location, options)
@@ -124,7 +142,7 @@ class ServerIndex:
                 f"collection {name} has {found} points after the upload of {len(documents)}", path=location
             )
         call(lambda: _switch(client, options.alias, name))
-        return cls(client, location, name, metadata, options)
+        return cls(client, location, name, metadata, options, temporary=temporary)
 
     @classmethod
     def open(
@@ -165,7 +183,10 @@ class ServerIndex:
         return 0
 
     def close(self) -> None:
-        """Close the connection; the collection stays where it is."""
+        """Close the connection; the collection stays where it is, unless it is temporary."""
+        if self._temporary:
+            _Caller(self._location, self._options)(lambda: _remove(self._client, self._options.alias, self._name))
+            self._temporary = False
         self._client.close()
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
@@ -267,6 +288,14 @@ def _switch(client: QdrantClient, alias: str, name: str) -> None:
     client.update_collection_aliases(changes)
     if before is not None:
         client.delete_collection(before)
+
+
+def _remove(client: QdrantClient, alias: str, name: str) -> None:
+    """Delete the collection, and the alias if it still names it."""
+    if _collection_of(client, alias) == name:
+        gone = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
+        client.update_collection_aliases([gone])
+    client.delete_collection(name)
 
 
 def _collection_of(client: QdrantClient, alias: str) -> str | None:

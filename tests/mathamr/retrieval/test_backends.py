@@ -8,7 +8,7 @@ import pytest
 
 from graphs.errors import ConfigError, RetrievalError
 from mathamr.retrieval.backends import build, check
-from mathamr.retrieval.index import Strategy
+from mathamr.retrieval.index import Hnsw, Strategy
 from mathamr.retrieval.strategies import search
 
 APPROXIMATE = Strategy("maxsim", exact=False)
@@ -18,8 +18,8 @@ def test_approximate_maxsim_takes_a_graph_of_all_vectors(make_collection: Callab
     large = make_collection(count=900)
     with pytest.raises(RetrievalError, match="m_all=16"):
         check("qdrant", APPROXIMATE)
-    check("qdrant", APPROXIMATE, m_all=16)
-    index = build("qdrant", large.post_ids, large.documents, path=tmp_path / "index", m_all=16)
+    check("qdrant", APPROXIMATE, hnsw=Hnsw(m_all=16))
+    index = build("qdrant", large.post_ids, large.documents, path=tmp_path / "index", hnsw=Hnsw(m_all=16))
     found = search(index, large.queries, APPROXIMATE, 10)
     right = search(index, large.queries, Strategy("maxsim"), 10)
     index.close()
@@ -27,9 +27,11 @@ def test_approximate_maxsim_takes_a_graph_of_all_vectors(make_collection: Callab
     assert sum(shared) > 0.8 * 10 * len(shared)
 
 
-@pytest.mark.parametrize(
-    ("backend", "m_all", "message"), [("exact", 16, "belongs to the backend qdrant"), ("qdrant", -1, "m_all=-1; 0")]
-)
-def test_a_graph_that_cannot_be_is_refused(backend: str, m_all: int, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check(backend, Strategy("single_vector"), m_all=m_all)
+def test_a_graph_that_cannot_be_is_refused() -> None:
+    with pytest.raises(ConfigError, match="m_all=16 belongs to the backend qdrant"):
+        check("exact", Strategy("single_vector"), hnsw=Hnsw(m_all=16))
+    for wrong, message in (({"m_all": -1}, "m_all=-1"), ({"m": -1}, "m=-1"), ({"ef_construct": 0}, "ef_construct=0")):
+        with pytest.raises(RetrievalError, match=message):
+            Hnsw(**wrong)
+    with pytest.raises(RetrievalError, match="build it with m=16"):
+        check("qdrant", Strategy("single_vector", exact=False), hnsw=Hnsw(m=0))

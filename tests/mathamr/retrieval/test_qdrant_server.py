@@ -51,6 +51,13 @@ class FailingClient:
         return self._client.upsert(*arguments, **options)
 
 
+class Unclosed(QdrantClient):
+    """A client that stays open, as a server does."""
+
+    def close(self, *_: Any, **__: Any) -> None:
+        pass
+
+
 def test_uploads_are_tried_again_and_resumed(collection: Any) -> None:
     local = QdrantClient(":memory:")
     killed: Any = FailingClient(local, {2}, stop_after=4)
@@ -90,6 +97,21 @@ def test_an_index_is_never_searched_in_place_of_another_that_the_alias_has_left(
     for index in (second, ServerIndex.open(**arguments)):
         ranking = index.search(collection.queries, Strategy("maxsim"), 5)[0]
         assert all(post_id.startswith("other") for post_id, _ in ranking)
+
+
+def test_jobs_that_share_a_server_do_not_touch_each_other(collection: Any) -> None:
+    server: Any = Unclosed(":memory:")
+    arguments: dict[str, Any] = {"location": ":memory:", "client": server, "model_hash": "m"}
+    one, two = ({"options": ServerOptions(alias=f"exp-{name}")} for name in ("none-seed42", "none-seed43"))
+    first = ServerIndex.build(collection.post_ids, collection.documents, temporary=True, **one, **arguments)
+    others = [f"other{post_id}" for post_id in collection.post_ids]
+    second = ServerIndex.build(others, collection.documents, **two, **arguments)
+    assert first.search(collection.queries, Strategy("maxsim"), 5)[0][0][0] in collection.post_ids
+    first.close()  # temporary: it goes from the server, the other stays
+    assert [alias.alias_name for alias in server.get_aliases().aliases] == ["exp-none-seed43"]
+    assert len(server.get_collections().collections) == 1
+    second.close()
+    assert len(ServerIndex.open(**two, **{**arguments, "model_hash": None})) == 90
 
 
 def test_what_local_mode_cannot_do_and_a_server_that_is_away(collection: Any) -> None:
