@@ -34,6 +34,11 @@ class Token(Node):
         self.name = name or value
         self.limits = limits
 
+    def with_limits(self, limits: bool) -> Token:
+        """The same symbol with its limits below and above it, or beside it."""
+        name = f"{self.name}*" if limits else self.name
+        return Token(self.role, self.value, self.slt, self.opt, name=name, limits=limits)
+
     def __repr__(self) -> str:
         return f"Token({self.role}, {self.slt!r}, {self.opt!r})"
 

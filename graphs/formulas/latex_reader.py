@@ -16,10 +16,11 @@ from typing import Final
 
 from graphs.errors import FormulaError
 from graphs.formulas import latex_tokens
-from graphs.formulas.latex_nodes import Dual, Fraction, Infix, MathList, Node, Row, ScriptMark, Token
+from graphs.formulas.latex_joining import joined
+from graphs.formulas.latex_nodes import MathList, Node, ScriptMark, Token
 from graphs.formulas.latex_spaces import SPACE_COMMANDS, given_space
+from graphs.formulas.latex_splitting import SPLITTING, split
 from graphs.formulas.latex_symbols import (
-    INVISIBLE_PLUS,
     LETTERS,
     LIMITS_IN_DISPLAY,
     SPACE,
@@ -45,9 +46,6 @@ NOTHING: Final[frozenset[str]] = frozenset()
 _DIGITS: Final = frozenset("0123456789")
 _UPRIGHT = frozenset(("rm", "bf", "sf", "tt", "it"))
 ENDS_LINE = frozenset((r"\\", r"\cr", r"\tabularnewline", r"\newline"))
-
-SPLITTING: Final = frozenset((r"\over", r"\atop", r"\choose", r"\brace", r"\brack", r"\above"))
-"""Commands that put all before them in a list over all behind them."""
 
 Handler = Callable[["Reader", str, "list[Node]"], "Node | None"]
 HANDLERS: dict[str, Handler] = {}
@@ -131,7 +129,7 @@ class Reader:
                 if self.font in _UPRIGHT and token in LETTERS:
                     node = self._word(token)
                 elif self.display and token in LIMITS_IN_DISPLAY:
-                    node = with_limits(symbols[token], True)
+                    node = symbols[token].with_limits(True)
             elif token[-1] in _DIGITS:
                 node = symbol("NUMBER", token)
             else:
@@ -148,7 +146,7 @@ class Reader:
                     if node is None:
                         broken = token in ENDS_LINE
                         continue
-            if not out or broken or not _joined(out, node, spaced):
+            if not out or broken or not joined(out, node, spaced):
                 out.append(node)
             broken = False
         if space >= WIDE - 0.1 and out and out[-1].role != "PUNCT":
@@ -341,15 +339,7 @@ class Reader:
         if command == r"\above":
             given_space(self, command)
         denominator = self.math_list([item for item in self.items(stop) if item is not EMPTY])
-        if command in (r"\over", r"\above"):
-            return Fraction(numerator, denominator)
-        if command == r"\choose":
-            return binomial(numerator, denominator)
-        bare = Fraction(numerator, denominator, name="")
-        if command == r"\atop":
-            return bare
-        left, right = (r"\{", r"\}") if command == r"\brace" else ("[", "]")
-        return Row([SYMBOLS[left], bare, SYMBOLS[right]])
+        return split(command, numerator, denominator)
 
 
 _IGNORED_COMMANDS = r"""
@@ -361,52 +351,3 @@ _IGNORED_COMMANDS = r"""
 """
 _IGNORED = frozenset(_IGNORED_COMMANDS.split())
 """Commands that leave nothing and take nothing."""
-_PAIRS: dict[tuple[Node, Node], Token] = {
-    (SYMBOLS[":"], SYMBOLS["="]): SYMBOLS[":="],
-    (SYMBOLS["!"], SYMBOLS["!"]): SYMBOLS["!!"],
-}
-_PRIME = SYMBOLS[r"\prime"]
-_DOT_TRIPLES = {SYMBOLS["."]: SYMBOLS[r"\ldots"], SYMBOLS[r"\cdot"]: SYMBOLS[r"\cdots"]}
-
-
-def _joined(out: list[Node], node: Node, spaced: bool) -> bool:
-    """Whether a node is one with the last of a list: digits of a number, dots, a mixed number, ``:=``, ``!!``."""
-    before = out[-1]
-    if before.role == "NUMBER":
-        if node.role == "NUMBER":
-            out[-1] = _joined_numbers(before, node, spaced)
-            return True
-        if type(node) is Fraction and _is_of_numbers(node):
-            out[-1] = Infix(INVISIBLE_PLUS, [before, node])
-            return True
-    elif node is before and node in _DOT_TRIPLES and len(out) > 1 and out[-2] is node:
-        out[-2:] = [_DOT_TRIPLES[node]]
-        return True
-    elif (before, node) in _PAIRS:
-        out[-1] = _PAIRS[before, node]
-        return True
-    return False
-
-
-def _joined_numbers(first: Node, second: Node, spaced: bool) -> Token:
-    """Two numbers side by side are one; a space between them is seen, but means nothing."""
-    assert isinstance(first, Token)
-    assert isinstance(second, Token)
-    digits = first.value + second.value
-    return Token("NUMBER", digits, f"{first.slt}{' ' if spaced else ''}{second.value}", f"N!{digits}")
-
-
-def _is_of_numbers(fraction: Fraction) -> bool:
-    parts = (fraction.numerator, fraction.denominator)
-    return fraction.name == "divide" and all(part.role == "NUMBER" for part in parts)
-
-
-def binomial(top: Node, bottom: Node) -> Node:
-    bare = Fraction(top, bottom, name="binomial")
-    return Dual(bare, Row([SYMBOLS["("], bare, SYMBOLS[")"]]))
-
-
-def with_limits(token: Token, limits: bool) -> Token:
-    return Token(
-        token.role, token.value, token.slt, token.opt, name=token.name + ("*" if limits else ""), limits=limits
-    )

@@ -17,9 +17,11 @@ from graphs.formulas.latex_nodes import (
     Token,
     Wrapped,
 )
-from graphs.formulas.latex_reader import _PRIME, EMPTY, GROUP_END, Reader, binomial, handles, with_limits
+from graphs.formulas.latex_reader import EMPTY, GROUP_END, Reader, handles
+from graphs.formulas.latex_splitting import binomial
 from graphs.formulas.latex_symbols import ACCENTS, LIMIT_ACCENTS, NEGATIONS, SYMBOLS, opt_label, symbol
 
+_PRIME = SYMBOLS[r"\prime"]
 _BINDING_ROLES = {
     r"\mathbin": ("BINOP", ("ADDOP", "MULOP")),
     r"\mathrel": ("RELOP", ()),
@@ -259,7 +261,7 @@ def _limits(reader: Reader, token: str, out: list[Node]) -> None:
     if out and token != r"\displaylimits":
         last = out[-1]
         if isinstance(last, Token) and last.role in ("OPFUNCTION", "BIGOP"):
-            out[-1] = with_limits(last, token == r"\limits")
+            out[-1] = last.with_limits(token == r"\limits")
         elif isinstance(last, Wrapped):
             out[-1] = Wrapped(last.inner, last.role, token == r"\limits")
 

@@ -1,0 +1,53 @@
+r"""Symbols side by side that are one: the digits of a number, three dots, a mixed number, ``:=``, ``!!``.
+
+>>> from graphs.formulas.latex_symbols import SYMBOLS
+>>> dots = [SYMBOLS["."], SYMBOLS["."]]
+>>> joined(dots, SYMBOLS["."], False), dots == [SYMBOLS[r"\ldots"]]
+(True, True)
+"""
+
+from __future__ import annotations
+
+from graphs.formulas.latex_nodes import Fraction, Infix, Node, Token
+from graphs.formulas.latex_symbols import INVISIBLE_PLUS, SYMBOLS
+
+_PAIRS: dict[tuple[Node, Node], Token] = {
+    (SYMBOLS[":"], SYMBOLS["="]): SYMBOLS[":="],
+    (SYMBOLS["!"], SYMBOLS["!"]): SYMBOLS["!!"],
+}
+_DOT_TRIPLES = {SYMBOLS["."]: SYMBOLS[r"\ldots"], SYMBOLS[r"\cdot"]: SYMBOLS[r"\cdots"]}
+
+
+def joined(out: list[Node], node: Node, spaced: bool) -> bool:
+    """Whether ``node`` is one with the last of ``out``, in whose place then stands what both are together.
+
+    ``spaced`` says whether there is a space between the two.
+    """
+    before = out[-1]
+    if before.role == "NUMBER":
+        if node.role == "NUMBER":
+            out[-1] = _joined_numbers(before, node, spaced)
+            return True
+        if type(node) is Fraction and _is_of_numbers(node):
+            out[-1] = Infix(INVISIBLE_PLUS, [before, node])
+            return True
+    elif node is before and node in _DOT_TRIPLES and len(out) > 1 and out[-2] is node:
+        out[-2:] = [_DOT_TRIPLES[node]]
+        return True
+    elif (before, node) in _PAIRS:
+        out[-1] = _PAIRS[before, node]
+        return True
+    return False
+
+
+def _joined_numbers(first: Node, second: Node, spaced: bool) -> Token:
+    """Two numbers side by side are one; a space between them is seen, but means nothing."""
+    assert isinstance(first, Token)
+    assert isinstance(second, Token)
+    digits = first.value + second.value
+    return Token("NUMBER", digits, f"{first.slt}{' ' if spaced else ''}{second.value}", f"N!{digits}")
+
+
+def _is_of_numbers(fraction: Fraction) -> bool:
+    parts = (fraction.numerator, fraction.denominator)
+    return fraction.name == "divide" and all(part.role == "NUMBER" for part in parts)
