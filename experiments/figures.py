@@ -51,7 +51,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """How a condition looks in every plot of an experiment."""
+    """How a condition looks in a plot."""
 
     colour: str
     hatch: str
@@ -60,7 +60,7 @@ class Look:
 
 
 def look(number: int) -> Look:
-    """The look of the condition of this number: 64 of them differ in more than colour.
+    """The look of a plot's condition of this number: 64 of them differ in more than colour.
 
     >>> look(0).hatch, look(1).hatch, look(9).colour == look(1).colour, look(9).hatch == look(1).hatch
     ('', '///', True, False)
@@ -106,6 +106,15 @@ def short(label: str) -> str:
     label = re.sub(r"[\x00-\x1f\x7f]+", " ", label)
     label = label if len(label) <= 32 else f"{label[:28]}…"
     return f" {label}" if label.startswith("_") else label
+
+
+def together(labels: Sequence[str]) -> str:
+    """One label for conditions that have the same curve or map.
+
+    >>> together(["exact", "hnsw"]), together(["a", "b", "c", "d"])
+    ('exact, hnsw', 'a and 3 more')
+    """
+    return ", ".join(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} more"
 
 
 def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
@@ -215,7 +224,7 @@ def _draw_bars(
             ax.grid(axis="x", color="#dddddd", linewidth=0.6)
             ax.set_axisbelow(True)
         axes[0][0].set_yticks(range(len(scores)), [short(condition) for condition in scores])
-        axes[0][0].invert_yaxis()
+        axes[0][0].set_ylim(len(scores) - 0.45, -0.55)
         return svg(figure, name, alt)
 
 
@@ -253,8 +262,8 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
     told = [f"{one.condition} against {one.baseline}: {one.words}, {one.mean}" for one in found]
     alt = f"Differences in {measure} topic by topic. {'; '.join(told)}."
     caption = (
-        f"Difference to the baseline in {measure} on each topic, mean over seeds. Dashed: the mean difference, "
-        "with its 95 % bootstrap interval over topics."
+        f"Difference to the baseline in {measure} on each topic, mean over seeds, topics sorted by it. Dashed: the "
+        "mean difference; in brackets its 95 % bootstrap interval over topics."
     )
     return Figure(lambda name: _draw_differences(found, measure, name, alt), alt, caption)
 
@@ -262,7 +271,7 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
 def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt: str) -> str:
     columns = min(3, len(found))
     rows = -(-len(found) // columns)
-    with canvas(rows, columns, 0.4 + 2.3 * rows, sharey=True) as (figure, axes):
+    with canvas(rows, columns, 2.7 * rows, sharey=True) as (figure, axes):
         panels = [ax for line in axes for ax in line]
         for ax, one in zip(panels, found, strict=False):
             ordered = sorted(one.by_topic, key=lambda topic: (-one.by_topic[topic], topic))
@@ -271,17 +280,14 @@ def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt:
             ax.bar(range(len(values)), values, width=1.0, color=colours, edgecolor="black", linewidth=0.2)
             ax.axhline(0, color="black", linewidth=0.8)
             ax.axhline(one.test.test.difference, color="black", linestyle="--", linewidth=0.9)
-            ax.set_title(f"{short(one.condition)} − {short(one.baseline)}", loc="left")
-            ax.text(0.98, 0.97, f"{one.mean}\n{one.words}", transform=ax.transAxes, ha="right", va="top", fontsize=8)
+            ax.set_title(f"{short(one.condition)}\nagainst {short(one.baseline)}", loc="left")
             gained = [topic for topic in ordered[:3] if one.by_topic[topic] > 0]
             lost = [topic for topic in ordered[:-4:-1] if one.by_topic[topic] < 0]
             ends = f"most gained: {', '.join(gained) or 'none'}\nmost lost: {', '.join(lost) or 'none'}"
-            ax.text(0.02, 0.03, ends, transform=ax.transAxes, fontsize=7)
+            ax.set_xlabel(f"{one.mean}\n{one.words}\n{ends}", loc="left", fontsize=8)
             ax.set_xticks([])
         for ax in panels[len(found) :]:
             ax.set_axis_off()
         for line in axes:
             line[0].set_ylabel(f"Difference in {measure}")
-        for ax in axes[-1]:
-            ax.set_xlabel("Topics, sorted")
         return svg(figure, name, alt)

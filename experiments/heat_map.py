@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from experiments.blocks import Block, Figure, Legend, Text
-from experiments.figures import canvas, short, svg
+from experiments.figures import canvas, short, svg, together
 from experiments.results import Experiment, read_json
 from graphs.errors import StoreError
 
@@ -83,28 +83,42 @@ def _nodes(records: Sequence[Mapping[str, Any]]) -> tuple[Node, ...]:
 def blocks(experiment: Experiment) -> list[Block]:
     """The heat maps of all conditions in one figure for each topic and document, and what their nodes stand for.
 
-    Of each condition the first seed that has one is shown: seeds differ little, and a best one would be a choice.
+    Of each condition the first seed that has one is shown: a best one would be a choice. Conditions that share their
+    model have the same map, shown once.
     """
     by_pair: dict[tuple[str, str], dict[str, tuple[int, HeatMap]]] = {}
-    for row in experiment.rows:
-        if row["status"] != "done":
-            continue
-        found = read(experiment.place(row) / "heat_map.json")
-        if found is not None:
-            shown = by_pair.setdefault((found.topic, found.post), {})
-            shown.setdefault(row["condition"], (row["seed"], found))
+    for condition, rows in experiment.done().items():
+        for row in rows:
+            found = read(experiment.place(row) / "heat_map.json")
+            if found is not None:
+                maps = by_pair.setdefault((found.topic, found.post), {})
+                maps.setdefault(condition, (row["seed"], found))
     built: list[Block] = []
-    for maps in by_pair.values():
+    for of_conditions in by_pair.values():
+        maps = _grouped(experiment, of_conditions)
         one = next(iter(maps.values()))[1]
         grade = "that nobody judged" if one.grade is None else f"of grade {one.grade}"
         built.append(Text(f"Topic {one.topic} and document {one.post}, {grade}."))
         query_names = names([found.queries for _, found in maps.values()])
         document_names = names([found.documents for _, found in maps.values()])
-        built.append(figure(experiment, maps, query_names, document_names))
+        built.append(figure(maps, query_names, document_names))
         built.append(Legend("The topic's nodes (rows)", [(label, *key[:2]) for key, label in query_names.items()]))
         entries = [(label, *key[:2]) for key, label in document_names.items()]
         built.append(Legend("The document's nodes (columns)", entries))
     return built
+
+
+def _grouped(experiment: Experiment, maps: Mapping[str, tuple[int, HeatMap]]) -> dict[str, tuple[int, HeatMap]]:
+    """Labels of the conditions that have the same map -> seed and map."""
+    groups: list[tuple[list[str], int, HeatMap]] = []
+    for condition, (seed, found) in maps.items():
+        label = experiment.label(condition)
+        same = next((labels for labels, _, other in groups if np.array_equal(other.scores, found.scores)), None)
+        if same is None:
+            groups.append(([label], seed, found))
+        else:
+            same.append(label)
+    return {together(labels): (seed, found) for labels, seed, found in groups}
 
 
 def names(lists: Sequence[Sequence[Node]]) -> dict[Node, str]:
@@ -125,25 +139,22 @@ def names(lists: Sequence[Sequence[Node]]) -> dict[Node, str]:
 
 
 def figure(
-    experiment: Experiment,
-    maps: Mapping[str, tuple[int, HeatMap]],
-    queries: Mapping[Node, str],
-    documents: Mapping[Node, str],
+    maps: Mapping[str, tuple[int, HeatMap]], queries: Mapping[Node, str], documents: Mapping[Node, str]
 ) -> Figure:
-    """A panel for each condition, all on one scale."""
+    """A panel for each label, all on one scale; with each map the seed that it is of."""
     told = [
-        f"{experiment.label(condition)} (seed {seed}): MaxSim {found.score:.3f}, spread {found.spread:.3f}"
-        for condition, (seed, found) in maps.items()
+        f"{label} (seed {seed}): MaxSim {found.score:.3f}, spread {found.spread:.3f}"
+        for label, (seed, found) in maps.items()
     ]
     alt = f"Similarities of virtual nodes of a topic and a document. {'; '.join(told)}."
-    seeds = ", ".join(f"{experiment.label(condition)} {seed}" for condition, (seed, _) in maps.items())
+    seeds = ", ".join(f"{label} {seed}" for label, (seed, _) in maps.items())
     caption = (
         "Similarities of the topic's virtual nodes (rows) and the document's (columns), all panels on one scale: F "
         "formulas, S sentences, D the document. Circles: the best column of each row, which MaxSim takes. Spread: "
         f"standard deviation of all similarities; a small one means nodes that look alike. Seeds: {seeds}. In the form "
         "of Figure 4.1 of the thesis."
     )
-    panels = [(experiment.label(condition), found) for condition, (_, found) in maps.items()]
+    panels = [(label, found) for label, (_, found) in maps.items()]
     return Figure(lambda name: _draw(panels, queries, documents, name, alt), alt, caption)
 
 
@@ -155,10 +166,11 @@ def _draw(
     tallest = max(len(found.queries) for _, found in maps)
     low = min(found.scores.min() for _, found in maps)
     high = max(found.scores.max() for _, found in maps)
-    with canvas(rows, columns, rows * min(6.0, max(1.6, 0.7 + 0.16 * tallest)) + 0.6) as (drawing, axes):
+    height = rows * min(6.0, max(1.9, 1.0 + 0.15 * tallest)) + 0.7
+    with canvas(rows, columns, height) as (drawing, axes):
         panels = [ax for line in axes for ax in line]
         for ax, (label, found) in zip(panels, maps, strict=False):
-            image = ax.pcolormesh(found.scores, cmap="cividis", vmin=low, vmax=high, edgecolors="none")
+            image = ax.pcolormesh(found.scores, cmap="cividis", vmin=low, vmax=high, edgecolors="face", linewidth=0.2)
             best = found.scores.argmax(axis=1)
             circle: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "black", "markeredgewidth": 0.7}
             ax.plot(best + 0.5, np.arange(len(best)) + 0.5, "o", markersize=3.5, **circle)
@@ -169,10 +181,12 @@ def _draw(
             _ticks(ax.yaxis, [queries[node] for node in found.queries], 30)
             _ticks(ax.xaxis, [documents[node] for node in found.documents], 40 // columns)
             ax.invert_yaxis()
-            ax.set_title(f"{short(label)}, MaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
+            ax.set_title(f"{short(label)}\nMaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
         for ax in panels[len(maps) :]:
             ax.set_axis_off()
-        bar = drawing.colorbar(image, ax=panels, shrink=0.6, label="Similarity")
+        bar = drawing.colorbar(
+            image, ax=panels, location="top", shrink=0.4, aspect=40, pad=0.1 / height, label="Similarity"
+        )
         if bar.solids is not None:
             bar.solids.set_rasterized(False)  # a page that stands alone loads no image, not even its own
         return svg(drawing, name, alt)

@@ -39,6 +39,7 @@ caption { text-align: left; padding: 0.2rem 0; font-weight: 600; }
 th, td { padding: 0.25rem 0.45rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th { border-bottom: 2px solid #333; vertical-align: bottom; white-space: normal; min-width: 4rem; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td:first-child { white-space: normal; min-width: 9rem; max-width: 24rem; overflow-wrap: anywhere; }
 td.words { white-space: normal; text-align: left; }
 .quiet { color: #595959; font-weight: normal; font-style: italic; }
 .note { font-size: 0.85rem; color: #444; margin-top: -0.4rem; }

@@ -119,7 +119,7 @@ def _facts(experiment: Experiment) -> str:
     seeds = ", ".join(str(seed) for seed in experiment.seeds)
     baselines = sorted({experiment.label(name) for name in experiment.baselines.values()})
     compared = (
-        f" Baseline{'s' * (len(baselines) > 1)}: {', '.join(baselines)}." if len(experiment.conditions) > 1 else ""
+        f" Baseline{'s' * (len(baselines) > 1)}: {'; '.join(baselines)}." if len(experiment.conditions) > 1 else ""
     )
     return f"{'; '.join(facts)}. Seeds: {seeds}.{compared}"
 
@@ -182,13 +182,15 @@ def _scores(experiment: Experiment, task: int, *, best_seed: bool, thesis: Thesi
             )
         )
     blocks.append(results_table(experiment, task, columns, marks, best_seed=best_seed, thesis=thesis))
-    if not best_seed and not trouble:
+    if not best_seed and not trouble and len(experiment.conditions) > 1:
         blocks.append(_bars(experiment, task, marks))
     if trouble:
         blocks.append(Text(trouble))
     elif tests:
         table = significance_table(experiment, tests)
-        what = "of the best seeds" if best_seed else "of the mean over seeds of each topic's score"
+        several = max(len(rows) for rows in measured(experiment, task).values()) > 1
+        averaged = "of the mean over seeds of each topic's score" if several else "of one seed"
+        what = "of the best seeds" if best_seed else averaged
         found = sum(bool(one.stars()) for one in tests)
         blocks.append(
             Text(
@@ -249,16 +251,8 @@ def _curves(experiment: Experiment) -> list[Block]:
             same.append(condition)
     if not groups:
         return []
-    labelled = {_together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
+    labelled = {figures.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
     return [figures.curves(labelled)]
-
-
-def _together(labels: Sequence[str]) -> str:
-    """
-    >>> _together(["exact", "hnsw"]), _together(["a", "b", "c", "d"])
-    ('exact, hnsw', 'a and 3 more')
-    """
-    return ", ".join(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} more"
 
 
 def _examples(experiment: Experiment) -> list[Block]:
