@@ -2,9 +2,9 @@
 
 Settings that contradict each other are refused before anything is loaded:
 
->>> settings = dict(positives="accepted", least_score=1, batch_size=32, negatives=0, negative_source="bm25",
-...     negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1, accumulate=1,
-...     node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
+>>> settings = dict(positives="accepted", least_score=1, max_pairs=None, batch_size=32, negatives=0,
+...     negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1,
+...     accumulate=1, node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
 ...     weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3, validation_fraction=0.1, node_mask=0.1,
 ...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, single_vector=False, formula_weight=0.0,
 ...     formula_view_weight=0.0, seed=42, device="cpu", precision="fp32", workers=1, checkpoint_every=500)
@@ -36,6 +36,8 @@ class TrainConfig:
         positives: which answers make a pair with a question (:data:`graphs.corpus.pairs.POSITIVES`): ``accepted``,
             ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also of duplicates) or ``all``.
         least_score: votes that an answer needs; see ``positives``.
+        max_pairs: of more pairs than these (training and validation together) a random part is taken, the same for
+            every seed; None takes all.
         batch_size: pairs in a batch, over all ranks; each question is told apart from the answers of all of them.
         negatives: hard negatives drawn for each question, beside the other answers of the batch.
         negative_source: what ranks the answers that they come from: ``bm25``, ``tags`` or ``model``, the one under
@@ -76,6 +78,7 @@ class TrainConfig:
 
     positives: str
     least_score: int
+    max_pairs: int | None
     batch_size: int
     negatives: int
     negative_source: str
@@ -122,6 +125,11 @@ class TrainConfig:
         for name, choices in _ONE_OF.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(f"train.{name}={getattr(self, name)} is not one of {', '.join(choices)}")
+        if self.max_pairs is not None and self.max_pairs < self.batch_size:
+            raise ConfigError(
+                f"train.max_pairs={self.max_pairs} does not fill a batch of train.batch_size={self.batch_size}; take "
+                "more pairs, or null for all"
+            )
         if self.negatives > self.negative_pool:
             raise ConfigError(
                 f"train.negatives={self.negatives} cannot be drawn from train.negative_pool={self.negative_pool} posts "

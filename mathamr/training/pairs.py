@@ -11,15 +11,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from graphs.corpus.post import Pair
-from graphs.errors import TrainingError
+from graphs.errors import CorpusError, TrainingError
 
 # The same questions are held out whatever the seed of a run, so that validation losses of several seeds compare.
 _SPLIT_SEED = 20260
@@ -51,6 +53,50 @@ class PairSplit:
             for pair in side:
                 digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
         return digest.hexdigest()[:16]
+
+
+def sample_pairs(pairs: Sequence[Pair], available: Container[str], most: int | None) -> Sequence[Pair]:
+    """At most ``most`` pairs whose posts are ``available``, in their order; all ``pairs`` where that is None.
+
+    Which ones depends on nothing but the ids, so a sample of a sample of the same size is the same.
+
+    >>> pairs = [Pair(f"q{i}", f"a{i}") for i in range(9)]
+    >>> posts = {f"{kind}{i}" for kind in "qa" for i in range(1, 9)}  # q0 and a0 have no graphs
+    >>> kept = sample_pairs(pairs, posts, 3)
+    >>> [pair.question_id for pair in kept], sample_pairs(kept, posts, 3) == kept, len(sample_pairs(pairs, posts, None))
+    (['q2', 'q3', 'q6'], True, 9)
+    """
+    if most is None:
+        return pairs
+    usable = [p for p in dict.fromkeys(pairs) if p.question_id in available and p.answer_id in available]
+    if len(usable) <= most:
+        return pairs
+
+    def drawn(pair: Pair) -> bytes:
+        return hashlib.sha256(f"{_SPLIT_SEED}\t{pair.question_id}\t{pair.answer_id}".encode()).digest()
+
+    kept = set(sorted(usable, key=drawn)[:most])
+    return [pair for pair in usable if pair in kept]
+
+
+def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
+    """Pairs of posts, from a file with two columns.
+
+    Raises:
+        CorpusError: no such file, or a line without two columns.
+    """
+    pairs, path = [], Path(path)
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                columns = line.rstrip("\r\n").split("\t")
+                if len(columns) != 2 or not all(columns):
+                    message = f"{len(columns)} columns, 2 are needed: question id and post id with a tab between"
+                    raise CorpusError(message, path=path, line=number)
+                pairs.append(Pair(*columns))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot be read: {error}", path=path) from error
+    return pairs
 
 
 def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_fraction: float) -> PairSplit:

@@ -49,7 +49,7 @@ from mathamr.training.learner import Learner
 from mathamr.training.loading import TrainingBatches
 from mathamr.training.mining import negatives_of
 from mathamr.training.negatives import NegativeSource
-from mathamr.training.pairs import PairSplit, split_pairs
+from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
 from mathamr.training.result import EpochRecord, TrainResult
 from mathamr.training.schedule import cosine
 from mathamr.training.state import RunState, differences
@@ -103,7 +103,9 @@ def train(
     _check(config, store, negatives, visual_ids, resume)
     with ranks(config.device) as world, listen() as signal:
         _check_precision(config, world.device)
-        split = split_pairs(pairs, frozenset(store.post_ids()), validation_fraction=config.validation_fraction)
+        available = frozenset(store.post_ids())
+        pairs = sample_pairs(pairs, available, config.max_pairs)
+        split = split_pairs(pairs, available, validation_fraction=config.validation_fraction)
         if negatives is None:
             negatives = negatives_of(config, store, pairs, report=log if world.is_main else None)
         run = _Run(config, store, split, encoder_config, Path(out), negatives, visual_ids or {}, world, signal)

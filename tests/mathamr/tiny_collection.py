@@ -31,6 +31,7 @@ ENCODER = EncoderConfig(
 SETTINGS: dict[str, Any] = {
     "positives": "accepted",
     "least_score": 1,
+    "max_pairs": None,
     "batch_size": 8,
     "negatives": 0,
     "negative_source": "bm25",

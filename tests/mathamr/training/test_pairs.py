@@ -1,0 +1,37 @@
+"""Which pairs are trained on."""
+
+from pathlib import Path
+
+import pytest
+from tiny_collection import ENCODER, settings
+
+from graphs.corpus.post import Pair
+from graphs.errors import ConfigError
+from graphs.store import GraphStore
+from mathamr.training.pairs import sample_pairs
+from mathamr.training.trainer import train
+
+
+def test_training_takes_at_most_max_pairs(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
+    """Training and held-out pairs together; pairs without graphs do not count, and seeds share the sample."""
+    lost = [Pair("lost", "a0"), *pairs]
+    sizes = set()
+    for seed in (1, 2):
+        config = settings(epochs=1, max_pairs=20, seed=seed, validation_fraction=0.25)
+        result = train(config, store, lost, ENCODER, out=tmp_path / str(seed))
+        sizes.add((result.train_pairs, result.validation_pairs, result.left_out))
+    assert sizes == {(15, 5, 0)}
+    everything = train(settings(epochs=1, max_pairs=len(pairs)), store, lost, ENCODER, out=tmp_path / "all")
+    assert everything.train_pairs + everything.validation_pairs == len(pairs)
+    assert everything.left_out == 1
+
+
+def test_a_sample_does_not_depend_on_the_order_of_pairs(pairs: list[Pair]) -> None:
+    posts = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
+    assert set(sample_pairs(pairs, posts, 20)) == set(sample_pairs(pairs[::-1], posts, 20))
+    assert len(sample_pairs([*pairs, *pairs], posts, 20)) == 20
+
+
+def test_fewer_pairs_than_a_batch_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"train\.max_pairs=4 does not fill a batch of train\.batch_size=8"):
+        settings(max_pairs=4)
