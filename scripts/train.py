@@ -4,9 +4,10 @@
     python scripts/train.py --graphs preprocessed.db --pairs pairs.tsv --out model train=thesis train.epochs=3
     torchrun --nproc-per-node 4 scripts/train.py --graphs preprocessed.db --pairs pairs.tsv --out model
 
-The file of pairs has two columns, question id and answer id, with a tab between; so has that of hard negatives
-(``--negatives``: question id and the id of a post that does not answer it; set ``train.negatives`` to how many of them
-are drawn for each question). Any key of the groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is
+scripts/preprocess.py makes both files of a collection. The file of pairs has two columns, question id and answer id,
+with a tab between; so has that of hard negatives (``--negatives``: question id and the id of a post that does not
+answer it; set ``train.negatives`` to how many of them are drawn for each question; with ``train.negative_source=model``
+no file is needed). Any key of the groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is
 the checkpoint of the lowest validation loss, ``model/log.jsonl`` has a record for every step. The same command goes on
 where an interrupted run stopped.
 
@@ -26,18 +27,19 @@ from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.config import register
 from experiments.progress import Console, duration
 from graphs.corpus.post import Pair
-from graphs.errors import ConfigError, CorpusError, MathAMRError
+from graphs.errors import ConfigError, MathAMRError
 from graphs.store import GraphStore
 from mathamr.model.encoder import EncoderConfig
 from mathamr.training import mining
 from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
+from mathamr.training.pairs import read_pairs
 from mathamr.training.trainer import TrainResult, train
 
 EXIT_AT_ONCE = 130  # as shells have it: 128 and the number of SIGINT
@@ -129,38 +131,22 @@ def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]
     Raises:
         ConfigError: an unknown key, group or value.
     """
+    model, settings = read_groups(overrides, "model", "train")
+    return EncoderConfig(**model), TrainConfig(**settings)
+
+
+def read_groups(overrides: Sequence[str], *groups: str) -> list[dict[str, Any]]:
+    """Groups of ``conf/`` as plain values; raises as :func:`read_settings`."""
     register()
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
             config = compose("config", overrides=list(overrides))
-        model, settings = (_plain(config[group]) for group in ("model", "train"))
+        return [
+            cast(dict[str, Any], OmegaConf.to_container(config[group], resolve=True, throw_on_missing=True))
+            for group in groups
+        ]
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(str(error).splitlines()[0]) from error
-    return EncoderConfig(**model), TrainConfig(**settings)
-
-
-def _plain(group: DictConfig) -> dict[str, Any]:
-    return cast(dict[str, Any], OmegaConf.to_container(group, resolve=True, throw_on_missing=True))
-
-
-def read_pairs(path: Path) -> list[Pair]:
-    """Pairs of posts, from a file with two columns.
-
-    Raises:
-        CorpusError: no such file, or a line without two columns.
-    """
-    pairs = []
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                columns = line.rstrip("\r\n").split("\t")
-                if len(columns) != 2 or not all(columns):
-                    message = f"{len(columns)} columns, 2 are needed: question id and post id with a tab between"
-                    raise CorpusError(message, path=path, line=number)
-                pairs.append(Pair(*columns))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot be read: {error}", path=path) from error
-    return pairs
 
 
 def by_question(pairs: Sequence[Pair]) -> dict[str, list[str]]:

@@ -1,14 +1,15 @@
 """Training an encoder on pairs of posts.
 
-    from mathamr.training import TrainConfig, train
+    from mathamr.training import TrainConfig, read_pairs, train
 
-    result = train(TrainConfig(...), store, pairs, encoder_config, out="model")
+    result = train(TrainConfig(...), store, read_pairs("pairs.tsv"), encoder_config, out="model")
 
 See :mod:`mathamr.training.trainer`.
 """
 
 from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
+from mathamr.training.pairs import read_pairs
 from mathamr.training.trainer import TrainResult, train
 
-__all__ = ["EXIT_INTERRUPTED", "Interrupted", "TrainConfig", "TrainResult", "train"]
+__all__ = ["EXIT_INTERRUPTED", "Interrupted", "TrainConfig", "TrainResult", "read_pairs", "train"]

@@ -1,0 +1,91 @@
+"""From a collection to a trained model: scripts/preprocess.py, then the README's training in ten lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphs.store import GraphStore
+from mathamr.training import checkpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def script(name: str, *words: str) -> tuple[str, ...]:
+    return (str(ROOT / "scripts" / f"{name}.py"), *words)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection of 40 questions with an answer each, as collection.db and beside it as JSON lines."""
+    folder = tmp_path_factory.mktemp("collection")
+    subjects = ["ring", "group", "field", "series"]
+    posts = []
+    for i in range(40):
+        subject = subjects[i % 4]
+        posts += [
+            {"post_id": f"q{i}", "kind": "question", "markup": "text", "body": f"Is the {subject} $x_{i}$ finite?"},
+            {
+                "post_id": f"a{i}",
+                "kind": "answer",
+                "markup": "text",
+                "parent_id": f"q{i}",
+                "body": f"Each {subject} is.",
+            },
+        ]
+    (folder / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
+    data = ["--data", "jsonl", "--root", ".", "--out", "collection.db"]
+    done = run(folder, *script("build_collection", *data))
+    assert done.returncode == 0, done.stderr
+    (folder / "conf").symlink_to(ROOT / "conf")
+    return folder
+
+
+@pytest.mark.slow
+def test_a_collection_becomes_graphs_pairs_and_hard_negatives(folder: Path) -> None:
+    data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "work"]
+    wanted = [
+        "train.negatives=2",
+        "train.negative_pool=3",
+        "train.negative_closest=null",
+        "graph.connectivity=circular",
+    ]
+    done = run(folder, *script("preprocess", *data, *wanted))
+    assert done.returncode == 0, done.stderr
+    assert "work/pairs.tsv: 40 pairs of 40 questions" in done.stdout
+    assert "hard negatives by bm25: of 40 questions, 0 have none; posts: 120 kept" in done.stdout
+    with_graphs = GraphStore(folder / "work" / "preprocessed.db")
+    assert (len(with_graphs), with_graphs.spec.connectivity) == (80, "circular")
+    negatives = [line.split("\t") for line in (folder / "work" / "negatives.tsv").read_text().splitlines()]
+    assert len(negatives) == 120
+    assert all(question[1:] != answer[1:] for question, answer in negatives)
+    refused = run(folder, *script("preprocess", *data, "train.positives=duplicates"))
+    assert refused.returncode == 2
+    assert "collection 'jsonl' has no links between duplicates" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_readme_trains_in_ten_lines(folder: Path) -> None:
+    data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "."]
+    assert run(folder, *script("preprocess", *data)).returncode == 0
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "train(config" in block]
+    assert len([line for line in block.splitlines() if line]) <= 10
+    done = run(folder, "-c", block)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^model/best [01]\.\d+$", done.stdout, re.MULTILINE)
+    assert "'kind': 'epoch'" in done.stdout
+    assert checkpoint.load(folder / "model" / "best").info.epoch == 1
