@@ -117,7 +117,8 @@ def _run(
     log = models.folder(job) / LOG
     if log.exists():
         shutil.copyfile(log, place / LOG)
-    result = {**_identity(job), "regime": questions[0].regime, "source": track.source(job.config), **trained.origin}
+    result = {**_identity(job), "regime": questions[0].regime, "years": list(job.config.data.years)}
+    result |= {"source": track.source(job.config), **trained.origin}
     result |= {**trained.costs, **encoded.costs}
     files = [trained.folder]
     for question in questions:
