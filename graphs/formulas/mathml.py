@@ -29,6 +29,7 @@ Node = TypeVar("Node")
 Rule = Callable[[Element, "list[Node | None]"], "Node | None"]
 
 NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
+_MATH = f"{NAMESPACE}math"
 MAX_CHARACTERS = 8_000_000
 """Longer MathML is refused: libxml2 itself stops at 10 MB of text."""
 MAX_DEPTH = 256
@@ -105,7 +106,7 @@ def read_mathml(mathml: str, parallel: str | None = None) -> Element:
     except UnicodeEncodeError as error:
         raise FormulaError(f"MathML is not Unicode text: {error}", kind="malformed") from None
     root = _read_html(data) if b"<!DOCTYPE" in data else _read_xml(data)
-    if local_name(root) != "math":
+    if root.tag != _MATH and local_name(root) != "math":
         inner = next((element for element in root.iter("*") if local_name(element) == "math"), None)
         if inner is None:
             raise FormulaError(f"no <math> element in {mathml[:60]!r}", kind="no_math")
@@ -196,8 +197,7 @@ def walk(root: Element, rules: Rules[Node]) -> Node | None:
     for element in elements:
         number = len(element)
         if number:
-            children = stack[-number:]
-            children.reverse()
+            children = stack[: -number - 1 : -1]
             del stack[-number:]
         else:
             children = []
