@@ -74,6 +74,7 @@ class OneAnswer:
 
 def job(epochs: int = 1, condition: str = "none", seed: int = 1, keep: bool = False) -> Job:
     config = {
+        "data": {"years": []},
         "train": {"epochs": epochs},
         "index": {"keep": keep},
         "experiment": {"name": "demo"},
