@@ -7,6 +7,7 @@
     python scripts/bench.py train_epoch         # pairs a second by batch size, projected to the thesis's epochs
     python scripts/bench.py search              # every strategy and backend, brute force beside them, full ARQMath size
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
+    python scripts/bench.py embedded_parser --data mathdocs     # is each graph valid; sentences a second
     python scripts/bench.py collection --data mathdocs --out FILE   # posts a second and memory of a build
     python scripts/bench.py formula_agreement --oracle FILE     # trees from LaTeX against the official ones
     python scripts/bench.py formula_trees       # formulas a second, from MathML and from LaTeX
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "search": "bench_search.py",
     "smatch": "smatch_score.py",
     "collection": "bench_collection.py",
+    "embedded_parser": "bench_embedded_parser.py",
     "formula_agreement": "formula_agreement.py",
     "formula_trees": "bench_formula_trees.py",
     "formula_vocabulary": "bench_formula_vocabulary.py",
