@@ -91,7 +91,13 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str
     address, port = listener.getsockname()[:2]
     if not address.startswith(("127.", "::1")):
         print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
-    print(f"http://{f'[{address}]' if ':' in address else address}:{port}", flush=True)
+    url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            print(url, flush=True)
+
     config = uvicorn.Config(
         create_app(engine, settings, names=[host]),
         log_level="warning",
@@ -101,7 +107,7 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str
         limit_concurrency=MAX_CONNECTIONS,
     )
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        Server(config).run(sockets=[listener])
     except KeyboardInterrupt:
         print("ended", file=sys.stderr)
 
