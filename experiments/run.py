@@ -72,7 +72,7 @@ def run(config: DictConfig, command: str) -> Ended:
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{fingerprint[:12]}"
     models = Models(shared, console.say)
     if config.job == LIST:
-        return Ended(listing(jobs, folder, models), 0)
+        return Ended(listing(select(jobs, None, experiment.only), folder, models), 0)
     mine = select(jobs, config.job, experiment.only)
     missing = [job for job in mine if finished(job, folder) is None]
     console.say(f"{experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")

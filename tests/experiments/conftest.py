@@ -1,5 +1,6 @@
 """Experiments in tests keep no logbook with Weights & Biases, unless a test asks for one. And jobs without training."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from graphs.corpus.post import Judgment, PlaceholderText, Post, Topic
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.retrieval.posts import PostText
 
+SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
+FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")
 TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", body="I ask.", markup="text"))
 QUESTION = Question(1, [TOPIC], [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
 
@@ -108,3 +111,38 @@ def bench(tmp_path: Path) -> Bench:
 @pytest.fixture(autouse=True)
 def without_wandb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "disabled")
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    """40 questions with their answers on ten subjects, a topic each; two posts that are none."""
+    root = tmp_path / "data"
+    root.mkdir()
+    posts: list[dict[str, Any]] = []
+    for i, subject in enumerate(SUBJECTS * 4):
+        formula = FORMULAS[i % 5]
+        posts.append(
+            {"post_id": f"q{i}", "kind": "question", "markup": "text", "title": f"When is a {subject} finite?"}
+            | {"body": f"Let ${formula}$ be given. Is the {subject} number {i} finite?"}
+        )
+        posts.append(
+            {"post_id": f"a{i}", "kind": "answer", "markup": "text", "parent_id": f"q{i}"}
+            | {"body": f"The {subject} is finite if ${formula}$ holds. See $n={i}$."}
+        )
+    posts.append({"post_id": "empty", "kind": "answer", "markup": "text", "parent_id": "q0", "body": ""})
+    lines = [json.dumps(post) for post in posts] + ['{"post_id": "broken", ']
+    (root / "posts.jsonl").write_text("\n".join(lines) + "\n")
+    topics = [
+        {"post_id": f"T.{i}", "markup": "text", "title": f"Finite {subject}", "body": f"Is every {subject} finite?"}
+        for i, subject in enumerate(SUBJECTS)
+    ]
+    (root / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in topics))
+    answers = [(f"a{i}", subject) for i, subject in enumerate(SUBJECTS * 4)]
+    (root / "qrels.tsv").write_text(
+        "".join(
+            f"T.{i}\t0\t{answer}\t{3 * (own == subject)}\n"
+            for i, subject in enumerate(SUBJECTS)
+            for answer, own in answers
+        )
+    )
+    return root

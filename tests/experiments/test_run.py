@@ -20,8 +20,7 @@ from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import qrels_of, read_run
 
 ROOT = Path(__file__).resolve().parents[2]
-SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
-FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")
+TOPICS = 10
 TINY = [
     "data=jsonl",
     "model.hidden_dim=16",
@@ -35,40 +34,6 @@ TINY = [
     "experiment.seeds=[1,2]",
 ]
 TWO = {"none": {"graph": {"connectivity": "none"}}, "circular": {"graph": {"connectivity": "circular"}}}
-
-
-@pytest.fixture
-def collection(tmp_path: Path) -> Path:
-    root = tmp_path / "data"
-    root.mkdir()
-    posts: list[dict[str, Any]] = []
-    for i, subject in enumerate(SUBJECTS * 4):
-        formula = FORMULAS[i % 5]
-        posts.append(
-            {"post_id": f"q{i}", "kind": "question", "markup": "text", "title": f"When is a {subject} finite?"}
-            | {"body": f"Let ${formula}$ be given. Is the {subject} number {i} finite?"}
-        )
-        posts.append(
-            {"post_id": f"a{i}", "kind": "answer", "markup": "text", "parent_id": f"q{i}"}
-            | {"body": f"The {subject} is finite if ${formula}$ holds. See $n={i}$."}
-        )
-    posts.append({"post_id": "empty", "kind": "answer", "markup": "text", "parent_id": "q0", "body": ""})
-    lines = [json.dumps(post) for post in posts] + ['{"post_id": "broken", ']
-    (root / "posts.jsonl").write_text("\n".join(lines) + "\n")
-    topics = [
-        {"post_id": f"T.{i}", "markup": "text", "title": f"Finite {subject}", "body": f"Is every {subject} finite?"}
-        for i, subject in enumerate(SUBJECTS)
-    ]
-    (root / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in topics))
-    answers = [(f"a{i}", subject) for i, subject in enumerate(SUBJECTS * 4)]
-    (root / "qrels.tsv").write_text(
-        "".join(
-            f"T.{i}\t0\t{answer}\t{3 * (own == subject)}\n"
-            for i, subject in enumerate(SUBJECTS)
-            for answer, own in answers
-        )
-    )
-    return root
 
 
 def composed(collection: Path, outputs: Path, *overrides: str, conditions: dict[str, Any] = TWO) -> Any:
@@ -103,7 +68,7 @@ def test_posts_to_table_and_finished_jobs_rest(
     ]
     for row in rows:
         assert float(row["ndcg_prime"]) > 0.3
-        assert int(row["topics"]) == len(SUBJECTS)
+        assert int(row["topics"]) == TOPICS
         assert float(row["parameters"]) > 1000
         job = folder / "jobs" / f"{row['condition']}-seed{row['seed']}"
         judged = open_judgments(collection)

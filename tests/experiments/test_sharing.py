@@ -1,0 +1,92 @@
+"""Processes that share a folder of outputs: no job and no model is made twice, and a kill loses little."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mathamr.training import checkpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 300  # that anything may take, on a machine with other work to do
+SMALL = [
+    "+exp=trial",
+    "data=jsonl",
+    "model.hidden_dim=16",
+    "model.projection_dim=8",
+    "model.num_layers=2",
+    "model.num_bases=4",
+    "train.batch_size=8",
+    "train.device=cpu",
+    "workers=1",
+]
+
+pytestmark = pytest.mark.slow
+
+
+def start(collection: Path, outputs: Path, *overrides: str) -> "subprocess.Popen[str]":
+    places = [f"data.root={collection}", f"outputs={outputs}"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "experiments.run", *SMALL, *places, *overrides]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.parametrize("parts", [("null", "null"), ("1/2", "2/2")])
+def test_two_processes_share_jobs_and_models(collection: Path, tmp_path: Path, parts: tuple[str, str]) -> None:
+    seeds = ("experiment.seeds=[1,2]", "train.epochs=2")
+    conditions = (
+        "+experiment.conditions.single={retrieval: {strategy: single_vector}}",
+        "+experiment.conditions.reranked={retrieval: {strategy: doc_vn_maxsim}}",
+    )
+    both = [start(collection, tmp_path / "out", *seeds, *conditions, f"job={part}") for part in parts]
+    ends = [process.communicate(timeout=SECONDS) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ends
+    said = "".join(error for _, error in ends)
+    assert said.count("epoch 1:") == 2  # a model a seed
+    done = Counter(line.split(":")[0] for line in said.splitlines() if "nDCG'" in line)
+    assert done == {f"{name}-seed{seed}": 1 for name in ("configured", "single", "reranked") for seed in (1, 2)}
+    folder = tmp_path / "out" / "trial-alone"
+    with (folder / "results.csv").open(newline="") as file:
+        statuses = Counter(row["status"] for row in csv.DictReader(file))
+    assert statuses == {"done": 6}
+    assert len(list((tmp_path / "out").glob("shared/*/preprocessed-*.db"))) == 1
+    assert not list(folder.glob("jobs/*/index"))
+
+
+def test_a_killed_experiment_goes_on(collection: Path, tmp_path: Path) -> None:
+    long = ("experiment.seeds=[1]", "train.epochs=40", "train.patience=40")
+    first = start(collection, tmp_path / "out", *long)
+    deadline = time.monotonic() + SECONDS
+    models = tmp_path / "out"
+    while not any(checkpoint.exists(path / "last") for path in models.glob("shared/*/models/*")):
+        assert time.monotonic() < deadline
+        assert first.poll() is None
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    listed = start(collection, tmp_path / "out", *long, "job=list")
+    table, _ = listed.communicate(timeout=SECONDS)
+    assert table.splitlines()[1].split()[:3] == ["configured-seed1", "missing", "begun"]
+
+    again = start(collection, tmp_path / "out", *long)
+    _, said = again.communicate(timeout=SECONDS)
+    assert again.returncode == 0, said
+    assert "posts to graphs" not in said
+    assert "epoch 1:" not in said
+    assert "epoch 40:" in said
+    (log,) = (tmp_path / "out").glob("trial-alone/jobs/configured-seed1/log.jsonl")
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    steps = [record["step"] for record in records if record["kind"] == "step"]
+    assert steps == list(range(1, len(steps) + 1))
+    assert [record["epoch"] for record in records if record["kind"] == "epoch"] == list(range(40))
+    (model,) = (tmp_path / "out").glob("shared/*/models/*")
+    assert not (model / "last").exists()
