@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.formulas.latex import parse_latex, read_macros
-from graphs.formulas.latex_reader import HANDLERS
+from graphs.formulas.latex_reader import HANDLERS, MAX_DEPTH, MAX_TOKENS
 from graphs.formulas.latex_symbols import ACCENTS, SYMBOLS
-from graphs.formulas.tree import ParsedFormula
+from graphs.formulas.tree import FormulaTree, ParsedFormula
 
 PIECES = [
     *SYMBOLS,
@@ -34,7 +34,20 @@ PIECES = [
 ]
 
 
-def check(parsed: ParsedFormula) -> None:
+NODES_A_PIECE = 8  # a command alone may be many: the operator, the places left empty, an error around them
+LEVELS_A_GROUP = 4  # a box, a script, what is within
+
+
+def levels(tree: FormulaTree) -> int:
+    """How deep a layout tree is nested: the edges down to a node, without those along a row."""
+    depth = [0] * len(tree)
+    for node in range(1, len(tree)):
+        depth[node] = depth[tree.parents[node]] + (tree.edge_labels[node] not in "ne")
+    return max(depth)
+
+
+def check(parsed: ParsedFormula, most_nodes: int = NODES_A_PIECE * MAX_TOKENS) -> None:
+    """Each tree is one, or has its error; it is no larger than ``most_nodes``, nor nested deeper than groups may be."""
     refused = {kind for kind, _ in parsed.errors}
     for kind, tree in (("slt", parsed.slt), ("opt", parsed.opt)):
         assert (tree is None) == (kind in refused)
@@ -42,18 +55,22 @@ def check(parsed: ParsedFormula) -> None:
             assert all(tree.labels)
             assert tree.parents[0] == -1
             assert all(parent < child for child, parent in enumerate(tree.parents))
+            assert len(tree) <= most_nodes
+    if parsed.slt is not None:
+        assert levels(parsed.slt) <= LEVELS_A_GROUP * MAX_DEPTH
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text(latex: str) -> None:
-    check(parse_latex(latex))
+    check(parse_latex(latex), NODES_A_PIECE * (len(latex) + 1))
 
 
 @settings(max_examples=600, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=60))
 def test_any_sequence_of_commands(pieces: list[str]) -> None:
-    check(parse_latex(" ".join(pieces)))
+    most = NODES_A_PIECE * (MAX_TOKENS if {r"\q", r"\z"} & {*pieces} else len(pieces) + 1)
+    check(parse_latex(" ".join(pieces)), most)
     check(parse_latex("".join(pieces)))
 
 
@@ -68,6 +85,18 @@ def test_an_enclosure_without_a_notation_has_a_label() -> None:
 def test_any_definitions(text: str, pieces: list[str]) -> None:
     macros = read_macros(text + r"\newcommand{\q}[1]{" + "".join(pieces) + "}")
     check(parse_latex(r"\q{x}+\q y", macros))
+
+
+@pytest.mark.parametrize(
+    "opening", ["{", "x^{", "x_{a^{", r"\sqrt{", r"\frac{1}{", r"\hat{", r"\left(", r"\begin{matrix}"]
+)
+@pytest.mark.parametrize("depth", [20, 59, 61, 400, 1_300])
+def test_nesting_is_bounded(opening: str, depth: int) -> None:
+    parsed = parse_latex(opening * depth + "x")
+    check(parsed)
+    if depth > MAX_DEPTH and "{" in opening:
+        assert parsed.slt is parsed.opt is None
+        assert "nested" in parsed.errors[0][1]
 
 
 @pytest.mark.parametrize(
@@ -97,8 +126,13 @@ def test_any_definitions(text: str, pieces: list[str]) -> None:
         r"\newcommand{\q}[1]{#²#٣#0#}\q{x}²٣",
         r"\mathrel\sideset}7",
         "x" * 1_000_000,
+        "{" * 1_000_000,
+        "|a:b," * 3_900,
+        "(*x)(\\ge a)" * 1_500,
+        r"\|\|_1" * 2_500,
+        "a:b,c\\mid d;" * 1_400,
     ],
-    ids=range(24),
+    ids=range(29),
 )
 def test_hostile_input(latex: str) -> None:
     check(parse_latex(latex))
