@@ -42,6 +42,15 @@ def tokens_of_post(post: Post) -> list[str]:
     return _TOKEN.findall(_PLACEHOLDER.sub(latex, "\n".join(text.sentences)).lower())
 
 
+def tokens_of_latex(latex: str) -> list[str]:
+    r"""The LaTeX commands, letters and numbers of a formula, in lower case.
+
+    >>> tokens_of_latex(r"\frac{x_1}{2}")
+    ['\\frac', 'x', '1', '2']
+    """
+    return _TOKEN.findall(latex.lower())
+
+
 def tokens_of_formula(formula: ParsedFormula) -> Iterator[str]:
     """Pairs of symbols in both trees of a formula, with the edges that lead from the upper to the lower one.
 
