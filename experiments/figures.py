@@ -100,11 +100,11 @@ def svg(figure: Canvas, name: str, alt: str) -> str:
 def short(label: str) -> str:
     """A label that leaves room for its plot, and that matplotlib shows: it hides those that begin with _.
 
-    >>> short("Doc-VN + MaxSim (k = 5000), exact search"), short("_old")
-    ('Doc-VN + MaxSim (k = 5000), …', ' _old')
+    >>> short("Doc-VN + MaxSim (k = 5000), approximate search"), short("_old")
+    ('Doc-VN + MaxSim (k =…proximate search', ' _old')
     """
     label = re.sub(r"[\x00-\x1f\x7f]+", " ", label)
-    label = label if len(label) <= 32 else f"{label[:28]}…"
+    label = label if len(label) <= 36 else f"{label[:20]}…{label[-16:]}"
     return f" {label}" if label.startswith("_") else label
 
 

@@ -147,12 +147,15 @@ def figure(
         for label, (seed, found) in maps.items()
     ]
     alt = f"Similarities of virtual nodes of a topic and a document. {'; '.join(told)}."
-    seeds = ", ".join(f"{label} {seed}" for label, (seed, _) in maps.items())
+    seeds = {seed for seed, _ in maps.values()}
+    shown = (
+        f"Seed {seeds.pop()}" if len(seeds) == 1 else f"Seeds: {'; '.join(f'{m}, {s}' for m, (s, _) in maps.items())}"
+    )
     caption = (
         "Similarities of the topic's virtual nodes (rows) and the document's (columns), all panels on one scale: F "
         "formulas, S sentences, D the document. Circles: the best column of each row, which MaxSim takes. Spread: "
-        f"standard deviation of all similarities; a small one means nodes that look alike. Seeds: {seeds}. In the form "
-        "of Figure 4.1 of the thesis."
+        f"standard deviation of all similarities; a small one means nodes that look alike. {shown}. In the form of "
+        "Figure 4.1 of the thesis."
     )
     panels = [(label, found) for label, (_, found) in maps.items()]
     return Figure(lambda name: _draw(panels, queries, documents, name, alt), alt, caption)

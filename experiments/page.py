@@ -22,7 +22,7 @@ _GRADES = {3: "high", 2: "medium", 1: "low", 0: "not relevant"}
 
 _STYLE = """
 :root { color-scheme: light; }
-body { margin: 0 auto; padding: 1.5rem 1.5rem 5rem; max-width: 68rem; background: #fff; color: #1a1a1a;
+body { margin: 0 auto; padding: 1.5rem 1.5rem 5rem; max-width: 78rem; background: #fff; color: #1a1a1a;
   font: 16px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.8rem; line-height: 1.2; margin: 2.5rem 0 0.6rem; }
 h2 { font-size: 1.3rem; margin: 2.4rem 0 0.4rem; padding-top: 0.6rem; border-top: 1px solid #ccc; }

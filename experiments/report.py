@@ -273,15 +273,19 @@ def _examples(experiment: Experiment) -> list[Block]:
     if not topics:
         return []
     table = [["Topic", *(experiment.label(name) for name in done)]]
-    for topic, lists in found.items():
-        grades = [["–" if one.grade is None else str(one.grade) for one in lists.get(name, [])] for name in done]
+    for topic, by_condition in found.items():
+        grades = [["–" if one.grade is None else str(one.grade) for one in by_condition.get(name, [])] for name in done]
         table.append([topic, *(" ".join(line) for line in grades)])
     note = "Relevance: 3 high, 2 medium, 1 low, 0 not relevant, – not judged. The first seed of each condition."
     blocks: list[Block] = [Table(table, "Relevance of the first results", note)]
     for topic, (title, body) in topics.items():
-        lists = found[topic]
-        blocks.append(Heading(f"Topic {topic}", 3))
-        blocks.append(Examples(topic, title, body, [(experiment.label(name), one) for name, one in lists.items()]))
+        same: dict[tuple[str, ...], list[str]] = {}  # posts -> the conditions that found them
+        for name, one in found[topic].items():
+            same.setdefault(tuple(result.post for result in one), []).append(name)
+        lists = [
+            ("; ".join(experiment.label(name) for name in names), found[topic][names[0]]) for names in same.values()
+        ]
+        blocks += [Heading(f"Topic {topic}", 3), Examples(topic, title, body, lists)]
     return blocks
 
 

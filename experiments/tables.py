@@ -27,6 +27,7 @@ COSTS = {
     "peak_memory_bytes": ("Peak memory (GB)", 1e9),
     "peak_gpu_memory_bytes": ("Peak GPU memory (GB)", 1e9),
     "parameters": ("Parameters (M)", 1e6),
+    "encode_docs_per_second": ("Posts encoded/s", 1.0),
     "index_bytes": ("Index (MB)", 1e6),
     "vectors": ("Vectors", 1.0),
     "queries_per_second": ("Queries/s", 1.0),
@@ -223,7 +224,7 @@ def _setting(experiment: Experiment, thesis: ThesisTable) -> str:
         if here != {str(value)}:
             ours = " and ".join(sorted(here)) or "none"
             differing.append(f"{_SETTINGS.get(key, key)} {value}, here {ours}")
-    return "; ".join(differing).replace("[", "").replace("]", "")
+    return "; ".join(differing).replace("[]", "none").replace("[", "").replace("]", "")
 
 
 def significance_table(experiment: Experiment, tests: Sequence[Comparison]) -> Table:
