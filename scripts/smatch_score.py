@@ -3,8 +3,9 @@
     python scripts/smatch_score.py --gold ../shared/data/amr/little-prince-dev.txt
 
 Prints precision, recall and F1 over all sentences (micro-averaged, as Smatch is reported) and sentences a second; the
-last line is one JSON object with ``precision``, ``recall``, ``f1`` and ``sentences_per_second``. Smatch climbs hills
-from random starts: the seed is fixed, and differences below 0.002 say nothing.
+last line is one JSON object with ``precision``, ``recall``, ``f1``, ``sentences_per_second`` (by the clock, in one
+process) and ``sentences_per_cpu_second`` (which says more where others work on the machine). Smatch climbs hills from
+random starts: the seed is fixed, and differences below 0.002 say nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
     sentences = [re.sub(r"<[^>]+>", "", block.metadata["snt"]) for block in found]
     parser = EmbeddedParser()
     parser.parse([sentences[:1]])  # what is loaded late is loaded now
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     parsed = parser.parse([[sentence] for sentence in sentences])
-    seconds = time.perf_counter() - begin
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     random.seed(seed)
     smatch.iteration_num = restarts + 1
     matched = tried = wanted = 0
@@ -52,6 +53,7 @@ def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
         "recall": round(recall, 4),
         "f1": round(2 * precision * recall / (precision + recall), 4),
         "sentences_per_second": round(len(sentences) / seconds, 1),
+        "sentences_per_cpu_second": round(len(sentences) / cpu, 1),
     }
 
 
