@@ -42,6 +42,8 @@ def switch(path: Path, data: Path, header: dict[str, Any]) -> None:
     for old in path.glob("data-*"):
         if old != data:
             shutil.rmtree(old, ignore_errors=True)
+    for unfinished in path.glob(f".{HEADER}.*"):  # of a build that was killed just before its switch
+        unfinished.unlink(missing_ok=True)
 
 
 def read_header(
