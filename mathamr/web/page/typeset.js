@@ -26,15 +26,27 @@ const MACROS = {
   "\\tag": "\\qquad\\text{(#1)}",
   "\\mbox": "\\text{#1}",
   "\\lbinom": "\\binom{#1}{#2}",
+  "\\hfil": "\\;",
 };
+// Displayed environments, as those that may stand within a line.
 const ENVIRONMENT = /\\(begin|end)\{(align|gather|equation|multline|split|eqnarray)\*?\}/g;
 const INLINE = { gather: "gathered", equation: "gathered", multline: "gathered" };
+// The official LaTeX of ARQMath comes from LaTeXML: it has options that KaTeX does not read, has been through HTML once
+// too often ("&amp;=" has become "& \displaystyle amp;="), and a space at its end has left a backslash alone.
+const REPAIRS = [
+  [/\\displaystyle amp;/g, "\\displaystyle "],
+  [/&lt;/g, "<"],
+  [/&gt;/g, ">"],
+  [/\\begin\{array\}\s*\[[^\]]*\]/g, "\\begin{array}"],
+  [/\\color\s*\[\w+\]\{[^}]*\}/g, ""],
+  [/(?<!\\)((?:\\\\)*)\\$/, "$1"],
+  [ENVIRONMENT, (_, side, name) => `\\${side}{${INLINE[name] ?? "aligned"}}`],
+];
+const MAX_UNKNOWN = 20; // commands of one formula that KaTeX does not know
 
-/* `latex` with displayed environments as those that may stand within a line. The official LaTeX of ARQMath has been
-   through HTML once more than it should: there, "&amp;=" has become "& \displaystyle amp;=", and "<" is "&lt;". */
-function inlined(latex) {
-  const read = latex.replaceAll("\\displaystyle amp;", "\\displaystyle ").replaceAll("&lt;", "<").replaceAll("&gt;", ">");
-  return read.replace(ENVIRONMENT, (_, side, name) => `\\${side}{${INLINE[name] ?? "aligned"}}`);
+/* `latex` as KaTeX reads it. */
+function repaired(latex) {
+  return REPAIRS.reduce((text, [pattern, better]) => text.replace(pattern, better), latex);
 }
 
 /* Typesets every formula of `root`, a document or an element, also the element itself. */
@@ -46,23 +58,35 @@ function typeset(root) {
   for (const element of within(".latex:not([data-typeset])")) typesetFormula(element);
   for (const element of within(".math:not([data-typeset])")) {
     element.dataset.typeset = "";
-    renderMathInElement(element, {
-      ...OPTIONS,
-      macros: { ...MACROS },
-      delimiters: DELIMITERS,
-      preProcess: inlined,
-      errorCallback: () => {},
-    });
+    typesetText(element);
   }
 }
 
+/* Typesets the formulas in running text. */
+function typesetText(element) {
+  const options = { ...OPTIONS, macros: { ...MACROS }, delimiters: DELIMITERS, preProcess: repaired };
+  try {
+    renderMathInElement(element, { ...options, errorCallback: () => {} });
+  } catch {
+    // What was not reached stays as it was written, see typesetFormula.
+  }
+}
+
+/* Typesets a formula. A command that KaTeX does not know, such as a macro of the site, is written out within it. */
 function typesetFormula(element) {
   element.dataset.typeset = "";
   const source = element.textContent;
-  try {
-    katex.render(inlined(source), element, { ...OPTIONS, macros: { ...MACROS } });
-  } catch (error) {
-    if (!(error instanceof katex.ParseError)) throw error;
-    element.textContent = source;
+  const macros = { ...MACROS };
+  for (let unknown = 0; unknown <= MAX_UNKNOWN; unknown += 1) {
+    try {
+      katex.render(repaired(source), element, { ...OPTIONS, macros: { ...macros } });
+      return;
+    } catch (error) {
+      // Not always a ParseError: some LaTeX is beyond KaTeX's own checks.
+      const command = /^Undefined control sequence: \\([A-Za-z@]+)$/.exec(error.rawMessage ?? "")?.[1];
+      if (command === undefined) break;
+      macros[`\\${command}`] = `\\mathtt{\\backslash ${command}}`;
+    }
   }
+  element.textContent = source;
 }
