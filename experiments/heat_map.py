@@ -23,7 +23,7 @@ import numpy as np
 
 from experiments.blocks import Block, Figure, Legend, Text
 from experiments.figures import canvas, short, svg, together
-from experiments.results import Experiment, read_json
+from experiments.results import Experiment, content_of
 from graphs.errors import StoreError
 
 _LETTERS = {"formula": "F", "sentence": "S", "document": "D"}
@@ -54,7 +54,7 @@ def read(path: Path) -> HeatMap | None:
     Raises:
         StoreError: the file is not of the form above.
     """
-    record = read_json(path)
+    record = content_of(path)
     if record is None:
         return None
     try:

@@ -59,7 +59,8 @@ details > :not(summary) { margin-left: 1.1rem; }
 .grade-none::before { border-style: dashed; }
 dl.nodes { display: grid; grid-template-columns: max-content 1fr; gap: 0.15rem 0.8rem; font-size: 0.88rem; }
 dl.nodes dt { font-weight: 600; } dl.nodes dd { margin: 0; max-height: 12rem; overflow: auto; }
-@media print { details > * { display: block; } .post { max-height: none; } h2 { break-after: avoid; } }
+@media print { details::details-content { content-visibility: visible; block-size: auto; }
+  .post { max-height: none; } h2 { break-after: avoid; } }
 """
 
 

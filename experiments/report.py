@@ -263,7 +263,7 @@ def _examples(experiment: Experiment) -> list[Block]:
     for row in (row for rows in done.values() for row in rows):
         path = experiment.place(row) / "examples.json"
         try:
-            for record in results.read_json(path) or []:
+            for record in results.content_of(path) or []:
                 topic = str(record["topic"])
                 topics.setdefault(topic, (str(record.get("title") or ""), str(record.get("body") or "")))
                 by_condition = found.setdefault(topic, {})

@@ -68,10 +68,6 @@ class Experiment:
                 found.setdefault(row["condition"], []).append(row)
         return found
 
-    def best(self, condition: str, measure: str) -> Row:
-        """The finished row of highest ``measure``: chosen on the topics that it is reported on."""
-        return max(self.done()[condition], key=lambda row: float(row[measure]))
-
     def place(self, row: Row) -> Path:
         """The folder of a row's job."""
         return self.places[row["condition"], row["seed"]]
@@ -84,7 +80,7 @@ def read(folder: Path) -> Experiment:
         ConfigError: ``experiment.json`` is missing or not complete.
     """
     path = folder / "experiment.json"
-    plan = read_json(path)
+    plan = content_of(path)
     if plan is None:
         raise ConfigError(
             "no experiment.json here; name a folder outputs/EXP that experiments.run has made", path=folder
@@ -122,7 +118,7 @@ def read(folder: Path) -> Experiment:
 
 def _outcome(place: Path, key: str | None) -> Row:
     """Status and result of a job; what another configuration left (``key`` differs) does not count."""
-    result, failed = (_of_key(read_json(place / name), key) for name in ("result.json", "failed.json"))
+    result, failed = (_of_key(content_of(place / name), key) for name in ("result.json", "failed.json"))
     if result is not None:
         return {"status": "done"} | {name: value for name, value in result.items() if name not in ("condition", "seed")}
     if failed is not None:
@@ -137,7 +133,7 @@ def _of_key(record: Any, key: str | None) -> Row | None:
     return record if isinstance(record, dict) and key in (None, record.get("key")) else None
 
 
-def read_json(path: Path) -> Any:
+def content_of(path: Path) -> Any:
     """The content of a JSON file; None where there is no such file.
 
     Raises:

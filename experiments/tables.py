@@ -133,7 +133,7 @@ def results_table(
 ) -> Table:
     """Means over seeds, or the best seed of each condition, with the thesis's numbers beside them.
 
-    A condition without a result is shown without numbers.
+    A condition without a result says so in place of its numbers.
     """
     beside = set(thesis.columns) if thesis else set()
     same = thesis is not None and same_setting(experiment, thesis)
@@ -155,14 +155,15 @@ def results_table(
         for one in columns:
             values = _values(chosen, one.key, one.unit)
             shown = spread(values) if one.measure else amount(values)
-            line.append(shown + (stars.get((condition, one.measure), "") if values else ""))
+            shown += stars.get((condition, one.measure), "") if values else ""
+            line.append(shown if rows or one is not columns[0] else _without_result(experiment, condition))
             if one.title in beside:
                 line.append(_printed(thesis, condition, one.title))
         table.append([*line, str(len(rows))] if with_seeds else line)
     table += _others(thesis, len(table[0]), head, columns)
     number = f"{max(counts)} seeds" if len(counts) == 1 else "seeds"
     over = "One seed" if max(counts) == 1 else f"Mean ± standard deviation over {number}"
-    caption = "Best seed" if best_seed else over
+    caption = "Best seed, chosen on the same topics" if best_seed else over
     if thesis is not None:
         caption = f"{caption}, in the form of Table {thesis.number} of the thesis"
     return Table(table, caption, _note(experiment, stars, thesis, same=same), frozenset(quiet))
@@ -171,6 +172,12 @@ def results_table(
 def _named(experiment: Experiment, condition: str) -> str:
     own = experiment.baselines[condition] == condition and len(experiment.conditions) > 1
     return f"{experiment.label(condition)} †" if own else experiment.label(condition)
+
+
+def _without_result(experiment: Experiment, condition: str) -> str:
+    """``failed``, ``unfinished`` or ``missing``, or several of these; the reasons have a table of their own."""
+    statuses = [row["status"].partition(":")[0] for row in experiment.rows if row["condition"] == condition]
+    return ", ".join(dict.fromkeys("not measured" if status == "done" else status for status in statuses))
 
 
 def _printed(thesis: ThesisTable | None, condition: str, title: str) -> str:

@@ -58,6 +58,7 @@ def test_the_report_tests_against_the_baseline_and_names_failures(rings: Path) -
     assert "2 of 6 jobs have no result" in text
     assert "| full | 1 | failed: loss is not a number \\| at step 3 |" in text
     assert "| full | 2 | missing |" in text
+    assert "| full | failed, missing | – | – | – | 0 |" in text  # in place of its scores
 
 
 def test_a_job_that_was_begun_is_unfinished(rings: Path) -> None:
@@ -91,7 +92,7 @@ def test_a_failed_baseline_leaves_the_others_standing(tmp_path: Path) -> None:
     finish(folder, "ring", 2, 0.5)
     text = written(folder)
     assert "No tests: the baseline has no result" in text
-    assert "| none † | – |" in text
+    assert "| none † | failed, missing | – |" in text
     assert "| ring | 0.500 ± 0.000 |" in text
 
 
