@@ -9,7 +9,9 @@ post defines hold in its formulas, as they do when graphs are made. For each pat
 different formulas, exceptions, formulas with no layout or no operator tree, formulas with an ``E!`` node, formulas a
 second, and by how many MiB the process grew while it parsed the last nine tenths of them. ``E!`` stands for what could
 not be read (``unread``: fragments, unknown commands), and, as in the official trees, in the cells that a matrix or an
-alignment leaves empty (``empty cells``). The last line is one JSON object. Exit code 1: something was raised.
+alignment leaves empty (``empty cells``). A line below says why formulas are unread: a ``fence`` has no beginning or no
+end, nothing defines a ``command``, or another reason. Of several paths, there is also a line for their different
+formulas ``together``. The last line is one JSON object. Exit code 1: something was raised.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ from graphs.corpus.corpus import open_corpus
 from graphs.corpus.text_formulas import find
 from graphs.errors import CorpusError, MathAMRError
 from graphs.formulas.latex import Macros, parse_latex, read_macros
+from graphs.formulas.latex_commands import read
+from graphs.formulas.latex_grammar import parse_list
+from graphs.formulas.latex_nodes import MathList, Unparsed
 from graphs.formulas.published import rows_of
 from graphs.formulas.tree import FormulaTree
 
@@ -75,11 +80,15 @@ def _strings(record: object) -> Iterator[str]:
             yield from _strings(value)
 
 
-def measure(path: Path) -> dict[str, Any]:
-    """Parse every different formula of ``path``."""
+UNREAD, EMPTY = 1, 2  # bits: the trees of a formula have something unread, an empty cell
+
+
+def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
+    """Parse every different formula of ``path``; ``seen`` is given the bits of each."""
     different = formulas(path)
     counts: Counter[str] = Counter()
     raised: list[str] = []
+    bits = bytearray(len(different))
     grown = resident_mib()
     start = time.process_time()
     for number, (latex, macros) in enumerate(different.items()):
@@ -94,9 +103,15 @@ def measure(path: Path) -> dict[str, Any]:
         for kind, tree in trees.items():
             counts[f"no_{kind}"] += tree is None
         found = [_errors(tree) for tree in trees.values() if tree is not None]
-        counts["error"] += any(unread or empty for unread, empty in found)
-        counts["unread"] += any(unread for unread, _ in found)
+        unread, empty = any(unread for unread, _ in found), any(empty for _, empty in found)
+        bits[number] = UNREAD * unread + EMPTY * empty
+        counts["error"] += unread or empty
+        counts["unread"] += unread
     seconds = max(time.process_time() - start, 1e-9)
+    grown = resident_mib() - grown
+    if seen is not None:
+        seen.update(zip(different, bits, strict=True))
+    why = Counter(_reason(*pair) for pair, found in zip(different.items(), bits, strict=True) if found & UNREAD)
     return {
         "formulas": len(different),
         "exceptions": len(raised),
@@ -105,7 +120,8 @@ def measure(path: Path) -> dict[str, Any]:
         "error_share": counts["error"] / max(len(different), 1),
         "unread_share": counts["unread"] / max(len(different), 1),
         "formulas_per_second": len(different) / seconds,
-        "grown_mib": resident_mib() - grown,
+        "grown_mib": grown,
+        "why_unread": dict(why.most_common()),
         "raised": raised[:5],
     }
 
@@ -126,6 +142,24 @@ def _errors(tree: FormulaTree) -> tuple[bool, bool]:
     return unread, empty
 
 
+def _reason(latex: str, macros: Macros) -> str:
+    """Why a formula is not read: ``fence`` (one without its end), ``command`` (that nothing defines), or ``other``."""
+    lists = read(latex, macros)
+    unread = [inner for inner in lists if type(parse_list(inner)) is Unparsed]
+    if not unread:
+        return "command"
+    return "fence" if any(not _is_balanced(inner) for inner in unread) else "other"
+
+
+def _is_balanced(whole: MathList) -> bool:
+    depth = 0
+    for item in whole.items:
+        depth += (item.role == "OPEN") - (item.role == "CLOSE")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def resident_mib() -> float:
     """Memory that this process holds (Linux), in MiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -138,9 +172,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder of ARQMath, or JSON lines")
     options = parser.parse_args(arguments)
     results: dict[str, Any] = {}
+    seen: dict[str, int] = {}
     try:
         for path in options.paths:
-            figures = measure(path)
+            figures = measure(path, seen)
             for report in figures.pop("raised"):
                 print(report)
             print(
@@ -149,12 +184,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"without SLT {figures['no_slt']}, without OPT {figures['no_opt']}; "
                 f"{figures['formulas_per_second']:,.0f} formulas/s, grown by {figures['grown_mib']:.1f} MiB"
             )
-            results[str(path)] = {name: round(value, 5) for name, value in figures.items()}
+            reasons = figures.pop("why_unread")
+            print("  unread for: " + ", ".join(f"{reason} {number:,}" for reason, number in reasons.items()))
+            results[str(path)] = {name: round(value, 5) for name, value in figures.items()} | {"why_unread": reasons}
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2
+    raised = any(figures["exceptions"] for figures in results.values())
+    if len(results) > 1:
+        together = {
+            "formulas": len(seen),
+            "error_share": round(sum(bits > 0 for bits in seen.values()) / max(len(seen), 1), 5),
+            "unread_share": round(sum(bits & UNREAD for bits in seen.values()) / max(len(seen), 1), 5),
+        }
+        print(
+            f"together: {together['formulas']:,} different formulas, E! in {together['error_share']:.2%} "
+            f"({together['unread_share']:.2%} unread)"
+        )
+        results["together"] = together
     print(json.dumps(results))
-    return 1 if any(figures["exceptions"] for figures in results.values()) else 0
+    return 1 if raised else 0
 
 
 if __name__ == "__main__":
