@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from experiments import results, thesis
 from experiments.config import register, validated
 from experiments.plan import plan
 from experiments.run import run
+from graphs.collection import Collection
+from graphs.exchange import export_penman, import_penman
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "conf" / "exp").glob("*.yaml"))
@@ -69,10 +72,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def configured(name: str, place: Path) -> Any:
+def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: str = "out") -> Any:
     register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        folders = [f"data.root={place / 'data'}", f"outputs={place / 'out'}"]
+    with initialize_config_dir(str(conf), version_base="1.3"):
+        folders = [f"data.root={place / 'data'}", f"outputs={place / outputs}"]
         config = compose("config", [f"+exp={name}", *SMALL, *folders, "train.batch_size=8"])
     for condition in config.experiment.conditions.values():
         if "batch_size" in condition.get("train", {}):  # the conditions keep their order of sizes
@@ -124,6 +127,47 @@ def test_models_are_trained_once(place: Path) -> None:
     assert len(keys) == 8
     trained = {path.parent.name for path in (place / "out" / "shared").glob("*/models/*/trained.json")}
     assert keys <= trained
+
+
+@pytest.mark.slow
+def test_the_experiment_in_the_documentation_runs(place: Path, tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)
+    shutil.copytree(ROOT / "conf", tmp_path / "conf")
+    (tmp_path / "conf" / "exp" / "vn_aggregation.yaml").write_text(example)
+    config = configured("vn_aggregation", place, conf=tmp_path / "conf")
+    assert run(config, "python -m experiments.run +exp=vn_aggregation").failed == 0
+    rows = results.read(place / "out" / "vn_aggregation").rows
+    assert {row["status"] for row in rows} == {"done"}
+    assert len(rows) == 3
+    assert len({row["model_key"] for row in rows}) == 2
+    assert "Attention, document vectors only" in (place / "out" / "vn_aggregation" / "report.md").read_text()
+    config.experiment.seeds = [42, 43, 44]
+    jobs = plan(config, "fingerprint")
+    assert (len(jobs), len({job.model_key for job in jobs})) == (9, 6)  # as the text says
+
+
+@pytest.mark.slow
+def test_published_graphs_are_used_as_they_are(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Penman file in the place that docs/experiments.md names: nothing is parsed."""
+    run(configured("trial", place), "command")
+    (own,) = (place / "out" / "shared").glob("*/collection-*.db")
+    with Collection(own) as graphs:
+        export_penman(graphs, place / "graphs.penman")
+    published = (place / "graphs.penman").read_text().split("\n", 1)[1]  # made elsewhere: without our header
+    (place / "graphs.penman").write_text(published)
+    target = place / "imported" / own.relative_to(place / "out")
+    target.parent.mkdir(parents=True)
+    import_penman(place / "graphs.penman", target)
+    target.with_suffix(".done").write_text("imported\n")
+    before = target.read_bytes()
+    capsys.readouterr()
+    assert run(configured("trial", place, outputs="imported"), "command").failed == 0
+    said = capsys.readouterr().err
+    assert "posts to graphs" not in said
+    assert "topics to graphs" not in said
+    assert target.read_bytes() == before
+    rows = [results.read(place / out / "trial-alone").rows[0] for out in ("out", "imported")]
+    assert rows[0]["ndcg_prime"] == rows[1]["ndcg_prime"]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -1,0 +1,159 @@
+"""Repeat a table: run what is missing of it, and say of each row whether it came out as expected.
+
+    python scripts/reproduce.py docs                       # on the embedded collection, nothing to download
+    ARQMATH_MINI=/data/arqmath-mini python scripts/reproduce.py mini-4.11
+    ARQMATH=/data/ARQMath python scripts/reproduce.py 4.10 workers=16 train.workers=8
+    python scripts/reproduce.py all --list                 # every row: its command, its expected values, its data
+
+A table is one of the thesis's (4.6 to 4.22), the same on arqmath-mini (``mini-4.11``; ``mini`` for all of them), on
+the embedded collection (``docs``), or ``all``. What rows are and what is expected of them stands in
+``experiments/reproduction.yaml``. Results go to ``outputs/reproduction/DATA``; finished jobs are not run again. What
+no result depends on may be set (workers, train.device, train.workers, index.location, wandb).
+
+    4.10  none        ok     nDCG' 0.436 (0.431), MAP' 0.133 (0.131), ...
+    4.10  sequential  drift  nDCG' 0.381 (0.423), ...
+
+In brackets the expected value. ``ok``: all within the row's tolerance; ``drift``: within three times that; ``fail``:
+beyond it, or without a result; ``measured``: nobody has seen the row yet, or is a machine's own; ``no data``: what it
+needs is not there, and what to get is said below.
+
+Exit codes: 0 nothing drifted or failed; 1 something did; 2 a message says what is wrong, or no row could be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments import results
+from experiments.reproduction import Data, Expectation, Verdict, judge, rows
+from graphs.errors import ConfigError, MathAMRError
+
+ROOT = Path(__file__).resolve().parents[1]
+FREE = re.compile(r"(workers|train\.device|train\.workers|train\.checkpoint_every|index\.location|wandb(\.\w+)?)=.*")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
+    )
+    parser.add_argument("table", help="e.g. 4.10, mini-4.11, mini, docs or all")
+    parser.add_argument("settings", nargs="*", help="KEY=VALUE that no result depends on")
+    parser.add_argument("--list", action="store_true", help="print the rows, run nothing")
+    parser.add_argument("--outputs", type=Path, default=Path("outputs/reproduction"), help="folder of the results")
+    given = parser.parse_intermixed_args(arguments)  # settings may stand behind options
+    try:
+        for setting in given.settings:
+            if not FREE.fullmatch(setting):
+                raise ConfigError(
+                    f"{setting} would change what is reproduced; workers=8 or train.device=cuda would not"
+                )
+        wanted = rows(given.table)
+        if given.list:
+            print("\n".join(line for row in wanted for line in described(row, given.outputs)))
+            return 0
+        return reproduce(wanted, given.outputs, given.settings)
+    except MathAMRError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[str]) -> int:
+    """Run and judge the rows; returns the exit code."""
+    width = max(len(row.name) for row in wanted)
+    lacking: dict[str, Data] = {}
+    statuses = []
+    ran: set[tuple[str, ...]] = set()
+    for row in wanted:
+        if row.data.missing(root_of(row.data)):
+            lacking[row.data.name] = row.data
+            print(f"{row.table}  {row.name:{width}}  no data")
+            continue
+        # One run for all rows of an experiment; the rows of another table of it are then there already.
+        together = [r for r in wanted if (r.experiment, r.settings, r.data.name) == _run_of(row)]
+        only = ",".join(dict.fromkeys(r.name for r in together))
+        command = [*command_of(row, outputs)[:-1], f"experiment.only=[{only}]", *settings]
+        if (key := tuple(command)) not in ran:
+            ran.add(key)
+            print(f"$ {shlex.join(command)}", flush=True)
+            _run(command)
+        verdict = _judged(row, outputs)
+        statuses.append(verdict.status)
+        shown = verdict.reason or ", ".join(str(cell) for cell in verdict.cells)
+        print(f"{row.table}  {row.name:{width}}  {verdict.status:8}  {shown}", flush=True)
+    for data in lacking.values():
+        print(f"\n{how_to_get(data)}")
+    if not statuses:
+        return 2
+    return int(any(status in ("drift", "fail") for status in statuses))
+
+
+def _run_of(row: Expectation) -> tuple[str, list[str], str]:
+    return row.experiment, row.settings, row.data.name
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run an experiment; what fails in it is seen in its folder."""
+    result = subprocess.run([sys.executable, *command[1:]], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    if result.returncode not in (0, 1):
+        raise ConfigError(f"ended with exit code {result.returncode}: {shlex.join(command)}")
+
+
+def _judged(row: Expectation, outputs: Path) -> Verdict:
+    return judge(row, results.read(place_of(row, outputs) / row.experiment))
+
+
+def place_of(row: Expectation, outputs: Path) -> Path:
+    """Where the experiments on the row's data leave their results."""
+    return (outputs / row.data.name).absolute()
+
+
+def root_of(data: Data) -> Path | None:
+    """The folder that the data's variable names."""
+    named = os.environ.get(data.variable or "")
+    return Path(named).absolute() if named else None
+
+
+def command_of(row: Expectation, outputs: Path) -> list[str]:
+    """The command of one row; its last argument chooses the row."""
+    *arguments, only = row.arguments()
+    root = [f"data.root={root_of(row.data) or '$' + row.data.variable}"] if row.data.variable else []
+    return ["python", "-m", "experiments.run", *arguments, *root, f"outputs={place_of(row, outputs)}", only]
+
+
+def described(row: Expectation, outputs: Path) -> list[str]:
+    """A row as text: what is expected, with which tolerance, by which command."""
+    values = ", ".join(f"{column} {value.printed}" for column, value in row.expected.items()) or "not seen yet"
+    source = f", seen in {row.seen}" if row.seen else ""
+    bounds = [f"± {row.tolerance:g}"] * bool(row.tolerance) + [f"ratio ± {row.relative:.0%}"] * bool(row.relative)
+    lack = ", not there: " + ", ".join(gone) if (gone := row.data.missing(root_of(row.data))) else ""
+    return [
+        f"{row.table}  {row.name}: {row.statistic.replace('_', ' ')}, {values}{source} ({', '.join(bounds)})",
+        f"    needs {row.data.name}{lack}",
+        f"    {shlex.join(command_of(row, outputs))}",
+    ]
+
+
+def how_to_get(data: Data) -> str:
+    """What to get and where to put it."""
+    root = root_of(data)
+    place = f"{data.variable}={root} has no" if root else f"{data.variable} is not set; its folder needs"
+    text = [
+        f"{data.name}: {data.about}.",
+        f"{place} {', '.join(data.missing(root))}",
+        *(part for part in (data.get, data.graphs) if part),
+        f"Then: export {data.variable}=FOLDER, and run this again.",
+    ]
+    return "\n".join(textwrap.fill(part, 110, subsequent_indent="  ", break_long_words=False) for part in text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
