@@ -245,20 +245,15 @@ class ExactIndex:
         """Score the queries in groups and keep the best ``k`` documents of each."""
         rankings = []
         for group in self._groups(queries):
-            scores = scorer(group)  # (num_queries, N)
-            for row, places in zip(scores, _top(scores, k), strict=True):
-                rankings.append(self._sorted(places, row[torch.from_numpy(places).to(row.device)].cpu().numpy(), k))
+            for places, scores in _top(scorer(group), k):
+                rankings.append(self._sorted(places, scores, k))
         return rankings
 
     def _best(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> Iterator[np.ndarray]:
         """Places of the best ``k`` documents of each query, ties at the end resolved by post id."""
         for group in self._groups(queries):
-            scores = scorer(group)
-            for row, places in zip(scores, _top(scores, k), strict=True):
-                if len(places) > k:
-                    values = row[torch.from_numpy(places).to(row.device)].cpu().numpy()
-                    places = places[self._order(places, values)[:k]]
-                yield places
+            for places, scores in _top(scorer(group), k):
+                yield places[self._order(places, scores)[:k]] if len(places) > k else places
 
     def _groups(self, queries: VectorSets) -> Iterator[VectorSets]:
         """Queries in groups that bound the memory of similarities and of scores; at least one query a group."""
@@ -266,6 +261,9 @@ class ExactIndex:
         most = max(1, MAX_SCORES // max(1, len(self)))
         ptr = queries.ptr.cpu().numpy()
         begin = 0
+        if ptr[-1] <= limit and len(queries) <= most:
+            yield queries
+            begin = len(queries)
         while begin < len(queries):
             end = int(np.searchsorted(ptr, ptr[begin] + limit, side="right")) - 1
             end = min(max(end, begin + 1), begin + most, len(queries))
@@ -371,15 +369,15 @@ def _products(block: Block, rows: int) -> Iterator[tuple[int, list[tuple[int, in
         first = last
 
 
-def _top(scores: Tensor, k: int) -> list[np.ndarray]:
-    """For each row of ``scores`` (num_queries, N), places of the k best and of all that equal the k-th."""
-    if k >= scores.shape[1]:
-        everything = np.arange(scores.shape[1])
-        return [everything] * len(scores)
-    if scores.device.type == "cpu":  # numpy selects several times as fast as torch
-        values = scores.numpy()
-        bounds = np.partition(values, -k, axis=1)[:, -k]
-        return [np.flatnonzero(row >= bound) for row, bound in zip(values, bounds, strict=True)]
-    rows, places = (scores >= torch.topk(scores, k, dim=1).values[:, -1:]).nonzero(as_tuple=True)
-    ends = torch.bincount(rows, minlength=len(scores)).cumsum(0).cpu().numpy()
-    return np.split(places.cpu().numpy(), ends[:-1])
+def _top(scores: Tensor, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each row of ``scores`` (num_queries, N), places of the k best and of all that equal the k-th, and scores."""
+    if scores.device.type == "cpu" or k >= scores.shape[1]:
+        values = scores.cpu().numpy()
+        for row in values:  # numpy selects several times as fast as torch
+            bound = np.partition(row, -k)[-k] if k < len(row) else row.min()
+            places = np.flatnonzero(row >= bound)
+            yield places, row[places]
+        return
+    rows, found = (scores >= torch.topk(scores, k, dim=1).values[:, -1:]).nonzero(as_tuple=True)
+    ends = torch.bincount(rows, minlength=len(scores)).cumsum(0).cpu().numpy()[:-1]
+    yield from zip(np.split(found.cpu().numpy(), ends), np.split(scores[rows, found].cpu().numpy(), ends), strict=True)

@@ -10,6 +10,7 @@ looked at) or approximate (HNSW, breadth ``ef``); for ``doc_vn_maxsim`` this is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -134,8 +135,8 @@ def check_search(index: Index, queries: VectorSets, k: int) -> None:
             f"queries have vectors of dimension {queries.vectors.shape[1]}, the index of dimension {index.dim}; "
             "were they encoded by the same model?"
         )
-    empty = (queries.sizes == 0).nonzero().flatten().tolist()
-    if empty:
-        raise RetrievalError(f"query {empty[0]} of {len(queries)} is empty: it has no vectors to search with")
-    if not bool(torch.isfinite(queries.vectors).all()):
+    if len(queries) and int(queries.sizes.min()) == 0:
+        empty = int((queries.sizes == 0).nonzero()[0])
+        raise RetrievalError(f"query {empty} of {len(queries)} is empty: it has no vectors to search with")
+    if not math.isfinite(float(queries.vectors.sum())):  # which it is not where one of them is not
         raise RetrievalError("a query vector is not finite; did the model diverge?")
