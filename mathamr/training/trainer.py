@@ -50,6 +50,7 @@ from mathamr.training.loading import TrainingBatches
 from mathamr.training.mining import negatives_of
 from mathamr.training.negatives import NegativeSource
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
+from mathamr.training.refusals import Negatives, check, check_precision
 from mathamr.training.result import EpochRecord, TrainResult
 from mathamr.training.schedule import cosine
 from mathamr.training.state import RunState, differences
@@ -59,7 +60,6 @@ __all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
 
 Log = Callable[[dict[str, Any]], None]
 Progress = Callable[[int], None]
-Negatives = Mapping[str, Sequence[str]] | NegativeSource
 
 # Settings that no result depends on: a run may go on with others.
 _FREE = frozenset({"device", "workers", "checkpoint_every"})
@@ -100,9 +100,9 @@ def train(
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C came; ``OUT/last`` is of the step at which training stopped.
         KeyboardInterrupt: Ctrl-C came twice; ``OUT/last`` is what was saved before.
     """
-    _check(config, store, negatives, visual_ids, resume)
+    check(config, store, negatives, visual_ids, resume)
     with ranks(config.device) as world, listen() as signal:
-        _check_precision(config, world.device)
+        check_precision(config, world.device)
         available = frozenset(store.post_ids())
         pairs = sample_pairs(pairs, available, config.max_pairs)
         split = split_pairs(pairs, available, validation_fraction=config.validation_fraction)
@@ -115,47 +115,6 @@ def train(
             checkpoint.remove(run.last)
             checkpoint.remove(run.best)
         return run.finish(log if world.is_main else None, progress if world.is_main else None)
-
-
-def _check(
-    config: TrainConfig, store: GraphStore, negatives: Negatives | None, visual_ids: VisualIds | None, resume: str
-) -> None:
-    if resume not in ("auto", "never"):
-        raise ConfigError(f"resume={resume} is not one of auto, never")
-    if not config.negatives and negatives:
-        raise ConfigError(
-            "hard negatives are given, but train.negatives=0 of them are drawn; say how many for a question"
-        )
-    if config.negatives and not negatives and (negatives is not None or config.negative_source != "model"):
-        raise ConfigError(
-            f"train.negatives={config.negatives} hard negatives a question, but none are given; "
-            "mathamr.training.mining.negatives_of makes them, train.negative_source=model needs none"
-        )
-    if config.compares_formulas and not visual_ids:
-        raise ConfigError(
-            f"train.formula_weight={config.formula_weight} and train.formula_view_weight={config.formula_view_weight} "
-            "compare formulas by their visual ids, and there are none; use 0 and 0, or a collection that has them"
-        )
-    if config.compares_formulas and store.spec.formulas == "none":
-        raise ConfigError(
-            "graphs without formulas (graph.formulas=none) have none to compare; use formula weights of 0"
-        )
-    if config.formula_view_weight > 0 and store.spec.formulas != "both":
-        raise ConfigError(
-            f"train.formula_view_weight={config.formula_view_weight} compares two trees of a formula, but graphs of "
-            f"graph.formulas={store.spec.formulas} have one; use graph.formulas=both"
-        )
-    if store.spec.structure == "none" and config.maxsim_weight < 1:
-        raise ConfigError(
-            "graphs of structure 'none' have no document vector, but train.single_vector or train.beta < 1 trains it; "
-            "use graph.structure=full or global, or train.beta=1 with train.single_vector=false"
-        )
-
-
-def _check_precision(config: TrainConfig, device: torch.device) -> None:
-    if config.precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        name = torch.cuda.get_device_name(device)
-        raise ConfigError(f"train.precision=bf16: {name} does not compute in bfloat16; use train.precision=fp32")
 
 
 class _Run:
