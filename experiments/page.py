@@ -43,7 +43,8 @@ td:first-child { white-space: normal; min-width: 9rem; max-width: 24rem; overflo
 td.words { white-space: normal; text-align: left; }
 .quiet { color: #595959; font-weight: normal; font-style: italic; }
 .note { font-size: 0.85rem; color: #444; margin-top: -0.4rem; }
-figure { margin: 1rem 0; } figure svg { display: block; width: 100%; height: auto; }
+figure { margin: 1rem 0; overflow-x: auto; }
+figure svg { display: block; width: 100%; min-width: 44rem; height: auto; }
 figcaption { font-size: 0.85rem; color: #444; max-width: 50rem; }
 details { margin: 0.5rem 0; } summary { cursor: pointer; padding: 0.15rem 0; }
 details > :not(summary) { margin-left: 1.1rem; }

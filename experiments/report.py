@@ -84,7 +84,7 @@ def report_of(experiment: Experiment) -> list[Block]:
     troubles = troubles_table(experiment)
     if troubles is not None:
         left = len(troubles.rows) - 1
-        blocks.append(Text(f"{left} of {len(experiment.rows)} jobs have no result; the reasons stand at the end."))
+        blocks.append(Text(f"Without a result: {left} of {len(experiment.rows)} jobs; the reasons stand at the end."))
     if done:
         for task in experiment.tasks:
             if measured(experiment, task):

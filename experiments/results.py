@@ -118,7 +118,10 @@ def read(folder: Path) -> Experiment:
 
 def _outcome(place: Path, key: str | None) -> Row:
     """Status and result of a job; what another configuration left (``key`` differs) does not count."""
-    result, failed = (_of_key(content_of(place / name), key) for name in ("result.json", "failed.json"))
+    try:
+        result, failed = (_of_key(content_of(place / name), key) for name in ("result.json", "failed.json"))
+    except StoreError as error:  # of a copy that was cut short
+        return {"status": f"failed: {error}"}
     if result is not None:
         return {"status": "done"} | {name: value for name, value in result.items() if name not in ("condition", "seed")}
     if failed is not None:

@@ -55,7 +55,7 @@ def test_the_report_tests_against_the_baseline_and_names_failures(rings: Path) -
     assert "4 of 4 differences are significant" in text
     assert "| ring | 2 | 0.520* |" in text  # the best seed
     assert "chosen on the very topics" in text
-    assert "2 of 6 jobs have no result" in text
+    assert "Without a result: 2 of 6 jobs" in text
     assert "| full | 1 | failed: loss is not a number \\| at step 3 |" in text
     assert "| full | 2 | missing |" in text
     assert "| full | failed, missing | – | – | – | 0 |" in text  # in place of its scores
@@ -123,6 +123,13 @@ def test_a_broken_file_is_named_in_its_place(rings: Path) -> None:
     assert "examples.json: not JSON" in text
     assert "No tests: " in text
     assert "| ring | 0.510 ± 0.014 |" in text  # without a star: nothing could be tested
+
+
+def test_a_result_that_was_cut_short_is_named(rings: Path) -> None:
+    (rings / "jobs" / "ring-seed2" / "result.json").write_text('{"key": "key-ri')
+    text = written(rings)
+    assert "| ring | 0.500* |" in text
+    assert "result.json: not JSON" in text
 
 
 def test_conditions_on_other_topics_are_not_tested(tmp_path: Path) -> None:
