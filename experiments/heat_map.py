@@ -102,9 +102,8 @@ def blocks(experiment: Experiment) -> list[Block]:
         query_names = names([found.queries for _, found in maps.values()])
         document_names = names([found.documents for _, found in maps.values()])
         built.append(figure(maps, query_names, document_names))
-        built.append(Legend("The topic's nodes (rows)", [(label, *key[:2]) for key, label in query_names.items()]))
-        entries = [(label, *key[:2]) for key, label in document_names.items()]
-        built.append(Legend("The document's nodes (columns)", entries))
+        built.append(Legend("The topic's nodes (rows)", _entries(query_names)))
+        built.append(Legend("The document's nodes (columns)", _entries(document_names)))
     return built
 
 
@@ -119,6 +118,14 @@ def _grouped(experiment: Experiment, maps: Mapping[str, tuple[int, HeatMap]]) ->
         else:
             same.append(label)
     return {together(labels): (seed, found) for labels, seed, found in groups}
+
+
+def _entries(names: Mapping[Node, str]) -> list[tuple[str, str, str]]:
+    """What each name stands for; a parser may have made other sentences than the text has, which are not named."""
+    unnamed = {"document": "the whole post"}
+    return [
+        (name, kind if text else "", text or unnamed.get(kind, f"a {kind}")) for (kind, text, _), name in names.items()
+    ]
 
 
 def names(lists: Sequence[Sequence[Node]]) -> dict[Node, str]:
