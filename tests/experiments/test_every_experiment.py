@@ -16,6 +16,7 @@ from experiments.plan import plan
 from experiments.run import run
 from graphs.collection import Collection
 from graphs.exchange import export_penman, import_penman
+from scripts import submit
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "conf" / "exp").glob("*.yaml"))
@@ -91,7 +92,7 @@ def test_there_are_experiments() -> None:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
     config = configured(name, place)
-    ended = run(config, f"python -m experiments.run +exp={name}")
+    ended = run(config, f"python -m experiments.run +exp={name} data=jsonl data.root={place / 'data'}")
     assert ended.failed == 0, ended.table
     folder = place / "out" / config.experiment.name
     with (folder / "results.csv").open(newline="") as file:
@@ -127,6 +128,19 @@ def test_models_are_trained_once(place: Path) -> None:
     assert len(keys) == 8
     trained = {path.parent.name for path in (place / "out" / "shared").glob("*/models/*/trained.json")}
     assert keys <= trained
+
+
+@pytest.mark.slow
+def test_the_benchmark_can_be_submitted(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both files of a real run are valid: every post and formula in them is one of the collection."""
+    command = f"python -m experiments.run +exp=arqmath3_benchmark data=jsonl data.root={place / 'data'}"
+    run(configured("arqmath3_benchmark", place), command)
+    folder, out = place / "out" / "arqmath3_benchmark", place / "submission"
+    assert submit.main([str(folder), "--team", "Lab", "--run", "plus", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert f"Task 1, {32 * len(SUBJECTS)} results for {len(SUBJECTS)} topics: valid" in printed
+    assert f"Task 2, {64 * len(FORMULAS)} results for {len(FORMULAS)} topics: valid" in printed
+    assert len(list(out.iterdir())) == 2
 
 
 @pytest.mark.slow

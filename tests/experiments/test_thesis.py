@@ -4,13 +4,17 @@ import math
 import re
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 
+from experiments.config import register
 from experiments.thesis import COLUMNS, ThesisTable, Value, experiments, read, tables
 from graphs.errors import ConfigError
 
-TEXT = Path(__file__).resolve().parents[3] / "shared" / "papers" / "001_ceb257e047fe4d6e.txt"
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = ROOT.parent / "shared" / "papers" / "001_ceb257e047fe4d6e.txt"
 ALL = {table.number: table for name in experiments() for table in tables(name)}
 MEASURES = ["nDCG'", "MAP'", "P'@10", "Bpref"]
 
@@ -138,3 +142,42 @@ def test_task_2_is_compared_with_columns_of_its_own() -> None:
     assert ALL["4.21"].column_of_results("nDCG'") == ("task2_ndcg_prime", 1.0)
     assert not ALL["4.21"].is_setting_of({"regime": "full", "topics": 76}, years=[2022])
     assert ALL["4.21"].is_setting_of({"regime": "full", "topics": 78, "task2_topics": "76"}, years=[2022])
+
+
+TABLE_4_5 = {
+    "model": {"hidden_dim": 64, "projection_dim": 32, "num_layers": 4, "num_bases": 64, "vn_init": "zero"},
+    "train": {
+        "batch_size": 32,
+        "epochs": 7,
+        "learning_rate": 1e-4,
+        "min_learning_rate": 1e-5,
+        "weight_decay": 1e-3,
+        "temperature": 0.05,
+        "grad_clip": 1.0,
+        "patience": 3,
+        "node_mask": 0.1,
+        "edge_dropout": 0.1,
+        "normalize": True,
+        "validation_fraction": 0.1,
+    },
+    "graph": {"formulas": "both", "connectivity": "none"},
+    "retrieval": {"strategy": "maxsim"},
+}
+TABLE_4_18 = {"model": {"num_bases": 256}, "train": {"batch_size": 16, "learning_rate": 5e-4, "beta": 0.3}}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "tables_of_settings"),
+    [
+        (["+exp=trial", "train=thesis"], [TABLE_4_5]),
+        (["+exp=arqmath3_benchmark"], [TABLE_4_5, TABLE_4_18]),
+    ],
+)
+def test_settings_are_those_of_tables_4_5_and_4_18(chosen: list[str], tables_of_settings: list[dict[str, Any]]) -> None:
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("config", chosen)
+    for group in ("model", "train", "graph", "retrieval"):
+        wanted = {key: value for table in tables_of_settings for key, value in table.get(group, {}).items()}
+        assert {key: config[group][key] for key in wanted} == wanted
+    assert config.train.max_pairs == 50_000
