@@ -16,6 +16,7 @@ const STRATEGIES = {
 };
 const FORMULAS = "Formulas whose vector is nearest to that of the first formula in the question.";
 const CHOICES_OF_K = [5, 10, 20, 50];
+const MAX_MATCHES = 100; // shown of a post
 const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
 
 let index = null; // what /api/index says
@@ -202,14 +203,16 @@ function shown(result, answer, asked) {
 const KINDS = { formula: "formula", sentence: "sentence", document: "whole" };
 
 function showMatches(why, matches) {
-  const strongest = [...matches].sort((a, b) => b.score - a.score)[0];
-  why.querySelector("summary").textContent = strongest
-    ? `Why: ${matches.map((match) => `${KINDS[match.query.kind]} ${match.score.toFixed(2)}`).slice(0, 6).join(", ")}${matches.length > 6 ? ", ..." : ""}`
-    : "Why";
+  const scores = matches.slice(0, 6).map((match) => `${KINDS[match.query.kind]} ${match.score.toFixed(2)}`);
+  why.querySelector("summary").textContent = `Why: ${scores.join(", ")}${matches.length > scores.length ? ", ..." : ""}`;
+  why.addEventListener("toggle", () => fillMatches(why.querySelector(".matches"), matches), { once: true });
+}
+
+function fillMatches(list, matches) {
   const heads = element("li", "", "hint");
   heads.append(element("span", "in your question"), element("span", "in the post"));
-  why.querySelector(".matches").append(heads);
-  for (const match of matches) {
+  list.append(heads);
+  for (const match of matches.slice(0, MAX_MATCHES)) {
     const row = element("li");
     row.append(
       showNode(match.query, "question"),
@@ -217,8 +220,10 @@ function showMatches(why, matches) {
       element("span", match.score.toFixed(3), "number"),
       showNode(match.document, "post"),
     );
-    why.querySelector(".matches").append(row);
+    list.append(row);
   }
+  if (matches.length > MAX_MATCHES) list.append(element("li", `... and ${matches.length - MAX_MATCHES} more`, "hint"));
+  typeset(list);
 }
 
 function showNode(node, owner) {

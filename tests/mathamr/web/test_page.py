@@ -118,6 +118,7 @@ def test_a_query_is_typed_and_formulas_are_typeset(page: Page) -> None:
     assert len(page.one("article .snippet").find_elements(By.CSS_SELECTOR, ".katex")) == 2
     assert page.one("#status").text.startswith("5 answers in ")
     page.one(".why summary").click()
+    page.until(lambda: page.all("article:first-of-type .matches .katex"))
     assert len(page.one("article .matches").find_elements(By.CSS_SELECTOR, "li")) == 5  # the heads, and four nodes
     assert page.driver.execute_script("return document.fonts.check('16px KaTeX_Main')")
     assert page.complaints() == []
