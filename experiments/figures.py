@@ -133,6 +133,7 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
 
 def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: str) -> str:
     panels = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
+    last = max((epoch for seeds in logs.values() for epoch, _ in _means(seeds, "train_loss")), default=1)
     with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
         for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
             for number, (condition, seeds) in enumerate(logs.items()):
@@ -153,7 +154,10 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: st
                 )
             ax.set_title(title)
             ax.set_xlabel("Epoch")
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            if last <= 12:
+                ax.set_xticks(range(1, last + 1))
+            else:
+                ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.grid(axis="y", color="#dddddd", linewidth=0.6)
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)

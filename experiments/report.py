@@ -202,7 +202,9 @@ def _scores(experiment: Experiment, task: int, *, best_seed: bool, thesis: Thesi
         )
         blocks.append(table if len(tests) <= _SHOWN_TESTS else Folded(f"All {len(tests)} tests", [table]))
     elif len(experiment.conditions) > 1:
-        blocks.append(Text("No tests: the baseline has no result, or no other condition has one."))
+        baselines = set(experiment.baselines.values()) & measured(experiment, task).keys()
+        why = "only the baseline has a result" if baselines else "the baseline has no result"
+        blocks.append(Text(f"No tests: {why}."))
     return blocks
 
 

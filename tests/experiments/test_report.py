@@ -96,6 +96,14 @@ def test_a_failed_baseline_leaves_the_others_standing(tmp_path: Path) -> None:
     assert "| ring | 0.500 ± 0.000 |" in text
 
 
+def test_nothing_to_compare_the_baseline_with(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1])
+    finish(folder, "none", 1, 0.4)
+    text = written(folder)
+    assert "No tests: only the baseline has a result." in text
+    assert "Differences by topic" not in text
+
+
 def test_without_a_finished_job_the_report_says_so(tmp_path: Path) -> None:
     text = written(write_plan(tmp_path / "rings", ["none"], [1]))
     assert "No job has finished." in text
