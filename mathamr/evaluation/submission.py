@@ -109,7 +109,7 @@ class Submission:
         finished: set[str] = set()
         seen: set[str] = set()
         name = self.rows[0].name if self.rows else ""
-        rank = 0
+        count = 0
         for row in self.rows:
             topic = row.topic_id
             if before is None or topic != before.topic_id:
@@ -117,9 +117,10 @@ class Submission:
                     yield Problem(row.line, "topic", f"topic {topic} is not one of the task's topics")
                 if topic in finished:
                     yield Problem(row.line, "topic", f"topic {topic} goes on after other topics; keep it together")
-                before, rank, seen = None, 0, set()
+                before, count, seen = None, 0, set()
                 finished.add(topic)
-            rank += 1
+            count += 1
+            rank = 1 if before is None else before.rank + 1  # from the line before: one gap is one problem
             if row.rank != rank:
                 message = (
                     f"rank {row.rank} of topic {topic} should be {rank}: ranks count 1, 2, 3 ... from line to line"
@@ -132,7 +133,7 @@ class Submission:
                     f"score {row.score:g} of topic {topic} is not below the one before it, {before.score:g}; a tie is "
                     "ordered by the evaluation",
                 )
-            if rank == MAX_PER_TOPIC + 1:
+            if count == MAX_PER_TOPIC + 1:
                 yield Problem(row.line, "count", f"topic {topic} has more than {MAX_PER_TOPIC:,} results")
             document = row.formula_id or row.post_id
             if document in seen:

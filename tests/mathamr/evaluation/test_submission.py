@@ -82,6 +82,8 @@ def test_faults_of_a_topic(tmp_path: Path) -> None:
     assert found(write(tmp_path / "split.tsv", lines)) == [(4, "topic")]
     many = [f"A.1\t{n}\t{n}\t{-n}\tme" for n in range(1, 1004)]
     assert found(write(tmp_path / "many.tsv", many)) == [(1001, "count")]
+    gap = [f"A.1\t{n}\t{n + 5 * (n > 3)}\t{-n}\tme" for n in range(1, 9)]
+    assert found(write(tmp_path / "gap.tsv", gap)) == [(4, "rank")]
     assert found(write(tmp_path / "good.tsv", GOOD)) == []
     assert found(write(tmp_path / "windows.tsv", GOOD, "\r\n")) == []
 
