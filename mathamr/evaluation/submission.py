@@ -130,7 +130,7 @@ class Submission:
                 yield Problem(
                     row.line,
                     "score",
-                    f"score {row.score:g} of topic {topic} is not below the one before it, {before.score:g}; a tie is "
+                    f"score {row.score} of topic {topic} is not below the one before it, {before.score}; a tie is "
                     "ordered by the evaluation",
                 )
             if count == MAX_PER_TOPIC + 1:
