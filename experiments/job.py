@@ -74,6 +74,8 @@ def run_job(
         _make_room(job, place, folder / "earlier")
         if finished(job, folder):
             return Outcome.ENDED
+        if models.state(job) == "in work elsewhere":
+            return Outcome.MODEL_ELSEWHERE  # before a logbook is opened that would stay empty
         try:
             track.prepare(job.config, questions)
             with _logbook(job, folder, console) as book:

@@ -90,9 +90,11 @@ def run(config: DictConfig, command: str) -> Ended:
         _write_plan(config, jobs, folder, tasks, command)
     with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
         found = results.read(folder)
+        stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
+        for row in found.rows:
+            row["status"] = stands[row["condition"], row["seed"]]
         report.write([found], folder)
     lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found.tasks)))]
-    stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
     lines += [f"{condition}, seed {seed}: {how}" for (condition, seed), how in stands.items() if how != "done"]
     lines += _of_other_graphs(found.rows)
     lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
@@ -244,7 +246,7 @@ def _summary(tasks: Sequence[int]) -> dict[str, tuple[str, float]]:
 
 def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
     """A warning where finished rows were not made of the same graphs: these have changed in between."""
-    graphs = {row["source"].partition("-")[2] for row in rows if row["status"] == "done" and "source" in row}
+    graphs = {row["source"].split("-")[1] for row in rows if row["status"] == "done" and "source" in row}
     if len(graphs) < 2:
         return []
     return [

@@ -7,6 +7,7 @@ vectors of their virtual nodes, with that of the query formula.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -43,7 +44,7 @@ from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.training import checkpoint, mining
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import ranks
-from mathamr.training.pairs import split_pairs
+from mathamr.training.pairs import sample_pairs, split_pairs
 from mathamr.training.trainer import train
 
 
@@ -71,7 +72,7 @@ class GraphTrack:
         self._formulas_of: dict[Path, Formulas] = {}
         self._searched_of: dict[tuple[Path, int], list[str]] = {}
         self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
-        self._train_pairs: dict[tuple[str, int, float], int] = {}
+        self._train_pairs: dict[tuple[str, int, int | None, float], int] = {}
 
     # -- what can be said before anything runs -----------------------------------------------------------------------
 
@@ -112,11 +113,12 @@ class GraphTrack:
 
     def _most_train_pairs(self, training: TrainConfig) -> int:
         """The training pairs if every post has a graph."""
-        key = (training.positives, training.least_score, training.validation_fraction)
+        key = (training.positives, training.least_score, training.max_pairs, training.validation_fraction)
         if key not in self._train_pairs:
             pairs = self._pairs(training)
             posts = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
-            split = split_pairs(pairs, posts, validation_fraction=training.validation_fraction)
+            sample = sample_pairs(pairs, posts, training.max_pairs)
+            split = split_pairs(sample, posts, validation_fraction=training.validation_fraction)
             self._train_pairs[key] = len(split.train)
         return self._train_pairs[key]
 
@@ -127,9 +129,12 @@ class GraphTrack:
         self._texts = self._preparation(config, questions).texts
 
     def source(self, config: DictConfig) -> str:
-        """The configuration of the graphs with their vocabulary, and the graphs themselves."""
+        """The configuration of the graphs with their vocabulary, the graphs themselves, and the pairs to train on."""
         prepared = self._preparation.of(config)
-        return f"{GraphStore(prepared.posts).config_hash[:16]}-{prepared.content}"
+        digest = hashlib.sha256()
+        for pair in self._pairs(settings(TrainConfig, config.train, "train")):
+            digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
+        return f"{GraphStore(prepared.posts).config_hash[:16]}-{prepared.content}-{digest.hexdigest()[:8]}"
 
     # -- the model ---------------------------------------------------------------------------------------------------
 
@@ -153,7 +158,7 @@ class GraphTrack:
                     )
 
             training = settings(TrainConfig, config.train, "train")
-            pairs = self._pairs(training)
+            pairs = sample_pairs(self._pairs(training), frozenset(graphs.post_ids()), training.max_pairs)
             result = train(
                 training,
                 graphs,
@@ -207,7 +212,7 @@ class GraphTrack:
             with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 place.add(encoder, posts, new_posts, "posts", advance)
                 place.add(encoder, topics, new_topics, "topics", advance)
-        return Encoded(place, place.costs())
+        return Encoded(place, place.costs(len(dict.fromkeys(wanted))))
 
     def _searched(self, prepared: Prepared, question: Question) -> list[str]:
         """The posts that a question searches: answers, or every post for its formulas; in regime judged what is."""

@@ -227,7 +227,8 @@ def test_more_topics_leave_tensors_and_models_and_other_graphs_do_not(
     collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = ("experiment.seeds=[1]", "train.epochs=1")
-    config = composed(collection, tmp_path / "out", *one, conditions={"none": {}})
+    conditions = {"none": {}, "few": {"retrieval": {"k": 5}}}
+    config = composed(collection, tmp_path / "out", *one, conditions=conditions)
     run(config, "command")
     (shared,) = (tmp_path / "out" / "shared").iterdir()
     (graphs,) = shared.glob("collection-*.db")
@@ -248,9 +249,10 @@ def test_more_topics_leave_tensors_and_models_and_other_graphs_do_not(
         ParserFactory(EmbeddedParser),
         source="",
     )
-    run(config, "command")
+    table = run(config, "command").table
     assert "it is trained anew" in capsys.readouterr().err
     assert len(list(shared.glob("preprocessed-*.db"))) == 2
+    assert "the graphs have changed between jobs" in table  # the other condition was not run again
 
 
 def test_an_array_job_runs_only_its_part(collection: Path, tmp_path: Path) -> None:
@@ -272,7 +274,7 @@ def test_an_array_job_runs_only_its_part(collection: Path, tmp_path: Path) -> No
         ("index=exact index.location=embedded", "location=embedded belongs to the backend qdrant"),
         ("index=exact retrieval.exact=false", "exact cannot do approximate maxsim"),
         ("train.device=cuda:99", "train.device=cuda:99"),
-        ("train.batch_size=4000", "train.batch_size=4000 is larger than the training set, which has 36 pairs at most"),
+        ("train.batch_size=4000", "train.batch_size=4000 is larger than the training set, which has 37 pairs at most"),
         ("experiment.tasks=[3]", r"experiment.tasks=\[3\] is not one of"),
         ("experiment.tasks=[2]", "but collection jsonl has no topics of Task 2"),
         (
