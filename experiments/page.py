@@ -92,21 +92,15 @@ def _hash(script: str) -> str:
 
 
 def _contents(blocks: Sequence[Block]) -> str:
-    """Links to the headings of levels 1 and 2, where there are several."""
-    headings = [
-        (number, block) for number, block in enumerate(blocks) if isinstance(block, Heading) and block.level < 3
-    ]
-    if len(headings) < 3:
-        return ""
-    several = sum(block.level == 1 for _, block in headings) > 1
+    """Links to the parts of an experiment, or to the experiments where there are several."""
+    headings = [(number, block) for number, block in enumerate(blocks) if isinstance(block, Heading)]
+    level = 1 if sum(block.level == 1 for _, block in headings) > 1 else 2
     links = [
         f'<li><a href="#part-{number}">{escape(block.text)}</a></li>'
-        if block.level == 2 or not several
-        else f'<li><a href="#part-{number}"><b>{escape(block.text)}</b></a></li>'
         for number, block in headings
-        if several or block.level == 2
+        if block.level == level
     ]
-    return f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>\n'
+    return f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>\n' if len(links) > 1 else ""
 
 
 def _anchored(blocks: Sequence[Block]) -> Iterator[str]:

@@ -82,7 +82,7 @@ def test_the_command_joins_experiments_on_one_page(
     assert "| ring | 0.510 ± 0.014* |" in text
     page = (out / "report.html").read_text()
     assert "<title>2 experiments</title>" in page
-    assert "<b>Strategies</b></a>" in page
+    assert ">Strategies</a></li></ul>" in page
     with (out / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["experiment"] for row in rows] == ["rings"] * 6 + ["strategies"] * 2
