@@ -11,14 +11,16 @@ Of each batch size the same number of pairs is trained on, as the trainer does i
 loss, backward, AdamW. Settings are those of conf/model and conf/train, and arguments change them; a batch with more
 nodes than train.node_budget is encoded twice, in chunks. Pairs are drawn at random, since they cost the same as true
 ones. An epoch is 45,000 pairs in the thesis's experiments (Table 4.8) and 491,000 in its benchmark run (Table 4.20);
-its validation is not in these times. `cpu_s` is the processor time of a pair, all threads together: unlike
-`pairs_per_s` it hardly depends on what else the machine does. The last line is one JSON object.
+its validation is not in these times. `cpu_s` is the processor time of a pair, all threads together, and
+`epoch_45000_cpu_s` that of an epoch: on a CPU they hardly depend on what else the machine does, unlike `pairs_per_s`.
+The last line is one JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -31,7 +33,7 @@ from bench_loader import generated_store  # type: ignore[import-not-found]  # ne
 from train import read_settings  # type: ignore[import-not-found]
 
 from graphs.corpus.post import Pair
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, MathAMRError
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory, reset_peak_memory
 from mathamr.model.encoder import EncoderConfig
@@ -107,6 +109,7 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
             "cpu_s": processor / seen,
             "chunks": chunks / (wanted - 1),
             **{f"epoch_{size}_s": size / rate for size in EPOCHS},
+            **{f"epoch_{size}_cpu_s": size * processor / seen for size in EPOCHS},
             "peak_memory_mib": peak_device_memory(world.device) / 2**20,
             "parameters": learner.parameter_counts()["total"],
         }
@@ -123,13 +126,17 @@ def main() -> None:
     parser.add_argument("--batch-sizes", default="32", help="with commas between")
     parser.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
     options = parser.parse_intermixed_args()
-    rows = run(
-        options.store,
-        num_graphs=options.num_graphs,
-        pairs=options.pairs,
-        batch_sizes=[int(size) for size in options.batch_sizes.split(",")],
-        overrides=options.overrides,
-    )
+    try:
+        rows = run(
+            options.store,
+            num_graphs=options.num_graphs,
+            pairs=options.pairs,
+            batch_sizes=[int(size) for size in options.batch_sizes.split(",")],
+            overrides=options.overrides,
+        )
+    except MathAMRError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
     for row in rows:
         print(
             "  ".join(
