@@ -44,6 +44,20 @@ def test_query_groups_do_not_change_the_ranking(make_collection: Callable[..., A
         assert_same(index.search(many.queries, strategy, 5), expected)
 
 
+@pytest.mark.parametrize("block", [1, 16, 90])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_blocks_that_need_several_products(
+    collection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, dtype: Any
+) -> None:
+    """A block is one product in such a small collection, unless similarities are few."""
+    monkeypatch.setattr("mathamr.retrieval.exact.CPU_SIMILARITIES", 64)
+    index = ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, dtype=dtype, block=block)
+    stored = VectorSets(collection.documents.vectors.to(getattr(torch, dtype)).float(), collection.documents.ptr)
+    for strategy in STRATEGIES:
+        expected = search_reference(collection.post_ids, stored, collection.queries, strategy, 10)
+        assert_same(index.search(collection.queries, strategy, 10), expected)
+
+
 def test_a_document_of_one_vector_keeps_its_negative_score() -> None:
     """A padded slot would score 0, which is more than any of these."""
     query = VectorSets.of([torch.tensor([[1.0, 0.0]])])
