@@ -3,6 +3,7 @@
     python scripts/index.py --graphs preprocessed.db --collection collection.db --model model/best \\
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
     python scripts/index.py ... --backend qdrant           # the Qdrant engine in process (docs/qdrant.md)
+    python scripts/index.py ... --backend qdrant --location http://localhost:6333 --name my_index     # a Qdrant server
     python scripts/index.py ... --update --remove gone.txt # encode what is new, drop what is listed
 
 Answers are indexed (``--kinds`` for others). Posts are encoded in shards below OUT/encoding: the same command goes on
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder of the index")
     parser.add_argument("--kinds", nargs="+", default=["answer"], choices=("answer", "question"))
     parser.add_argument("--backend", default="exact", help="exact or qdrant")
+    parser.add_argument("--location", help="URL of a Qdrant server; without it, qdrant works in this process")
+    parser.add_argument("--name", default="mathamr", help="of the index on the server")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float16"), help="of the vectors kept")
     parser.add_argument("--posts-a-shard", type=int, default=shards.POSTS_A_SHARD)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -67,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.posts_a_shard < 1:
             raise RetrievalError(f"--posts-a-shard {given.posts_a_shard}; at least 1 is needed")
-        catalog.check_backend(given.backend)
+        catalog.check_backend(given.backend, given.location)
         with catalog.alone(given.out):
             return _build(given, Console())
     except MathAMRError as error:
@@ -134,6 +137,8 @@ def _build(given: argparse.Namespace, console: Console) -> int:
             documents,
             material,
             backend=given.backend,
+            location=given.location,
+            name=given.name,
             dtype=given.dtype,
             progress=advance,
         )
@@ -154,10 +159,10 @@ def _report(index: Catalog, writing: float) -> None:
     size, vectors = len(index), index.vectors.num_vectors
     formulas = len(index.formulas) if index.has_formulas else 0
     print(f"index:     {size:,} posts, {vectors:,} vectors, {formulas:,} formulas, written in {writing:.1f} s")
-    print(
-        f"size:      {index.index_nbytes / size:,.0f} bytes a document in the {index.backend} index of posts, "
-        f"{index.nbytes / size:,.0f} with formulas, texts and model"
-    )
+    kept = f"{index.index_nbytes / size:,.0f} bytes a document in the {index.backend} index"
+    if index.location is not None:
+        kept = f"{index.location} keeps the index"
+    print(f"size:      {kept} of posts, {index.nbytes / size:,.0f} with formulas, texts and model")
     exact = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=200), Strategy("maxsim")]
     approximate = [Strategy(s.name, exact=False, pool=s.pool) for s in exact[:2]] if index.backend == "qdrant" else []
     queries = index.spread(CHECK_QUERIES)

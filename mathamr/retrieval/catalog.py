@@ -25,14 +25,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from graphs.corpus.post import Post
-from graphs.errors import ConfigError, Failure, RetrievalError, StoreError
+from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Vocabulary
 from mathamr.evaluation.efficiency import bytes_on_disk
@@ -43,7 +43,7 @@ from mathamr.retrieval.exact import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.folder import new_data, read_header, switch
 from mathamr.retrieval.formulas import FormulaIndex, formula_points
-from mathamr.retrieval.index import BackendName, Index, Ranking, Strategy
+from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.posts import PostTexts
 from mathamr.retrieval.query import EncodedQuery
 from mathamr.retrieval.strategies import search
@@ -78,15 +78,20 @@ def build(
     material: Material,
     *,
     backend: str = "exact",
+    location: str | None = None,
+    name: str = "mathamr",
     dtype: DType = "float32",
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Write a catalog to ``path`` and switch to it; what was there before is then removed.
 
+    With ``location``, a Qdrant server's URL, posts and formulas are indexed there, as ``name`` and ``name-formulas``: a
+    catalog that was there under that name answers no more once the new one has been uploaded.
+
     ``progress`` is called with the number of texts written since the last call. One process builds at a time
     (:func:`alone`). Raises :class:`RetrievalError` and :class:`StoreError` as the indexes do.
     """
-    check_backend(backend)
+    check_backend(backend, location)
     data = new_data(path)
     try:
         shutil.copytree(material.model, data / "model", ignore=shutil.ignore_patterns("state.*"))
@@ -96,10 +101,25 @@ def build(
         vectors = data / "vectors"
         ExactIndex.build(post_ids, documents, path=vectors, dtype=dtype, model_hash=material.model_hash).close()
         if backend != "exact":
-            backends.build(backend, post_ids, documents, path=data / backend, model_hash=material.model_hash).close()
+            backends.build(
+                backend,
+                post_ids,
+                documents,
+                path=data / backend,
+                location=location,
+                name=name,
+                model_hash=material.model_hash,
+            ).close()
         points = formula_points(post_ids, documents, names, material.visual_ids)
         if len(points):
-            FormulaIndex.build(points, backend=backend, path=data / "formulas", model_hash=material.model_hash).close()
+            FormulaIndex.build(
+                points,
+                backend=backend,
+                path=data / "formulas",
+                location=location,
+                name=f"{name}-formulas",
+                model_hash=material.model_hash,
+            ).close()
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -108,6 +128,8 @@ def build(
             "virtual_nodes": asdict(material.spec),
             "parser": material.parser,
             "backend": backend,
+            "location": location,
+            "name": name,
             "dtype": dtype,
             "documents": len(post_ids),
             "vectors": len(documents.vectors),
@@ -121,10 +143,9 @@ def build(
         raise
 
 
-def check_backend(backend: str) -> None:
-    """Refuse a backend that there is not."""
-    if backend not in get_args(BackendName):
-        raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")
+def check_backend(backend: str, location: str | None = None) -> None:
+    """Refuse a backend that there is not, or that is not kept at ``location``."""
+    backends.check(backend, Strategy(), location=location)
 
 
 @contextmanager
@@ -148,6 +169,8 @@ class Catalog:
         self.spec = VirtualNodeSpec(**header["virtual_nodes"])
         self.parser: str = header["parser"]
         self.backend: str = header["backend"]
+        self.location: str | None = header.get("location")
+        self._name: str = header.get("name", "mathamr")
         self.model = data / "model"
         self._data = data
         self.has_formulas: bool = header["formulas"] > 0
@@ -157,7 +180,13 @@ class Catalog:
         self.texts = PostTexts(data / "posts.db")
         self.index: Index = self.vectors
         if self.backend != "exact":
-            self.index = backends.open_index(self.backend, path=data / self.backend, model_hash=self.model_hash)
+            self.index = backends.open_index(
+                self.backend,
+                path=data / self.backend,
+                location=self.location,
+                name=self._name,
+                model_hash=self.model_hash,
+            )
 
     @classmethod
     def open(cls, path: Path, *, model_hash: str | None = None) -> Catalog:
@@ -194,7 +223,13 @@ class Catalog:
             )
         if self._formulas is None:
             folder = self._data / "formulas"
-            self._formulas = FormulaIndex.open(folder, backend=self.backend, model_hash=self.model_hash)
+            self._formulas = FormulaIndex.open(
+                folder,
+                backend=self.backend,
+                location=self.location,
+                name=f"{self._name}-formulas",
+                model_hash=self.model_hash,
+            )
         return self._formulas
 
     def close(self) -> None:

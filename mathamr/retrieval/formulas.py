@@ -154,6 +154,7 @@ class FormulaIndex:
             model_hash=model_hash,
         )
         if path is not None:
+            path.mkdir(parents=True, exist_ok=True)  # where a server keeps the vectors, nothing has made it
             fresh = path / f".{TABLE}"
             lines = ["formula_id\tpost_id\tvisual_id", *("\t".join((f, p, v)) for f, (p, v) in table.items())]
             fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from qdrant_client import QdrantClient
 
 from graphs import collection, mathamr_plus, store, vocabulary
 from graphs.amr.embedded import EmbeddedParser
@@ -230,3 +231,28 @@ def test_a_second_builder_is_refused(index: Path, work: Path, capsys: pytest.Cap
     with alone(index):
         assert load("index").main(index_arguments(work, index)) == 2
     assert "another process is building this index" in capsys.readouterr().err
+
+
+def test_an_index_on_a_server(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Server(QdrantClient):
+        def close(self, *_: object, **__: object) -> None:
+            """A server goes on when a client leaves."""
+
+    server = Server(":memory:")
+    monkeypatch.setattr("mathamr.retrieval.qdrant_server._connect", lambda *_: server)
+    place = ["--backend", "qdrant", "--location", ":memory:", "--name", "mine"]
+    script = load("index")
+    exact_only = script.compare
+    monkeypatch.setattr(script, "compare", lambda a, b, c, ways: exact_only(a, b, c, [w for w in ways if w.exact]))
+    assert script.main(index_arguments(work, tmp_path, *place)) == 0
+    assert ":memory: keeps the index of posts" in capsys.readouterr().out
+    assert sorted(alias.alias_name for alias in server.get_aliases().aliases) == ["mine", "mine-formulas"]
+    catalog = Catalog.open(tmp_path)
+    own = catalog.vectors.vectors_of(["14"])
+    assert catalog.search(own, "maxsim", 1)[0][0][0] == "14"
+    assert catalog.search_formulas(own.vectors[0], 1)[0].post_id in ANSWERS
+    catalog.close()
+    assert script.main(index_arguments(work, tmp_path, "--location", "http://localhost:1")) == 2
+    assert "belongs to the backend qdrant" in capsys.readouterr().err
