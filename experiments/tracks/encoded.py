@@ -31,6 +31,7 @@ from graphs.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 from mathamr.retrieval import shards
+from mathamr.retrieval.encoding import MAX_EDGES, MAX_NODES
 from mathamr.retrieval.exact import ExactIndex
 
 _RATES = {"posts": "encode_docs_per_second", "topics": "encode_queries_per_second"}
@@ -90,13 +91,29 @@ class EncodedPosts:
         post_ids: Sequence[str],
         kind: Literal["posts", "topics"],
         progress: Callable[[int], None] | None = None,
+        *,
+        node_budget: int = MAX_NODES,
+        edge_budget: int = MAX_EDGES,
     ) -> None:
-        """Encode posts of ``store`` that are not here yet; goes on where a killed call stopped."""
+        """Encode posts of ``store`` that are not here yet; goes on where a killed call stopped.
+
+        Within the budgets of training, which are what a device has memory for, and never more at once than encoding
+        gains by.
+        """
         if not post_ids:
             return
         working = self._folder / "encoding"
         start = time.perf_counter()
-        made = shards.encode_in_shards(encoder, store, post_ids, working, identity=self.model_hash, progress=progress)
+        made = shards.encode_in_shards(
+            encoder,
+            store,
+            post_ids,
+            working,
+            identity=self.model_hash,
+            max_nodes=min(node_budget, MAX_NODES),
+            max_edges=min(edge_budget, MAX_EDGES),
+            progress=progress,
+        )
         # Before the vectors are in place: what a kill makes happen twice is measured twice, and the rate stays.
         self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - made.resumed
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start

@@ -210,8 +210,9 @@ class GraphTrack:
             device = _device(config)
             encoder = checkpoint.load_encoder(trained.folder, config_hash=posts.config_hash, device=device)
             with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
-                place.add(encoder, posts, new_posts, "posts", advance)
-                place.add(encoder, topics, new_topics, "topics", advance)
+                budgets = {name: config.train[name] for name in ("node_budget", "edge_budget")}
+                place.add(encoder, posts, new_posts, "posts", advance, **budgets)
+                place.add(encoder, topics, new_topics, "topics", advance, **budgets)
         return Encoded(place, place.costs(len(dict.fromkeys(wanted))))
 
     def _searched(self, prepared: Prepared, question: Question) -> list[str]:

@@ -81,7 +81,7 @@ def encode(
             raise RetrievalError(
                 f"out of memory on {device} with {graphs.num_nodes:,} nodes and {graphs.num_edges:,} edges at once "
                 f"({str(error).splitlines()[0]}); lower max_nodes={max_nodes} and max_edges={max_edges}, in training "
-                "train.node_budget and train.edge_budget"
+                "and in experiments train.node_budget and train.edge_budget"
             ) from error
         vectors.append(sets.vectors)
         sizes.append(sets.sizes)
