@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,15 @@ def test_going_on_after_kill_9_changes_no_bit(store: GraphStore, pairs: list[Pai
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT as in a shell's foreground: in its background it is ignored, and stays so in training."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_saves_at_the_next_step_and_stops(
     store: GraphStore, pairs: list[Pair], tmp_path: Path, number: signal.Signals
@@ -164,6 +173,7 @@ def test_a_signal_in_the_last_validation_is_not_lost(
     assert len(train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path).epochs) == 1
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_second_ctrl_c_stops_at_once(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     def stop_at_6(record: dict[str, Any]) -> None:
         if record["kind"] == "step" and record["step"] == 6:
