@@ -26,6 +26,7 @@ from omegaconf import OmegaConf
 from experiments import thesis
 from experiments.results import Experiment, Row
 from experiments.thesis import COLUMNS, ThesisTable, Value, read
+from experiments.topic_scores import best_row
 from graphs.errors import ConfigError
 
 FILE = Path(__file__).with_suffix(".yaml")
@@ -163,7 +164,7 @@ def _status(
 def _statistic(row: Expectation, done: Sequence[Row], key: str) -> float | None:
     """Of the finished seeds the best one's value, or the mean."""
     if row.statistic == "best_seed":
-        done = [max(done, key=lambda found: float(found["ndcg_prime"]))]
+        done = [best_row(list(done), row.task)]
     values = [float(found[key]) for found in done if found.get(key) is not None]
     return statistics.fmean(values) if values else None
 

@@ -28,7 +28,7 @@ from typing import Any
 from graphs.errors import ConfigError, StoreError
 
 Row = dict[str, Any]
-_BETTER = ("done", "failed", "unfinished", "missing")  # of one job in two folders, what is shown
+_BETTER = ("done", "running elsewhere", "failed", "unfinished", "missing")  # of one job in two folders, what is shown
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Experiment:
         baselines: each condition -> the one that it is compared with; that one itself -> itself.
         tasks: ``1`` answers, ``2`` formulas, whose columns have the prefix ``task2_``.
         rows: ``condition``, ``seed``, ``status`` (``done``, ``failed: REASON``, ``unfinished``: started and without a
-            result, or ``missing``) and all of ``result.json``.
+            result, or ``missing``; a run also says ``running elsewhere``) and all of ``result.json``.
         places: (condition, seed) -> the job's folder, where there is one.
     """
 
@@ -146,7 +146,7 @@ def content_of(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # RecursionError: nested a thousand deep
         raise StoreError(f"not JSON ({error}); remove it and run its job again", path=path) from error
 
 
@@ -240,7 +240,7 @@ def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[R
 
 def _check_one_table(experiment: Experiment) -> None:
     """Scores of different regimes or topics are never put into one table."""
-    for what in ("regime", "topics", "task2_topics"):
+    for what in ("regime", "years", "topics", "task2_topics"):
         values: dict[str, Row] = {}
         for rows in experiment.done().values():
             for row in rows:

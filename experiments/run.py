@@ -89,10 +89,14 @@ def run(config: DictConfig, command: str) -> Ended:
     else:
         _write_plan(config, jobs, folder, tasks, command)
     with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
-        found = results.read(folder)
+        _write_plan(config, jobs, folder, tasks, command)  # of two that run it with other seeds, each reports its own
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
+        found = results.read(folder)  # behind it: what another process ends in between is done
         for row in found.rows:
-            row["status"] = stands[row["condition"], row["seed"]]
+            place = row["condition"], row["seed"]
+            if "done" not in (row["status"], stands[place]):
+                row["status"] = stands[place]
+            stands[place] = row["status"]
         report.write([found], folder)
     lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found.tasks)))]
     lines += [f"{condition}, seed {seed}: {how}" for (condition, seed), how in stands.items() if how != "done"]

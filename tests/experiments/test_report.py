@@ -153,6 +153,18 @@ def test_regimes_are_never_in_one_table(rings: Path) -> None:
         written(rings)
 
 
+def test_years_are_never_in_one_table(rings: Path) -> None:
+    """Of equally many topics, too."""
+    finish(rings, "full", 2, 0.4, years=[2022])
+    with pytest.raises(ConfigError, match=r"years is \[2020, 2021\] in .*none-seed1 and \[2022\] in .*full-seed2"):
+        written(rings)
+
+
+def test_a_result_of_endless_depth_is_named(rings: Path) -> None:
+    (rings / "jobs" / "ring-seed2" / "result.json").write_text("[" * 100_000)
+    assert "result.json: not JSON" in written(rings)
+
+
 def test_costs_that_no_job_has_are_no_column(rings: Path) -> None:
     assert "Peak GPU memory" not in written(rings)
     finish(rings, "none", 1, 0.4, peak_gpu_memory_bytes=5.7e9)

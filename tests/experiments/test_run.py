@@ -4,6 +4,8 @@ import csv
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
+from experiments.job import Outcome
+from experiments.outputs import locked
+from experiments.plan import LOCK, Job
 from experiments.run import run
 from graphs.amr.embedded import EmbeddedParser
 from graphs.collection import Collection, ParserFactory, build
@@ -259,6 +264,33 @@ def test_an_array_job_runs_only_its_part(collection: Path, tmp_path: Path) -> No
     run(composed(collection, tmp_path / "out", "job=2/4"), "command")
     done = [path.parent.name for path in (tmp_path / "out" / "vn_connectivity").glob("jobs/*/result.json")]
     assert done == ["none-seed2"]
+
+
+def test_jobs_of_another_process_are_shown_so_and_its_plan_does_not_matter(collection: Path, tmp_path: Path) -> None:
+    """All jobs are locked, as by processes that run them; one of these plans other seeds meanwhile."""
+    config = composed(collection, tmp_path / "out", "experiment.seeds=[1]")
+    folder = tmp_path / "out" / "vn_connectivity"
+    with ExitStack() as others:
+        for condition in TWO:
+            place = folder / "jobs" / f"{condition}-seed1"
+            place.mkdir(parents=True)
+            assert others.enter_context(locked(place / LOCK))
+        others.enter_context(pytest.MonkeyPatch.context()).setattr("experiments.run.run_job", _plan_others(folder))
+        ended = run(config, "command")
+    assert "none, seed 1: running elsewhere\ncircular, seed 1: running elsewhere" in ended.table
+    assert ended.failed == 0
+    with (folder / "results.csv").open(newline="") as file:
+        rows = [(row["condition"], row["seed"], row["status"]) for row in csv.DictReader(file)]
+    assert rows == [("none", "1", "running elsewhere"), ("circular", "1", "running elsewhere")]
+
+
+def _plan_others(folder: Path) -> Callable[..., Outcome]:
+    def run_job(job: Job, *_: Any) -> Outcome:
+        plan = json.loads((folder / "experiment.json").read_text())
+        (folder / "experiment.json").write_text(json.dumps({**plan, "seeds": [7]}))
+        return Outcome.ELSEWHERE
+
+    return run_job
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,12 @@ def test_the_best_seed_is_judged_by_its_distance(ndcg: float, status: str, tmp_p
     assert [cell.status for cell in found.cells[1:]] == ["ok"] * 3
 
 
+def test_the_best_seed_of_task_2_is_that_of_its_own_score() -> None:
+    row = replace(reproduction.rows("4.10")[0], task=2)
+    done = [{"task2_ndcg_prime": 0.2, "task2_bpref": 0.9}, {"task2_ndcg_prime": 0.3, "task2_bpref": 0.1}]
+    assert reproduction._statistic(row, done, "task2_bpref") == 0.1
+
+
 def test_means_are_over_seeds(tmp_path: Path) -> None:
     found = verdict("4.11", "none", tmp_path, none=[scored(0.40), scored(0.44)])
     assert found.cells[0].measured == pytest.approx(0.42)
