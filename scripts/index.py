@@ -99,7 +99,8 @@ def _build(given: argparse.Namespace, console: Console) -> int:
 
     start = time.perf_counter()
     kept, old = _kept(given, post_ids, model_hash, store.config_hash)
-    fresh = [post_id for post_id in post_ids if post_id not in set(kept)] if kept else post_ids
+    has = set(kept)
+    fresh = [post_id for post_id in post_ids if post_id not in has]
     sets: list[VectorSets] = [] if old is None else [old]
     folder = given.out / "encoding"
     resumed = 0
