@@ -83,6 +83,7 @@ class ExactIndex:
         self._vectors = vectors
         self._block = block
         self._blocks = list(_blocks(sizes, block))
+        self._most_rows = max(sum(part.counts) for part in self._blocks)  # vectors of the largest block
         self._starts = np.concatenate([part.starts for part in self._blocks])  # of all blocks, one after the other
         self._first_start = np.cumsum([0] + [len(part.starts) for part in self._blocks])
         self._files: list[Path] = []
@@ -292,7 +293,7 @@ class ExactIndex:
         member = functional.one_hot(owner, len(queries)).float().T  # (num_queries, v)
         scores = queries.vectors.new_empty(len(queries), len(self))
         most = CPU_SIMILARITIES if self._vectors.device.type == "cpu" else GPU_SIMILARITIES
-        rows = max(self._block, most // width)
+        rows = max(self._block, min(most // width, self._most_rows))
         space = queries.vectors.new_empty(rows, self.dim)
         similarities = queries.vectors.new_empty(rows, width)
         highest = queries.vectors.new_empty(self._block, width)

@@ -58,6 +58,16 @@ def test_blocks_that_need_several_products(
         assert_same(index.search(collection.queries, strategy, 10), expected)
 
 
+def test_memory_is_of_the_largest_block_however_many_similarities_fit(
+    collection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where memory is taken when it is asked for."""
+    monkeypatch.setattr("mathamr.retrieval.exact.CPU_SIMILARITIES", 1 << 60)
+    index = ExactIndex.build(collection.post_ids, collection.documents)
+    expected = search_reference(collection.post_ids, collection.documents, collection.queries, Strategy("maxsim"), 10)
+    assert_same(index.search(collection.queries, Strategy("maxsim"), 10), expected)
+
+
 def test_a_document_of_one_vector_keeps_its_negative_score() -> None:
     """A padded slot would score 0, which is more than any of these."""
     query = VectorSets.of([torch.tensor([[1.0, 0.0]])])
