@@ -49,6 +49,7 @@ _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "answer": {"id": "post_id", "answer_id": "post_id", "question_id": "parent_id"},
     "topic": {"id": "post_id", "topic_id": "post_id"},
 }
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _HTML = re.compile(r"</[a-zA-Z][a-zA-Z0-9]*\s*>|&(?:[a-zA-Z]{2,8}|#\d{1,6}|#x[\da-fA-F]{1,5});")
 #: Characters of one line, at most: a longer one is no post but a file without line ends.
 MAX_LINE = 32 << 20
@@ -188,18 +189,18 @@ def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:
         raise CorpusError("tags is not a list of strings")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int)):
         raise CorpusError(f"score {score!r} is not a whole number")
-    title, body = fields.get("title") or "", fields.get("body") or ""
+    title, body, prefix = (_whole(fields.get(key) or "") for key in _STRINGS)
     return Post(
         post_id,
         cast(PostKind, kind),
         title=title,
         body=body,
         markup=markup or ("html" if _HTML.search(title) or _HTML.search(body) else "text"),
-        tags=tuple(tags),
+        tags=tuple(map(_whole, tags)),
         parent_id=ids["parent_id"],
         accepted_answer_id=ids["accepted_answer_id"],
         score=score,
-        formula_prefix=fields.get("formula_prefix") or "",
+        formula_prefix=prefix,
     )
 
 
@@ -224,6 +225,11 @@ def _id(key: str, value: object) -> str | None:
     if not _is_id(text):
         raise CorpusError(f"{key} {value!r} is not a number or a string of printing characters without white space")
     return text
+
+
+def _whole(text: str) -> str:
+    """``text`` with U+FFFD for halves of surrogate pairs, left by programs that cut a text; no file takes them."""
+    return _HALF_PAIR.sub("\ufffd", text)
 
 
 def _is_id(post_id: object) -> TypeGuard[str]:

@@ -86,10 +86,18 @@ def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> 
         if number < len(latex):
             formula_id, source = latex[number]
             index = len(formulas)
-            own_id = f"{post.post_id}:{index}"
-            formulas.append(FormulaRef(own_id if formula_id is None else post.formula_prefix + formula_id, source))
+            formulas.append(FormulaRef(_formula_id(post, formula_id, index), source))
             out.append(f"FORMULA_{index}")
     return "".join(out).strip()
+
+
+def _formula_id(post: Post, given: str | None, index: int) -> str:
+    """The id that the markup gives a formula, or one of ours where no table or run file could hold that."""
+    if given:
+        formula_id = post.formula_prefix + given
+        if formula_id.isprintable() and " " not in formula_id:
+            return formula_id
+    return f"{post.post_id}:{index}"
 
 
 def _literal(piece: str, after: str | None, before: bool) -> str:

@@ -88,6 +88,15 @@ def test_a_broken_line_is_a_failure_and_the_rest_is_read(root: Path, line: str, 
     assert f"posts.jsonl{message}" in failure.message
 
 
+def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path) -> None:
+    """A program that cuts texts at a length leaves them; no file or database takes them."""
+    line = r'{"post_id": "1", "kind": "question", "title": "\ud83d a", "body": "\ud83d\ude00", "tags": ["\udc00"]}'
+    (tmp_path / "posts.jsonl").write_text(line + "\n")
+    (post,) = JsonLines(tmp_path).posts()
+    assert isinstance(post, Post)
+    assert (post.title, post.body, post.tags) == ("\ufffd a", "\U0001f600", ("\ufffd",))
+
+
 def test_files_of_questions_and_of_answers_tell_the_kind_and_may_be_many(tmp_path: Path) -> None:
     def write(name: str, *lines: dict[str, object]) -> None:
         data = "".join(json.dumps(line) + "\n" for line in lines).encode()

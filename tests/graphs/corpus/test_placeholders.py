@@ -33,6 +33,12 @@ def test_ids_have_the_prefix_and_formulas_without_id_are_named_after_the_post() 
     assert [f.formula_id for f in text.formulas] == ["2020:1", "7:1", "7:2"]
 
 
+@pytest.mark.parametrize("given", ["", "a&#9;b", "a b", "a&#10;b", "a&#8232;b", "a\u00a0b"])
+def test_an_id_that_no_table_could_hold_is_none(given: str) -> None:
+    post = Post("7", "answer", body=f'<span class="math-container" id="{given}">$x$</span>', formula_prefix="t:")
+    assert [formula.formula_id for formula in extract(post).formulas] == ["7:0"]
+
+
 def test_a_formula_that_occurs_twice_has_two_placeholders() -> None:
     text = read(f"<p>{formula(1)} and {formula(1)}</p>")
     assert numbers(text) == [0, 1]
