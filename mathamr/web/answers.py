@@ -18,10 +18,14 @@ from mathamr.retrieval.posts import PostText
 
 Parts = list[str | dict[str, Any]]
 DIGITS = 4  # of scores
+MAX_MATCHES = 100  # of a result: a query may have thousands of formulas, and a thousand results
 
 
 def answer(found: Answer) -> dict[str, Any]:
-    """``results`` with ``matches`` or ``formula``, ``best``, the highest score there can be, and ``seconds``."""
+    """``results`` with ``matches`` or ``formula``, ``best``, the highest score there can be, and ``seconds``.
+
+    Of a result the first :data:`MAX_MATCHES` matches are told, and of how many others there are (``more_matches``).
+    """
     return {
         "results": [_result(result, found) for result in found.results],
         "best": found.best,
@@ -82,14 +86,16 @@ def _result(result: Result, found: Answer) -> dict[str, Any]:
     if result.formula is not None:
         formula = {"formula_id": result.formula.formula_id, "latex": result.formula.latex}
         return shown | {"formula": formula, "snippet": _around(result.formula, own)}
-    matches = _matches(result.explanation, found.query.text, own.text) if result.explanation is not None else []
-    return shown | {"snippet": as_parts(own.beginning(), own.text), "matches": matches}
+    why = result.explanation
+    matches = [] if why is None else _matches(why, found.query.text, own.text)
+    more = 0 if why is None else len(why.query) - len(matches)
+    return shown | {"snippet": as_parts(own.beginning(), own.text), "matches": matches, "more_matches": more}
 
 
 def _matches(why: Explanation, query: PlaceholderText, document: PlaceholderText) -> list[dict[str, Any]]:
     return [
         {"query": node(m.query, query), "document": node(m.document, document), "score": round(m.score, DIGITS)}
-        for m in why.matches
+        for m in why.matches[:MAX_MATCHES]
     ]
 
 

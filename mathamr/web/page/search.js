@@ -16,7 +16,6 @@ const STRATEGIES = {
 };
 const FORMULAS = "Formulas whose vector is nearest to that of the first formula in the question.";
 const CHOICES_OF_K = [5, 10, 20, 50];
-const MAX_MATCHES = 100; // shown of a post
 const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
 
 let index = null; // what /api/index says
@@ -182,7 +181,7 @@ function shown(result, answer, asked) {
   } else {
     showParts(part("h2"), title);
     part(".origin").textContent = `post ${result.post_id}`;
-    showMatches(part(".why"), result.matches);
+    showMatches(part(".why"), result);
   }
   const best = answer.best === 1 ? "" : ` of ${answer.best}`;
   part(".score").append(similarityBar(result.score / answer.best), element("strong", result.score.toFixed(3)), best);
@@ -202,17 +201,17 @@ function shown(result, answer, asked) {
 
 const KINDS = { formula: "formula", sentence: "sentence", document: "whole" };
 
-function showMatches(why, matches) {
+function showMatches(why, { matches, more_matches: more }) {
   const scores = matches.slice(0, 6).map((match) => `${KINDS[match.query.kind]} ${match.score.toFixed(2)}`);
   why.querySelector("summary").textContent = `Why: ${scores.join(", ")}${matches.length > scores.length ? ", ..." : ""}`;
-  why.addEventListener("toggle", () => fillMatches(why.querySelector(".matches"), matches), { once: true });
+  why.addEventListener("toggle", () => fillMatches(why.querySelector(".matches"), matches, more), { once: true });
 }
 
-function fillMatches(list, matches) {
+function fillMatches(list, matches, more) {
   const heads = element("li", "", "hint");
   heads.append(element("span", "in your question"), element("span", "in the post"));
   list.append(heads);
-  for (const match of matches.slice(0, MAX_MATCHES)) {
+  for (const match of matches) {
     const row = element("li");
     row.append(
       showNode(match.query, "question"),
@@ -222,7 +221,7 @@ function fillMatches(list, matches) {
     );
     list.append(row);
   }
-  if (matches.length > MAX_MATCHES) list.append(element("li", `... and ${matches.length - MAX_MATCHES} more`, "hint"));
+  if (more > 0) list.append(element("li", `... and ${more} more`, "hint"));
   typeset(list);
 }
 

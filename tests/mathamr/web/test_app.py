@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from mathamr.engine import Engine
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search_settings import Settings
+from mathamr.web import answers
 from mathamr.web import app as web_app
 from mathamr.web.app import PAGE, create_app
 from mathamr.web.guard import HEADERS, MAX_BODY
@@ -128,6 +129,12 @@ def test_no_query_is_the_end_of_the_server(client: TestClient, query: str) -> No
     response = client.post("/api/search", content=json.dumps(body), headers={"content-type": "application/json"})
     assert response.status_code in (200, 422)
     assert client.get("/api/index").status_code == 200
+
+
+def test_a_query_of_many_formulas_is_answered_with_the_first_matches(client: TestClient) -> None:
+    results = ask(client, query="$a$ " * 150, k=5)["results"]
+    assert {len(result["matches"]) for result in results} == {answers.MAX_MATCHES}
+    assert {result["more_matches"] for result in results} == {150 + 2 - answers.MAX_MATCHES}  # a sentence, the whole
 
 
 def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
