@@ -78,8 +78,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family)
-    except OSError as error:
-        raise ConfigError(f"host={host} port={port}: {error.strerror or error}; give another one") from error
+    except (OSError, UnicodeError) as error:  # the latter of a name that is none
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"host={host} port={port}: {reason}; give another one") from error
 
 
 def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str) -> None:

@@ -72,6 +72,7 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
         (["index=x", "port=many"], "a whole number is needed"),
         (["index=x", "strategy=best"], "strategy 'best' is not known"),
         (["index=x", "host=no.such.name.invalid"], "host=no.such.name.invalid port=8000"),
+        (["index=x", "host=.a"], "host=.a port=8000"),
     ],
 )
 def test_what_is_wrong_is_one_message_and_code_2(
