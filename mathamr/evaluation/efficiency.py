@@ -1,4 +1,4 @@
-"""What a result cost: seconds, bytes and parameters, measured the same way everywhere.
+"""What a result cost in seconds and bytes, measured the same way everywhere.
 
 >>> with Stopwatch() as watch:
 ...     total = sum(range(1000))
@@ -6,16 +6,14 @@
 True
 >>> peak_memory() > 10_000_000  # a Python process with torch loaded takes more than 10 MB
 True
->>> Cost(epoch_seconds=3.0, pairs=1500).row()["pairs_per_second"]
-500.0
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import sys
 import time
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -24,6 +22,7 @@ if sys.platform != "win32":
     import resource
 
 
+_C_LIBRARY = ctypes.CDLL(None) if sys.platform == "linux" else None
 _STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -73,8 +72,20 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
 
 
+def give_back_memory() -> None:
+    """Return memory that was let go of to the system, where the C library keeps it (glibc).
+
+    Tensors of a few megabytes come and go in a heap that only shrinks at its end: without this, a process that trains
+    one model after the other grows to many times what any of them needs.
+    """
+    trim = getattr(_C_LIBRARY, "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def reset_peak_memory() -> None:
     """Begin a new measurement of :func:`peak_memory`, so that a job is not charged for the one before it (Linux)."""
+    give_back_memory()
     with contextlib.suppress(OSError):  # not Linux, or /proc is closed to us: the peak is then that of the whole run
         _CLEAR_REFS.write_text("5", encoding="ascii")
 
@@ -97,58 +108,9 @@ def reset_peak_gpu_memory(device: torch.device | str | None = None) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def parameters_by_group(model: torch.nn.Module) -> dict[str, int]:
-    """Number of parameters under each direct child of ``model``; its own parameters under their own names.
-
-    >>> parameters_by_group(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)))
-    {'0': 8, '2': 3}
-    """
-    groups: dict[str, int] = {}
-    for name, parameter in model.named_parameters():
-        group = name.partition(".")[0]
-        groups[group] = groups.get(group, 0) + parameter.numel()
-    return groups
-
-
 def bytes_on_disk(path: Path) -> int:
     """Bytes that a file, or all files below a folder, take; of a file with holes only what is allocated."""
     if path.is_dir():
         return sum(bytes_on_disk(file) for file in path.rglob("*") if file.is_file())
     status = path.stat()
     return min(status.st_size, getattr(status, "st_blocks", status.st_size) * 512)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The costs of one job. Seconds, bytes and counts; 0 means that it was not measured."""
-
-    epoch_seconds: float = 0.0  # mean time of an epoch
-    pairs: int = 0  # training pairs in an epoch
-    peak_memory: int = 0  # bytes, resident set of the process
-    peak_gpu_memory: int = 0  # bytes
-    parameters: dict[str, int] = field(default_factory=dict)  # by group of the model
-    index_seconds: float = 0.0
-    index_bytes: int = 0
-    vectors: int = 0
-    queries: int = 0
-    query_seconds: float = 0.0  # for all queries together
-
-    @property
-    def pairs_per_second(self) -> float:
-        """Training speed, pairs/s."""
-        return self.pairs / self.epoch_seconds if self.epoch_seconds > 0 else 0.0
-
-    @property
-    def queries_per_second(self) -> float:
-        """Search throughput, queries/s."""
-        return self.queries / self.query_seconds if self.query_seconds > 0 else 0.0
-
-    def row(self) -> dict[str, float | int]:
-        """Columns for a results table: the fields, the two rates, and the parameters as one total and one a group."""
-        columns = asdict(self)
-        groups = columns.pop("parameters")
-        columns["pairs_per_second"] = self.pairs_per_second
-        columns["queries_per_second"] = self.queries_per_second
-        columns["parameters"] = sum(groups.values())
-        columns.update({f"parameters_{name}": count for name, count in groups.items()})
-        return columns

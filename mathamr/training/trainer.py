@@ -36,7 +36,7 @@ import mathamr.training.checkpoint as checkpoint
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, TrainingError
 from graphs.store import GraphStore
-from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory
+from mathamr.evaluation.efficiency import Stopwatch, give_back_memory, peak_device_memory, reset_peak_gpu_memory
 from mathamr.model import label_vectors
 from mathamr.model.encoder import EncoderConfig
 from mathamr.retrieval.encoding import out_of_memory
@@ -336,6 +336,7 @@ class _Run:
                 "peak_memory_bytes": peak_device_memory(self.world.device),
             }
         )
+        give_back_memory()
 
     @property
     def _pairs_per_step(self) -> int:
