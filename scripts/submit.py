@@ -23,11 +23,12 @@ import argparse
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from experiments import results
@@ -99,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             files = {path: given.task or task_of(path) for path in given.check}
         else:
             files, collection = write_submission(given)
-        qrels = read_qrels(*given.qrels) if given.qrels else {}
+        qrels = {path: read_qrels(path) for path in given.qrels}
         wrong = [report(path, task, collection, qrels, given.visual_ids) for path, task in files.items()]
         return int(any(wrong))
     except MathAMRError as error:
@@ -122,12 +123,13 @@ def write_submission(given: argparse.Namespace) -> tuple[dict[Path, Task], Colle
         files[given.out / name] = task
     if not files:
         raise EvaluationError("has no run.tsv; run the job again", path=experiment.place(row))
+    config = configuration(experiment.commands[-1] if experiment.commands else "", given.root)
+    collection = Collection(open_corpus(config.data.name, config.data.root), list(config.data.years))
     for path, run in runs.items():
         write_run(run, path)
     scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in SCORES.items() if key in row)
     print(f"{experiment.name}, {row['condition']}, seed {row['seed']} (regime {row['regime']}: {scores})")
-    config = configuration(experiment.commands[-1] if experiment.commands else "", given.root)
-    return files, Collection(open_corpus(config.data.name, config.data.root), list(config.data.years))
+    return files, collection
 
 
 def chosen(experiment: results.Experiment, job: str) -> Row:
@@ -149,17 +151,28 @@ def chosen(experiment: results.Experiment, job: str) -> Row:
 
 def configuration(command: str, root: Path | None) -> DictConfig:
     """The configuration that ``python -m experiments.run ...`` was run with; ``root`` replaces data.root."""
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quotation that does not end
+        words = []
     if words[:3] != ["python", "-m", "experiments.run"]:
         raise ConfigError(f"experiment.json names the command {command!r}, which is none of experiments.run")
     moved = [] if root is None else [f"data.root={root}"]
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return validated(compose("config", [*words[3:], *moved]))
+        try:
+            return validated(compose("config", [*words[3:], *moved]))
+        except HydraException as error:
+            raise ConfigError(f"experiment.json names the command {command!r}: {error}") from error
 
 
-def report(path: Path, task: Task, collection: Collection | None, qrels: Qrels, visual_ids: Path | None) -> bool:
-    """Print what is wrong with a file, what is in it, and its scores; returns whether anything is wrong."""
+def report(
+    path: Path, task: Task, collection: Collection | None, qrels: Mapping[Path, Qrels], visual_ids: Path | None
+) -> bool:
+    """Print what is wrong with a file, what is in it, and its scores; returns whether anything is wrong.
+
+    Of the ``qrels`` those count that judge any of its topics, with all of theirs: one without a result scores 0.
+    """
     submission = read_submission(path, task=task)
     topics = None if collection is None else collection.topic_ids(task)
     posts = None if collection is None else collection.known(submission.post_ids, formulas=task == 2)
@@ -175,13 +188,11 @@ def report(path: Path, task: Task, collection: Collection | None, qrels: Qrels, 
         )
     if not FILE_NAME.fullmatch(path.name):
         print("  the labs name files TEAM-task1-RUN-auto-both-P.tsv (auto or manual; both, math or text; P or A)")
-    judged = {
-        topic: grades for topic, grades in qrels.items() if topic in set(submission.topic_ids) | (topics or set())
-    }
+    judged = [source for source, grades in qrels.items() if not grades.keys().isdisjoint(submission.topic_ids)]
     if judged and submission.malformed:
         print("  no scores: there are lines that cannot be read")
     elif judged:
-        print(f"  {scores(path, submission, judged, visual_ids)}")
+        print(f"  {scores(path, submission, read_qrels(*judged), visual_ids)}")
     return bool(problems)
 
 

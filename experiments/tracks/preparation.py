@@ -3,7 +3,8 @@
 It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
 
     formulas.db                   trees of the formulas that the collection publishes as MathML (arqmath)
-    collection-PARSER.db          the graphs of all posts, and of the topics that were asked for so far
+    collection-PARSER.db          the graphs of all posts, and of the topics that were asked for so far; beside it
+                                  collection-PARSER.failures.tsv, the posts without one
     posts.db                      the posts' texts, for examples
     counts-PARSER-MODE-HASH.json  how often each label and relation occurs, by formula mode
     preprocessed-HASH.db          tensors of the posts, for each way of making them
@@ -179,10 +180,10 @@ class Preparation:
         return True
 
     def _list_failures(self, path: Path) -> None:
-        """failures.tsv beside the collection, and its first lines on the terminal."""
+        """``collection-PARSER.failures.tsv``, and its first lines on the terminal."""
         with Collection(path) as source:
             failures = list(source.failures())
-        listed = path.with_name("failures.tsv")
+        listed = path.with_suffix(".failures.tsv")
         with listed.open("w", encoding="utf-8", newline="") as file:
             table = csv.writer(file, delimiter="\t")
             table.writerow(["post_id", "stage", "kind", "message"])

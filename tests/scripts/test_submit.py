@@ -103,6 +103,36 @@ def test_ids_that_the_collection_lacks_are_named_by_line(
     assert "the labs name files TEAM-task1-RUN-auto-both-P.tsv" in printed
 
 
+def test_a_judged_topic_without_a_result_scores_0_and_other_judgments_do_not_count(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """T.2 is judged beside T.1; F.1 is judged in a file of its own, which is that of another task."""
+    path = tmp_path / "run.tsv"
+    path.write_text("T.1\ta1\t1\t2\tme\n")
+    qrels = [str(collection / "qrels.tsv"), str(collection / "qrels2.tsv")]
+    assert submit.main(["--check", str(path), "--qrels", *qrels]) == 0
+    assert "nDCG' 0.5000, MAP' 0.5000, P'@10 0.0500, Bpref 0.5000 (2 topics)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("rm -rf data", "which is none of experiments.run"),
+        ("python -m experiments.run 'data=jsonl", "which is none of experiments.run"),
+        ("python -m experiments.run +exp=nothing", "Could not find 'exp/nothing'"),
+        ("python -m experiments.run --multirun", "names the command 'python -m experiments.run --multirun': Lexer"),
+    ],
+)
+def test_a_plan_with_a_command_that_cannot_be_read(
+    experiment: Path, tmp_path: Path, command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = json.loads((experiment / "experiment.json").read_text())
+    (experiment / "experiment.json").write_text(json.dumps({**plan, "command": command}))
+    assert submit.main(arguments(experiment, tmp_path / "submission")) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "submission").exists()
+
+
 def test_many_problems_of_a_kind_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.tsv"
     path.write_text("".join(f"T.1\tp{n}\t7\t{-n}\tme\n" for n in range(30)) + "broken\n")
