@@ -67,8 +67,10 @@ def _percentile(ascending: Floats, cumulative: NDArray[Any], psi: float) -> floa
 
     >>> _percentile(np.array([1.0, 2.0, 4.0]), np.array([1, 3, 4]), 75)  # of 1, 2, 2, 4
     2.0
+    >>> _percentile(np.array([1.0, 2.0]), np.array([0, 2]), 0)  # 1 was not drawn
+    2.0
     """
-    return float(ascending[np.searchsorted(cumulative, psi / 100 * cumulative[-1])])
+    return float(ascending[np.searchsorted(cumulative, max(psi / 100 * cumulative[-1], 1))])  # 0: the first drawn
 
 
 def ecdf(values: Floats) -> tuple[Floats, Floats]:

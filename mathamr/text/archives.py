@@ -57,6 +57,8 @@ def read_files(path: Path, limits: Limits | None = None) -> dict[str, str]:
         elif path.name.endswith((".tar.gz", ".tgz", ".tar", ".gz")):
             members = _of_archive(path, limits)
         else:
+            if path.stat().st_size > limits.file_bytes:
+                raise CorpusError(f"is a file of more than {limits.file_bytes:,} bytes", path=path)
             members = iter([(path.name, path.read_bytes())])
         texts = {name: decode(content) for name, content in members}
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
@@ -75,7 +77,7 @@ def decode(content: bytes) -> str | None:
 
 def _of_folder(folder: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
     inside = folder.resolve()
-    count = 0
+    count = size = 0
     for file in sorted(folder.rglob("*")):
         if not file.is_file():
             continue
@@ -85,6 +87,8 @@ def _of_folder(folder: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
         if file.suffix.lower() in SUFFIXES and file.resolve().is_relative_to(inside):
             if file.stat().st_size > limits.file_bytes:
                 raise CorpusError(f"{file.name} has more than {limits.file_bytes:,} bytes", path=folder)
+            if (size := size + file.stat().st_size) > limits.total_bytes:
+                raise CorpusError(f"has LaTeX files of more than {limits.total_bytes:,} bytes", path=folder)
             yield file.relative_to(folder).as_posix(), file.read_bytes()
 
 

@@ -96,6 +96,16 @@ def test_a_million_tiny_files_are_refused(tmp_path: Path) -> None:
         read_files(folder, Limits(files=50))
 
 
+def test_bounds_hold_for_files_and_folders_too(tmp_path: Path) -> None:
+    for name in ("a.tex", "b.tex"):
+        (tmp_path / name).write_text("x" * 100)
+    with pytest.raises(CorpusError, match=r"a\.tex: is a file of more than 99 bytes"):
+        read_files(tmp_path / "a.tex", Limits(file_bytes=99))
+    with pytest.raises(CorpusError, match="has LaTeX files of more than 199 bytes"):
+        read_files(tmp_path, Limits(total_bytes=199))
+    assert read_files(tmp_path, Limits(file_bytes=100, total_bytes=200)).keys() == {"a.tex", "b.tex"}
+
+
 def test_a_header_that_promises_more_than_there_is_is_an_error(tmp_path: Path) -> None:
     header = tarfile.TarInfo("a.tex")
     header.size = 10_000
