@@ -42,6 +42,7 @@ class _Entry:
     needs: Mapping[str, _Type] = field(default_factory=dict)
     takes: Mapping[str, _Type] = field(default_factory=dict)
     source: str = "model"  # the option that its graphs depend on
+    program: str = ""  # and one that names a file of code, on whose content they depend
 
 
 PARSERS: Mapping[str, _Entry] = {
@@ -51,6 +52,7 @@ PARSERS: Mapping[str, _Entry] = {
         TransitionParser,
         needs={"python": str, "model": str, "batch_size": int, "seconds_per_chunk": float, "start_seconds": float},
         takes={"worker": str},
+        program="worker",
     ),
     "amrlib": _Entry(
         AmrlibParser, needs={"model_dir": str, "batch_size": int}, takes={"device": str}, source="model_dir"
@@ -81,24 +83,33 @@ def check(name: str, options: Iterable[str] = ()) -> None:
 def identity(name: str, options: Mapping[str, object] | None = None) -> str:
     """The parser and what its graphs depend on as a name of a file: not how fast, nor where it runs.
 
-    Of a file of graphs it has a hash of the content. Raises :class:`ConfigError` for a file that cannot be read.
+    Of a file of graphs, and of a worker in place of ours, it has a hash of the content. Raises :class:`ConfigError` for
+    a file that cannot be read.
     """
-    entry = PARSERS[name]
+    entry, given = PARSERS[name], options or {}
     version = getattr(entry.make, "version", None)
-    parts = [name, version if isinstance(version, str) else "", _called(entry, (options or {}).get(entry.source))]
+    parts = [name, version if isinstance(version, str) else "", _called(entry, given.get(entry.source))]
+    if given.get(entry.program) is not None:
+        parts.append(_content(given[entry.program], "program"))
     return "-".join(part for part in parts if part)
 
 
 def _called(entry: _Entry, source: object) -> str:
     if source is None:
         return ""
-    path = Path(str(source))
-    if entry.source != "path":
-        return re.sub(r"[^\w.+-]+", "_", path.name)
+    return (
+        _content(source, "file of graphs")
+        if entry.source == "path"
+        else re.sub(r"[^\w.+-]+", "_", Path(str(source)).name)
+    )
+
+
+def _content(file: object, what: str) -> str:
+    path = Path(str(file))
     try:
         return hash_files(path.parent, [path])[:10]
     except CorpusError as error:
-        raise ConfigError(f"{error}; it should be a file of graphs") from error
+        raise ConfigError(f"{error}; it should be a {what}") from error
 
 
 def read_options(name: str, settings: Iterable[str], defaults: Mapping[str, object] | None = None) -> dict[str, object]:

@@ -59,6 +59,10 @@ def test_the_command_line_reaches_every_option() -> None:
         (["graph.parser=penman_file"], r"needs the option path.*; the options are parsers\.penman_file"),
         (["graph.parser=amrlib", "parsers.amrlib.model_dir=m", "parsers.amrlib.batch_size=many"], "is not a number"),
         (["graph.parser=penman_file", "parsers.penman_file.path=nowhere.penman"], "nowhere.penman: cannot be read"),
+        (
+            ["graph.parser=transition", "parsers.transition.python=py38", "parsers.transition.worker=nowhere.py"],
+            "nowhere.py: cannot be read.*; it should be a program",
+        ),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(overrides: list[str], message: str) -> None:
@@ -78,7 +82,10 @@ def test_keys_change_with_what_the_graphs_depend_on_and_with_nothing_else(tmp_pa
     for name in ("one", "two"):
         path = graphs_file(tmp_path / "graphs.penman", f"{name}-01")  # the same path, another content
         others.append(keys("graph.parser=penman_file", f"parsers.penman_file.path={path}"))
-    assert len({model for model, _ in others}) == len({key for _, key in others}) == 5
+    for program in ("print(1)", "print(2)"):
+        (tmp_path / "worker.py").write_text(program)
+        others.append(keys(*transition, f"parsers.transition.worker={tmp_path / 'worker.py'}"))
+    assert len({model for model, _ in others}) == len({key for _, key in others}) == 7
 
 
 def test_graphs_of_two_files_lie_in_two_collections(tmp_path: Path) -> None:
