@@ -69,7 +69,7 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
     post_ids = store.post_ids()
     rng = np.random.default_rng(0)
     half = len(post_ids) // 2
-    wanted = -(-max(pairs, config.batch_size) // config.batch_size) + 1  # batches, the first of them for warming up
+    wanted = -(-max(pairs, config.batch_size) // config.batch_size) + 1  # batches, one of them for warming up
     least = int(wanted * config.batch_size / (1 - config.validation_fraction)) + 2
     drawn = [Pair(post_ids[i], post_ids[half + j]) for i, j in rng.integers(half, size=(4 * least, 2))]
     distinct = list(dict.fromkeys(drawn))
@@ -91,14 +91,15 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
         reset_peak_memory()
         reset_peak_gpu_memory(world.device)
         chunks = 0
-        with closing(batches.epoch(0, 0, wanted)) as prepared:
+        with closing(batches.epoch(1, 0, 1)) as prepared:
             learner.step([next(prepared)], config.learning_rate)
-            processor = time.process_time()
-            with Stopwatch(world.device) as watch:
-                for batch in prepared:
-                    learner.step([batch], config.learning_rate)
-                    chunks += len(batch.chunks)
-            processor = time.process_time() - processor
+        processor = time.process_time()
+        # Threads prepare batches ahead: they begin within the time, or it would leave out what few batches cost.
+        with Stopwatch(world.device) as watch, closing(batches.epoch(0, 0, wanted - 1)) as prepared:
+            for batch in prepared:
+                learner.step([batch], config.learning_rate)
+                chunks += len(batch.chunks)
+        processor = time.process_time() - processor
         seen = (wanted - 1) * config.batch_size
         rate = seen / watch.seconds
         return {
