@@ -180,7 +180,8 @@ def model_rankings(
     encoder: Encoder, store: GraphStore, questions: Sequence[str], answers: Sequence[str], *, k: int
 ) -> dict[str, Ranking]:
     """Answers by exact MaxSim under ``encoder``, divided by the number of query vectors: cosines, 1 at most."""
-    index = ExactIndex.build(answers, encode(encoder, store, answers))
+    documents = encode(encoder, store, answers)
+    index = ExactIndex.build(answers, documents, device=documents.vectors.device)
     queries = encode(encoder, store, questions)
     found = index.search(queries, Strategy("maxsim"), k)
     sizes = queries.sizes.tolist()

@@ -35,7 +35,8 @@ def check(
     if config.negatives and not negatives and (negatives is not None or config.negative_source != "model"):
         raise ConfigError(
             f"train.negatives={config.negatives} hard negatives a question, but none are given; "
-            "mathamr.training.mining.negatives_of makes them, train.negative_source=model needs none"
+            "scripts/preprocess.py writes a file of them, mathamr.training.mining.negatives_of makes them, and "
+            "train.negative_source=model needs none"
         )
     if config.compares_formulas and not visual_ids:
         raise ConfigError(
