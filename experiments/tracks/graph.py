@@ -247,11 +247,11 @@ class GraphTrack:
             "location": config.index.location,
             "name": f"{config.experiment.name}-{folder.parent.name}-{folder.name}-{vectors.model_hash[:8]}",
             "temporary": not config.index.keep,
+            "hnsw": _hnsw(config),
         }
         with Stopwatch() as watch:
             if question.task == 1:
-                options |= {"hnsw": _hnsw(config), "model_hash": vectors.model_hash}
-                index = build_index(post_ids=post_ids, documents=documents, **options)
+                index = build_index(post_ids=post_ids, documents=documents, model_hash=vectors.model_hash, **options)
                 size, count = index.nbytes, index.num_vectors
                 made: Any = index
             else:
@@ -364,6 +364,9 @@ def _strategy(config: DictConfig) -> Strategy:
 
 
 def _hnsw(config: DictConfig) -> Hnsw:
+    """The graphs that are searched: none for an exact search, unless the index is to be kept for others."""
+    if config.retrieval.exact and not config.index.keep:
+        return Hnsw(m=0)
     names = ("m", "m_all", "ef_construct")
     return Hnsw(**{name: config.index[name] for name in names if config.index[name] is not None})
 

@@ -30,7 +30,7 @@ from mathamr import maxsim
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.backends import build, open_index
-from mathamr.retrieval.index import Index, Strategy
+from mathamr.retrieval.index import Hnsw, Index, Strategy
 
 TABLE = "formulas.tsv"
 INDEX = "vectors"
@@ -137,6 +137,7 @@ class FormulaIndex:
         name: str = "mathamr-formulas",
         temporary: bool = False,
         model_hash: str = "",
+        hnsw: Hnsw | None = None,
     ) -> FormulaIndex:
         """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there."""
         sets = VectorSets(points.vectors, torch.arange(len(points) + 1, device=points.vectors.device))
@@ -152,6 +153,7 @@ class FormulaIndex:
             name=name,
             temporary=temporary,
             model_hash=model_hash,
+            hnsw=hnsw,
         )
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)  # where a server keeps the vectors, nothing has made it
