@@ -27,7 +27,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -79,8 +79,8 @@ def plan(config: DictConfig, fingerprint: str) -> list[Job]:
         fingerprint: identifies the data.
 
     Raises:
-        ConfigError: no conditions or seeds, a repeated seed, a name that is no file name, a baseline that is no
-            condition, a condition that changes what is no setting of a condition, or two jobs with one output.
+        ConfigError: no conditions or seeds, a repeated seed or label, a name that is no file name, a baseline that is
+            no condition, a condition that changes what is no setting of a condition, or two jobs with one output.
     """
     experiment = config.experiment
     conditions = [str(name) for name in experiment.conditions or {}]
@@ -90,6 +90,7 @@ def plan(config: DictConfig, fingerprint: str) -> list[Job]:
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"experiment.seeds repeats a seed: {seeds}; two jobs would have one output")
     _check_names(conditions)
+    _check_labels(conditions, experiment.get("labels") or {})
     named = {"baseline": [experiment.baseline], "only": list(experiment.get("only") or [])}
     others = experiment.get("baselines") or {}
     named["baselines"] = [*others, *others.values()]
@@ -118,6 +119,16 @@ def _check_names(conditions: Sequence[str]) -> None:
         twin = folders.setdefault(condition.lower(), condition)
         if twin != condition:
             raise ConfigError(f"conditions {twin} and {condition} would have one output; rename one")
+
+
+def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
+    """Reports tell conditions apart by their labels."""
+    names: dict[str, str] = {}
+    for condition in conditions:
+        label = labels.get(condition, condition)
+        twin = names.setdefault(label, condition)
+        if twin != condition:
+            raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
 def _job(config: DictConfig, condition: str, seed: int, fingerprint: str) -> Job:
