@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from typing import Any
 from graphs.errors import ConfigError, StoreError
 
 Row = dict[str, Any]
+_SCORES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref", "recall_1000")
 _BETTER = ("done", "running elsewhere", "failed", "unfinished", "missing")  # of one job in two folders, what is shown
 
 
@@ -122,6 +124,8 @@ def _outcome(place: Path, key: str | None) -> Row:
         result, failed = (_of_key(content_of(place / name), key) for name in ("result.json", "failed.json"))
     except StoreError as error:  # of a copy that was cut short
         return {"status": f"failed: {error}"}
+    if result is not None and (wrong := _no_number(result)):
+        return {"status": f"failed: {place / 'result.json'}: {wrong}; remove it and run its job again"}
     if result is not None:
         return {"status": "done"} | {name: value for name, value in result.items() if name not in ("condition", "seed")}
     if failed is not None:
@@ -130,6 +134,19 @@ def _outcome(place: Path, key: str | None) -> Row:
     if stamp.exists() and key in (None, stamp.read_text(encoding="utf-8").strip()):
         return {"status": "unfinished"}
     return {"status": "missing"}
+
+
+def _no_number(result: Row) -> str:
+    """Which score is no finite number; empty where all are.
+
+    >>> _no_number({"ndcg_prime": 0.5, "code": "0.1"}), _no_number({"task2_bpref": "high"})
+    ('', "task2_bpref is 'high'")
+    """
+    for name, value in result.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if name.removeprefix("task2_") in _SCORES and not number:
+            return f"{name} is {value!r}"
+    return ""
 
 
 def _of_key(record: Any, key: str | None) -> Row | None:
@@ -244,7 +261,8 @@ def _check_one_table(experiment: Experiment) -> None:
         values: dict[str, Row] = {}
         for rows in experiment.done().values():
             for row in rows:
-                values.setdefault(str(row.get(what)), row)
+                if what in row or what != "years":  # results of earlier versions do not tell their years
+                    values.setdefault(str(row.get(what)), row)
         if len(values) > 1:
             one, other = list(values.items())[:2]
             raise ConfigError(
