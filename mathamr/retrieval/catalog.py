@@ -192,13 +192,23 @@ class Catalog:
     def open(cls, path: Path, *, model_hash: str | None = None) -> Catalog:
         """Open the catalog in ``path``; with ``model_hash``, one of another model is refused.
 
-        Raises :class:`StoreError` for a folder that is missing, damaged, of another format or model.
+        Raises :class:`StoreError` for a folder that is missing, damaged, of another format or model, and where a
+        server has other posts under its name.
         """
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
-            return cls(header, data)
+            catalog = cls(header, data)
         except OSError as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        found = len(catalog.index)
+        if (found, catalog.index.num_vectors) != (header["documents"], header["vectors"]):
+            catalog.close()
+            raise StoreError(
+                f"the index {catalog._name!r} at {catalog.location} holds {found:,} posts, this folder has "
+                f"{header['documents']:,}: another build has taken its name; build it again under a name of its own",
+                path=path,
+            )
+        return catalog
 
     def __len__(self) -> int:
         return len(self.vectors)

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from graphs import collection, mathamr_plus, store, vocabulary
 from graphs.amr.embedded import EmbeddedParser
 from graphs.collection import Collection
 from graphs.corpus.jsonl import JsonLines
+from graphs.errors import StoreError
 from graphs.graph_maker import ParserFactory
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
@@ -33,7 +35,7 @@ ANSWERS = {
     "14": "Both $\\sqrt2$ and $\\sqrt3$ are irrational.",
 }
 TOPICS = {"A.1": "Why is $\\sqrt2$ irrational?", "A.2": "What is $\\int_0^1 x\\,dx$?", "A.3": ""}
-ENCODER = {
+ENCODER: dict[str, Any] = {
     "hidden_dim": 16,
     "projection_dim": 8,
     "num_layers": 2,
@@ -254,5 +256,12 @@ def test_an_index_on_a_server(
     assert catalog.search(own, "maxsim", 1)[0][0][0] == "14"
     assert catalog.search_formulas(own.vectors[0], 1)[0].post_id in ANSWERS
     catalog.close()
+    (tmp_path / "gone.txt").write_text("13\n")
+    assert script.main(index_arguments(work, tmp_path / "other", *place, "--remove", str(tmp_path / "gone.txt"))) == 0
+    with pytest.raises(
+        StoreError, match="'mine' at :memory: holds 3 posts, this folder has 4: another build has taken"
+    ):
+        Catalog.open(tmp_path)
+    capsys.readouterr()
     assert script.main(index_arguments(work, tmp_path, "--location", "http://localhost:1")) == 2
     assert "belongs to the backend qdrant" in capsys.readouterr().err
