@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("runs", type=Path, nargs="+", help="run files, two or more")
     parser.add_argument("--task", type=int, choices=(1, 2), required=True)
-    parser.add_argument("--k", type=int, default=60, help="of reciprocal rank fusion")
+    parser.add_argument("--k", type=int, help="of reciprocal rank fusion; 60")
     parser.add_argument("--weights", type=float, nargs="+", help="one a run")
     parser.add_argument("--tune", type=Path, nargs="+", help="qrels of the topics to find the weights of two runs with")
     parser.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder of them")
@@ -58,6 +58,10 @@ def _fused(runs: Sequence[Run], given: argparse.Namespace) -> Run:
             raise RetrievalError("Task 2 fuses formulas by their look; add --visual-ids TSV")
         rankings = _one_a_look(rankings, given.visual_ids)
     weights = given.weights
+    if given.k is not None and (weights is not None or given.tune is not None):
+        raise RetrievalError(
+            "--k is of reciprocal rank fusion, which --weights and --tune take the place of; leave it out"
+        )
     if given.tune is not None:
         if len(runs) != 2 or given.task != 1 or weights is not None:
             raise RetrievalError("--tune finds the weights of two runs of Task 1; leave --weights out")
@@ -69,7 +73,11 @@ def _fused(runs: Sequence[Run], given: argparse.Namespace) -> Run:
         weight = tune_weight(rankings[0], rankings[1], qrels, score)
         weights = [weight, 1 - weight]
         print(f"weights {weight:.2f} and {1 - weight:.2f}, tuned on {len(qrels)} topics: report on others")
-    fused = reciprocal_rank_fusion(rankings, k=given.k) if weights is None else interpolate(rankings, weights)
+    fused = (
+        reciprocal_rank_fusion(rankings, k=60 if given.k is None else given.k)
+        if weights is None
+        else interpolate(rankings, weights)
+    )
     if given.task == 1:
         return Run.from_results(given.name, fused)
     place = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}

@@ -93,6 +93,7 @@ def make(data: str, root: Path | None, collection: Path, out: Path, workers: int
         f"{words.num_relations} relations"
     )
     print(f"{out / 'pairs.tsv'}: {len(pairs):,} pairs of {len({pair.question_id for pair in pairs}):,} questions")
+    (out / "negatives.tsv").unlink(missing_ok=True)  # of other settings
     if config.negatives and config.negative_source != "model":
         mined = mining.negatives_of(
             config, graphs, pairs, posts=corpus.posts, report=lambda record: print(mining.as_text(record))

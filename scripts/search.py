@@ -16,6 +16,7 @@ Exit codes: 0 answered; 2 a message says what is wrong.
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Sequence
@@ -49,10 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if queries:
             return show(engine, queries[0], settings)
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")  # a query in another encoding finds what it can
         for line in sys.stdin:
             if line.strip():
                 show(engine, line.rstrip("\n"), settings)
         return 0
+    except KeyboardInterrupt:
+        return 130
     finally:
         engine.close()
 

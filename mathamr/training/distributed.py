@@ -32,7 +32,7 @@ from torch import Tensor
 from graphs.errors import ConfigError, TrainingError
 from mathamr.maxsim import VectorSets
 
-_TIMEOUT = timedelta(minutes=10)  # a rank that has been silent for so long is taken for dead
+_TIMEOUT = timedelta(hours=1)  # a rank that has been silent for so long, mining negatives apart, is taken for dead
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,12 +85,13 @@ def mine(
     """Keep the best ranked posts that are no answers.
 
     Args:
-        rankings: answers ranked for each question; scores at least 0.
+        rankings: answers ranked for each question.
         positives: the known answers of each question.
         available: posts that have graphs.
         keep: at most so many for each question.
-        closest: leave out what scores more than ``closest`` times the question's best ranked known answer; where none
-            is ranked, every post of the ranking scores more, and all are left out. None filters nothing.
+        closest: leave out what scores more than ``closest`` times the question's best ranked known answer (of a score
+            below 0, what is nearer to it by the same share); where none is ranked, every post of the ranking scores
+            more, and all are left out. None filters nothing.
         siblings: posts that answer a question without being among its known answers; they are left out.
 
     Raises:
@@ -105,7 +106,7 @@ def mine(
     for question, ranking in rankings.items():
         known, beside = positives.get(question, frozenset()), siblings.get(question, ())
         own = [score for post_id, score in ranking if post_id in known]
-        bound = np.inf if closest is None else closest * max(own) if own else None
+        bound = np.inf if closest is None else max(own) - (1 - closest) * abs(max(own)) if own else None
         kept: list[str] = []
         for post_id, score in ranking:
             fate = _fate(post_id, score, bound, known, beside, available)

@@ -41,7 +41,8 @@ def check(
     if config.compares_formulas and not visual_ids:
         raise ConfigError(
             f"train.formula_weight={config.formula_weight} and train.formula_view_weight={config.formula_view_weight} "
-            "compare formulas by their visual ids, and there are none; use 0 and 0, or a collection that has them"
+            "compare formulas by their visual ids, and there are none; use weights of 0, or an experiment "
+            "(experiments.run) on a collection that has them, such as arqmath"
         )
     if config.compares_formulas and store.spec.formulas == "none":
         raise ConfigError(

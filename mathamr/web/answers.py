@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphs.corpus.post import FormulaRef, PlaceholderText
+from graphs.errors import RetrievalError
 from mathamr.engine import Answer, Result
 from mathamr.retrieval.explanation import Explanation, VirtualNode, parts
 from mathamr.retrieval.posts import PostText
 
 Parts = list[str | dict[str, Any]]
 DIGITS = 4  # of scores
+MAX_CELLS = 250_000  # of a heat map: 500 virtual nodes a side
 MAX_MATCHES = 100  # of a result: a query may have thousands of formulas, and a thousand results
 
 
@@ -39,6 +41,11 @@ def heat_map(found: Answer) -> dict[str, Any]:
     (result,) = found.results
     why = result.explanation
     assert why is not None
+    if why.similarities.numel() > MAX_CELLS:
+        raise RetrievalError(
+            f"a heat map of {len(why.query):,} by {len(why.document):,} virtual nodes is too large to be shown; ask "
+            "with a shorter query"
+        )
     return {
         "post_id": result.post.post_id,
         "query": [node(n, found.query.text) for n in why.query],

@@ -93,3 +93,9 @@ def test_training_mines_its_own_negatives_and_goes_on_with_them(
     static = train(config, store, pairs, ENCODER, out=tmp_path / "static", negatives=mined)
     assert static.loss_curve[:8] == whole.loss_curve[:8]
     assert static.loss_curve != whole.loss_curve
+
+
+def test_the_filter_is_as_strict_below_zero_as_above() -> None:
+    ranking = {"q": [("own", -0.2), ("near", -0.205), ("far", -0.4)]}
+    mined = mine(ranking, {"q": frozenset({"own"})}, available={"own", "near", "far"}, keep=5, closest=0.95)
+    assert mined.by_question == {"q": ("far",)}

@@ -137,6 +137,13 @@ def test_a_query_of_many_formulas_is_answered_with_the_first_matches(client: Tes
     assert {result["more_matches"] for result in results} == {150 + 2 - answers.MAX_MATCHES}  # a sentence, the whole
 
 
+def test_a_heat_map_too_large_to_be_shown_is_refused(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MAX_CELLS", 2)
+    response = client.post("/api/heat-map", json={"query": QUERY, "post_id": "11"})
+    assert response.status_code == 422
+    assert "ask with a shorter query" in response.text
+
+
 def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
     response = client.post("/api/heat-map", json={"query": "x", "post_id": "99"})
     assert response.status_code == 422
