@@ -108,6 +108,22 @@ def short(label: str) -> str:
     return f" {label}" if label.startswith("_") else label
 
 
+def _named(topics: Sequence[str]) -> str:
+    """Topics below a plot, in lines no wider than it.
+
+    >>> print(_named(["A.12", "scipy.stats.qmc.discrepancy", "sympy.polys.domains.field"]))
+    A.12,
+      scipy.st…screpancy, sympy.po…ins.field
+    >>> _named([])
+    'none'
+    """
+    if not topics:
+        return "none"
+    names = [topic if len(topic) <= 18 else f"{topic[:8]}…{topic[-9:]}" for topic in topics]
+    first, rest = names[0], ", ".join(names[1:])
+    return f"{first}, {rest}" if len(first) + len(rest) <= 20 else f"{first},\n  {rest}" if rest else first
+
+
 def together(labels: Sequence[str]) -> str:
     """One label for conditions that have the same curve or map.
 
@@ -287,7 +303,7 @@ def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt:
             ax.set_title(f"{short(one.condition)}\nagainst {short(one.baseline)}", loc="left")
             gained = [topic for topic in ordered[:3] if one.by_topic[topic] > 0]
             lost = [topic for topic in ordered[:-4:-1] if one.by_topic[topic] < 0]
-            ends = f"most gained: {', '.join(gained) or 'none'}\nmost lost: {', '.join(lost) or 'none'}"
+            ends = f"most gained: {_named(gained)}\nmost lost: {_named(lost)}"
             ax.set_xlabel(f"{one.mean}\n{one.words}\n{ends}", loc="left", fontsize=8)
             ax.set_xticks([])
         for ax in panels[len(found) :]:

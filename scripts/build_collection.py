@@ -99,6 +99,8 @@ def run(given: argparse.Namespace, console: Console) -> census.Census:
             progress=advance,
         )
     counted = count(given.out, console, workers=given.workers)
+    if counted.failures:
+        console.say(f"  each failure with its reason: python scripts/collection.py failures {given.out}")
     given.out.with_suffix(".stats.json").write_text(counted.to_json() + "\n", encoding="utf-8")
     return counted
 

@@ -2,19 +2,23 @@
 
     python scripts/collection.py show   collection.db 255 --figure graph.svg
     python scripts/collection.py stats  collection.db --workers 8
+    python scripts/collection.py failures collection.db
     python scripts/collection.py merge  collection.db shard-*.db
     python scripts/collection.py export collection.db collection.penman
     python scripts/collection.py import collection.penman collection.db
 
 ``show`` draws the graph of one post as indented text, and with ``--figure`` as an SVG file. ``stats`` prints the counts
-of the thesis's Table 4.2, with ``--json`` as one JSON object. ``merge`` makes one collection of all its shards, and
-refuses shards of different sources or parsers, and unfinished ones. ``export`` writes a file that other programs read
-(graphs/exchange.py), ``import`` makes a collection of such a file. An error ends the program with exit code 2.
+of the thesis's Table 4.2, with ``--json`` as one JSON object. ``failures`` lists the posts that failed, with stage,
+kind and reason, as TSV. ``merge`` makes one collection of all its shards, and refuses shards of different sources or
+parsers, and unfinished ones. ``export`` writes a file that other programs read (graphs/exchange.py), ``import`` makes a
+collection of such a file. An error ends the program with exit code 2.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     stats_.add_argument("--kinds", nargs="+", choices=get_args(PostKind), default=[], help="graphs to count; all")
     stats_.add_argument("--workers", type=int, default=1, help="processes that count")
     stats_.set_defaults(run=stats)
+    failures_ = commands.add_parser("failures", help="list the posts that failed, as TSV")
+    failures_.add_argument("collection", type=Path)
+    failures_.set_defaults(run=failures)
     merge_ = commands.add_parser("merge", help="make one collection of all its shards")
     merge_.add_argument("out", type=Path)
     merge_.add_argument("shards", type=Path, nargs="+")
@@ -68,6 +75,16 @@ def _parser() -> argparse.ArgumentParser:
     import_.add_argument("out", type=Path)
     import_.set_defaults(run=import_file)
     return parser
+
+
+def failures(given: argparse.Namespace, console: Console) -> str:
+    """Every record of a failure, a line each."""
+    table = io.StringIO()
+    rows = csv.writer(table, delimiter="\t", lineterminator="\n")
+    rows.writerow(["post_id", "stage", "kind", "message"])
+    with Collection(given.collection) as graphs:
+        rows.writerows((f.post_id, f.stage, f.kind, f.message) for f in graphs.failures())
+    return table.getvalue().rstrip("\n")
 
 
 def show(given: argparse.Namespace, console: Console) -> str:

@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error("--figure draws one formula: use it with --latex or --mathml")
         print_json_lines()
         return 0
+    if given.figure is not None and given.figure.suffix.lower() != ".svg":
+        parser.error(f"--figure {given.figure}: figures are SVG; give a name that ends in .svg")
     try:
         formula = parse_latex(given.latex) if given.mathml is None else parse_file(given.mathml)
     except OSError as error:
@@ -52,7 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print_trees(formula)
     trees = [tree for tree in (formula.slt, formula.opt) if tree is not None]
     if given.figure is not None and trees:
-        given.figure.write_text(svg(*trees, title=given.latex or given.mathml.name), encoding="utf-8")
+        try:
+            given.figure.write_text(svg(*trees, title=given.latex or given.mathml.name), encoding="utf-8")
+        except OSError as error:
+            print(f"cannot write {given.figure}: {error.strerror}", file=sys.stderr)
+            return 2
     return 0 if trees else 2
 
 

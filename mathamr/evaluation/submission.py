@@ -164,7 +164,10 @@ def task_of(path: Path) -> Task:
     for _, raw in _lines(path):
         columns = raw.decode("utf-8", errors="replace").rstrip("\r\n").split("\t")
         if len(columns) == 6 and columns[1] == "Q0":
-            raise EvaluationError("this is TREC's form; ARQMath takes the columns of its tasks", path=path, line=1)
+            message = (
+                f"this is TREC's form; ARQMath takes tabs between '{COLUMNS[1]}' (Task 1) or '{COLUMNS[2]}' (Task 2)"
+            )
+            raise EvaluationError(message, path=path, line=1)
         if len(columns) not in (5, 6):
             message = f"{len(columns)} columns between tabs; Task 1 has '{COLUMNS[1]}', Task 2 '{COLUMNS[2]}'"
             raise EvaluationError(message, path=path, line=1)

@@ -82,6 +82,9 @@ def test_a_trial_goes_on_and_failures_are_tried_again(corpus: Path, tmp_path: Pa
     out = tmp_path / "c.db"
     assert re.search(r"^posts +5$", build(corpus, out, "--limit", "5").stdout, re.MULTILINE)
     assert re.search(r"^posts +12$", build(corpus, out, "--workers", "2").stdout, re.MULTILINE)
+    listed = run_script("collection.py", "failures", out).stdout.splitlines()
+    assert listed[0] == "post_id\tstage\tkind\tmessage"
+    assert len(listed) == 2
     done = build(corpus, out, "--retry-failures")
     assert "trying 1 posts again" in done.stderr
     assert re.search(r"^posts +12$", done.stdout, re.MULTILINE)
