@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from omegaconf import DictConfig
 from torch import Tensor
 
@@ -23,7 +25,7 @@ from experiments.config import settings
 from experiments.progress import Console
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.preparation import Preparation, Prepared, spec_of
-from experiments.tracks.track import Encoded, Indexed, Log, Question, Retrieved, Trained
+from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
@@ -340,12 +342,33 @@ class GraphTrack:
             nodes_of(shown[post_id].text, maps[1], len(document), spec.structure),
         )
 
+    def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
+        """The vectors of all virtual nodes."""
+        prepared, vectors = self._preparation.of(config), encoded.vectors
+        topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
+        asked = [topic.post.post_id for topic in topics]
+        posts = choose(vectors.there(self._searched(prepared, question)))
+        return Space(
+            topics=[topic.topic_id for topic in topics],
+            queries=vectors.sets(asked),
+            query_kinds=_kinds(GraphStore(prepared.topics), asked),
+            posts=posts,
+            documents=vectors.sets(posts),
+            document_kinds=_kinds(GraphStore(prepared.posts), posts),
+        )
+
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
         """Posts as they are shown."""
         if self._texts is None:
             return {}
         with PostTexts(self._texts) as texts:
             return texts.get(post_ids)
+
+
+def _kinds(graphs: GraphStore, post_ids: Sequence[str]) -> NDArray[np.integer]:
+    """What each vector of the posts stands for, one post after the other."""
+    some = (graphs.get_arrays(post_ids[start : start + 1000]) for start in range(0, len(post_ids), 1000))
+    return np.concatenate([arrays.representative_kinds for part in some for arrays in part])
 
 
 def _search_once(search_some: Callable[[Tensor], object], queries: int) -> None:

@@ -12,16 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from graphs.corpus.post import Judgment, Topic
 from mathamr.evaluation.metrics import Regime
 from mathamr.evaluation.runs import Hit, Task
+from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.posts import PostText
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.trainer
 Costs = Mapping[str, float]
+Choose = Callable[[Sequence[str]], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,23 @@ class Retrieved:
     visual_ids: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True)
+class Space:
+    """Where a model puts a question's topics and what it searches, for :mod:`experiments.geometry`.
+
+    ``queries`` has a set of vectors for each of ``topics`` (topic ids), ``documents`` one for each of ``posts``. Kinds
+    are those of :data:`mathamr.analysis.collapse.KINDS`, one for each vector; a model of one vector a post has the kind
+    of documents alone.
+    """
+
+    topics: Sequence[str]
+    queries: VectorSets
+    query_kinds: NDArray[np.integer]
+    posts: Sequence[str]
+    documents: VectorSets
+    document_kinds: NDArray[np.integer]
+
+
 class Track(Protocol):
     """The protocol; ``experiments/tracks/graph.py`` is the first to follow it."""
 
@@ -115,6 +136,12 @@ class Track(Protocol):
 
     def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
         """The similarities of a topic and a post, part by part; ``None`` where one of them has no vectors."""
+
+    def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
+        """The vectors of the topics and of those searched posts that are chosen; ``None`` of a track without vectors.
+
+        ``choose`` is told the ids of all that have vectors and says which are wanted: a collection may be too large.
+        """
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
         """Posts as they are shown."""

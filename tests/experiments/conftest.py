@@ -70,6 +70,9 @@ class OneAnswer:
         node = VirtualNode("formula", 0, "x")
         return Explanation([node], [node], torch.ones(1, 1))
 
+    def space(self, config: Any, encoded: Encoded, question: Question, choose: Any) -> None:
+        return None
+
     def texts(self, post_ids: Any) -> dict[str, PostText]:
         title, text = PlaceholderText(("T",), ()), PlaceholderText(("Let it be.",), ())
         return {name: PostText(name, title, text, []) for name in post_ids}
