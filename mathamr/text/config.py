@@ -1,0 +1,163 @@
+"""The settings of the text track: their types and meanings. The values and their sources stand in ``conf/text``.
+
+Settings that contradict each other are refused before anything is loaded:
+
+>>> settings = dict(encoder="minilm", max_length=128, late_interaction=False, separate=False, loss="mnrl", scale=20.0,
+...     margin=0.2, matryoshka=None, batch_size=32, mini_batch=None, epochs=1, learning_rate=2e-5, warmup=0.1,
+...     weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1, negatives=0, negative_source="bm25",
+...     negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1, precision="fp32",
+...     checkpoint_every=100, pretraining_epochs=0, pretraining_window=1024, pretraining_overlap=126,
+...     pretraining_mask=0.15, pretraining_batch_size=8, pretraining_learning_rate=5e-5)
+>>> TextConfig(**settings).batch_size
+32
+>>> TextConfig(**settings | {"loss": "triplet"})  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+graphs.errors.ConfigError: text.loss=triplet compares a document with hard negatives, but text.negatives=0 are ...
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from graphs.errors import ConfigError
+from mathamr.training.config import PRECISIONS
+
+LOSSES = ("mnrl", "symmetric", "triplet", "cosine")
+NEGATIVE_SOURCES = ("bm25", "model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextConfig:
+    """Which text encoder, and how it is trained.
+
+    Attributes:
+        encoder: as :func:`mathamr.text.encoder.open_encoder` knows it; ``tiny`` is made on the collection.
+        max_length: tokens of a text; what is longer is cut. None: as many as the encoder takes.
+        late_interaction: search by MaxSim over the vectors of tokens, instead of one vector a text. Training is of one
+            vector in either case.
+        separate: queries and documents get an encoder each, equal at the start, instead of sharing one.
+        loss: ``mnrl`` (MultipleNegativesRanking: the own document against all others of the batch), ``symmetric`` (the
+            mean of that and of finding each document's query), ``triplet`` or ``cosine`` (mean squared error of the
+            cosine, 1 for the own document, 0 for hard negatives); the last two see hard negatives alone.
+        scale: of cosines in ``mnrl``, ``symmetric`` and the validation loss; 1/temperature.
+        margin: of ``triplet``: cosine by which the own document should be nearer than each hard negative.
+        matryoshka: the loss is summed over vectors cut to so many dimensions; None takes whole vectors.
+        batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
+        mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form of
+            each loss), which bounds memory and leaves the gradient what it is. None: all at once.
+        epochs: passes over the training pairs, at most; 0 leaves the encoder as it is.
+        learning_rate: of AdamW after the warm-up; from there it falls to 0 along a line.
+        warmup: part of all steps in which the learning rate rises from 0 along a line.
+        weight_decay: of AdamW; biases and normalisation are exempt.
+        grad_clip: largest norm of the gradient.
+        patience: epochs in a row without a lower validation loss after which training stops.
+        validation_fraction: part of the groups of pairs (papers, threads) held out, with all their pairs.
+        negatives: hard negatives drawn for each query.
+        negative_source: what ranks the documents they come from: ``bm25``, or ``model``, the encoder under training,
+            which ranks those that BM25 found anew. Without ``negatives`` this and the next four mean nothing.
+        negative_candidates: documents that BM25 ranks for each query.
+        negative_pool: of these at most so many are kept, best first; each batch draws from them.
+        negative_closest: what scores more than so many times the query's own document is left out; None leaves in all.
+        negative_refresh: epochs after which ``model`` ranks anew.
+        precision: ``fp32`` or ``bf16``, the arithmetic of the encoder; the loss is always float32.
+        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves at the ends of epochs alone.
+        pretraining_epochs: passes of masked language modelling over the collection's texts before fine-tuning; 0: none.
+        pretraining_window: tokens of a window; longer texts are cut into several.
+        pretraining_overlap: tokens that a window shares with the one before it.
+        pretraining_mask: part of the tokens that is hidden.
+        pretraining_batch_size: windows in a batch.
+        pretraining_learning_rate: likewise ``learning_rate``; warm-up and weight decay are those of fine-tuning.
+    """
+
+    encoder: str
+    max_length: int | None
+    late_interaction: bool
+    separate: bool
+    loss: str
+    scale: float
+    margin: float
+    matryoshka: list[int] | None
+    batch_size: int
+    mini_batch: int | None
+    epochs: int
+    learning_rate: float
+    warmup: float
+    weight_decay: float
+    grad_clip: float
+    patience: int
+    validation_fraction: float
+    negatives: int
+    negative_source: str
+    negative_candidates: int
+    negative_pool: int
+    negative_closest: float | None
+    negative_refresh: int
+    precision: str
+    checkpoint_every: int
+    pretraining_epochs: int
+    pretraining_window: int
+    pretraining_overlap: int
+    pretraining_mask: float
+    pretraining_batch_size: int
+    pretraining_learning_rate: float
+
+    def __post_init__(self) -> None:
+        for name, least in _AT_LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"text.{name}={value} must be at least {least}")
+        for name in ("scale", "margin", "learning_rate", "grad_clip", "pretraining_learning_rate"):
+            value = getattr(self, name)
+            if not (value > 0 and math.isfinite(value)):
+                raise ConfigError(f"text.{name}={value} must be a positive number")
+        for name, choices in _ONE_OF.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"text.{name}={getattr(self, name)} is not one of {', '.join(choices)}")
+        for name in ("validation_fraction", "pretraining_mask"):
+            if not 0 < getattr(self, name) < 1:
+                raise ConfigError(f"text.{name}={getattr(self, name)} must lie between 0 and 1, both excluded")
+        if not 0 <= self.warmup < 1:
+            raise ConfigError(f"text.warmup={self.warmup} is a part of all steps: at least 0 and less than 1")
+        if self.loss in ("triplet", "cosine") and not self.negatives:
+            raise ConfigError(
+                f"text.loss={self.loss} compares a document with hard negatives, but text.negatives=0 are drawn; "
+                "use at least 1"
+            )
+        if self.negatives > self.negative_pool:
+            raise ConfigError(
+                f"text.negatives={self.negatives} cannot be drawn from text.negative_pool={self.negative_pool} "
+                "documents a query; use a larger pool"
+            )
+        if self.negative_closest is not None and not 0 < self.negative_closest <= 1:
+            raise ConfigError(
+                f"text.negative_closest={self.negative_closest} must lie between 0 and 1, e.g. 0.95, or be null"
+            )
+        if self.matryoshka is not None and (not self.matryoshka or min(self.matryoshka) < 1):
+            raise ConfigError(f"text.matryoshka={self.matryoshka} must be dimensions of at least 1, or null")
+        if self.pretraining_overlap >= self.pretraining_window // 2:
+            raise ConfigError(
+                f"text.pretraining_overlap={self.pretraining_overlap} must be less than half of "
+                f"text.pretraining_window={self.pretraining_window}"
+            )
+
+
+_ONE_OF = {"loss": LOSSES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}
+_AT_LEAST = {
+    "max_length": 4,
+    "batch_size": 2,  # a single pair has nothing to be told apart from
+    "mini_batch": 1,
+    "epochs": 0,
+    "weight_decay": 0,
+    "patience": 1,
+    "negatives": 0,
+    "negative_candidates": 1,
+    "negative_pool": 1,
+    "negative_refresh": 1,
+    "checkpoint_every": 0,
+    "pretraining_epochs": 0,
+    "pretraining_window": 8,
+    "pretraining_overlap": 0,
+    "pretraining_batch_size": 1,
+}
