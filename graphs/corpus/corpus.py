@@ -14,7 +14,7 @@ pairs, and the files in which its formulas' trees are published, if they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -23,10 +23,12 @@ from graphs.corpus.files import FormulaFiles
 from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.mathdocs import MathDocs
 from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.problems import Problems
+from graphs.corpus.titles import Titles
 from graphs.errors import ConfigError, Failure
 
 #: The collections that :func:`open_corpus` knows, and whether they need a folder.
-NAMES = {"arqmath": True, "jsonl": True, "mathdocs": False}
+NAMES = {"arqmath": True, "jsonl": True, "mathdocs": False, "problems": True, "titles": True}
 
 
 class Corpus(Protocol):
@@ -79,6 +81,10 @@ def open_corpus(name: str, root: str | Path | None = None) -> Corpus:
     folder = Path(root)
     if not folder.is_dir():
         raise ConfigError(f"data.root={str(root)!r} is not a folder")
-    if name == "arqmath":
-        return ArqMath(folder)
-    return JsonLines(folder)
+    kinds: dict[str, Callable[[Path], Corpus]] = {
+        "arqmath": ArqMath,
+        "jsonl": JsonLines,
+        "problems": Problems,
+        "titles": Titles,
+    }
+    return kinds[name](folder)

@@ -67,7 +67,7 @@ class JsonLines:
     def posts(self) -> Iterator[Post | Failure]:
         """The posts in the order of the files; a line that is none is a Failure with file and line."""
         for path, kind in self.posts_files:
-            for line, found in _lines(path):
+            for line, found in read_lines(path):
                 if isinstance(found, Failure):
                     yield found
                     continue
@@ -86,7 +86,7 @@ class JsonLines:
         _check(task, years)
         path = self._file(f"topics{_suffix(task)}.jsonl")
         topics: list[Topic] = []
-        for line, found in _lines(path):
+        for line, found in read_lines(path):
             if isinstance(found, Failure):
                 raise CorpusError(found.message)
             try:
@@ -237,7 +237,7 @@ def _is_id(post_id: object) -> TypeGuard[str]:
     return isinstance(post_id, str) and post_id != "" and post_id.isprintable() and " " not in post_id
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:
+def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:
     """``(line number, object)`` of every line that is not blank; a Failure where a line is no JSON object."""
     line = 0
     try:

@@ -1,0 +1,56 @@
+"""Collections to learn from: their posts come pair by pair, an answer behind its question, and no topic asks of them.
+
+>>> class Sums(PairPosts):
+...     name = "sums"
+...     def fingerprint(self) -> str:
+...         return "5b1"
+...     def posts(self) -> Iterator[Post | Failure]:
+...         yield Post("1", "question", body="What is $1+1$?")
+...         yield Post("1/answer", "answer", body="$2$.", parent_id="1")
+>>> list(Sums(Path("sums")).pairs())
+[Pair(question_id='1', answer_id='1/answer')]
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.errors import CorpusError, Failure
+
+
+class PairPosts(ABC):
+    """A collection in folder ``root`` that is nothing but pairs."""
+
+    name: str
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @abstractmethod
+    def posts(self) -> Iterator[Post | Failure]:
+        """The two posts of each pair; the answer names its question as its parent."""
+
+    def pairs(self) -> Iterator[Pair]:
+        """Each question with its answer."""
+        for post in self.posts():
+            if isinstance(post, Post) and post.parent_id is not None:
+                yield Pair(post.parent_id, post.post_id)
+
+    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
+        """None; raises CorpusError."""
+        raise CorpusError(f"a collection of {self.name} has no topics: it is learned from, as one of data.sources")
+
+    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
+        """None; raises CorpusError."""
+        raise CorpusError(f"a collection of {self.name} has no judgments: it is learned from, as one of data.sources")
+
+    def formulas(self) -> None:
+        """None: the trees are made from the LaTeX in the posts."""
+        return
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Hex digits that change when the content does."""

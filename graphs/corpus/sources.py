@@ -1,0 +1,68 @@
+r"""The part of a collection that is learned from: its first pairs, and the posts of these.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> from graphs.corpus.corpus import open_corpus
+>>> root = Path(tempfile.mkdtemp())
+>>> lines = (f'{{"problem": "Is ${i}$ odd?", "solution": "See ${i}/2$."}}' for i in range(9))
+>>> _ = (root / "train.jsonl").write_text("\n".join(lines))
+>>> some = Source(open_corpus("problems", root), most_pairs=2)
+>>> [post.post_id for post in some.posts()]
+['train-1', 'train-1/solution', 'train-2', 'train-2/solution']
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.files import FormulaFiles
+from graphs.corpus.post import Pair, Post
+from graphs.errors import Failure
+
+
+class Source:
+    """The first ``most_pairs`` pairs of ``corpus`` (all of them: None). The same pairs wherever the files lie."""
+
+    def __init__(self, corpus: Corpus, most_pairs: int | None = None) -> None:
+        self._corpus = corpus
+        self._most_pairs = most_pairs
+        self.name = corpus.name
+
+    def pairs(self) -> list[Pair]:
+        """The pairs, in the order of the collection."""
+        return self._pairs
+
+    @cached_property
+    def _pairs(self) -> list[Pair]:
+        return list(islice(self._corpus.pairs(), self._most_pairs))
+
+    def posts(self) -> Iterator[Post | Failure]:
+        """The posts that are in pairs, in the order of the collection, which is read up to the last of them."""
+        missing = {post_id for pair in self._pairs for post_id in (pair.question_id, pair.answer_id)}
+        if not missing:
+            return
+        for post in self._corpus.posts():
+            if isinstance(post, Failure):
+                yield post
+            elif post.post_id in missing:
+                missing.remove(post.post_id)
+                yield post
+                if not missing:
+                    return
+
+    def formulas(self) -> FormulaFiles | None:
+        """Where the trees of the collection's formulas are published."""
+        return self._corpus.formulas()
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        whole = self._corpus.fingerprint()
+        return hashlib.sha256(f"{whole}\0first pairs\0{self._most_pairs}".encode()).hexdigest()
+
+    def fingerprint(self) -> str:
+        """Changes with the collection and with the number of pairs."""
+        return self._fingerprint
