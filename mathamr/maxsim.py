@@ -60,8 +60,32 @@ class VectorSets:
         """From one tensor (V_i, p) a set."""
         if not sets:
             raise GraphError("no sets of vectors were given; at least one is needed to know the dimension")
-        sizes = torch.tensor([0] + [len(vectors) for vectors in sets], device=sets[0].device)
-        return cls(torch.cat(list(sets)), sizes.cumsum(0))
+        sizes = torch.tensor([len(vectors) for vectors in sets], device=sets[0].device)
+        return cls.of_sizes(torch.cat(list(sets)), sizes)
+
+    @classmethod
+    def of_sizes(cls, vectors: Tensor, sizes: Tensor) -> VectorSets:
+        """The vectors (V, p), which are not copied, as sets of ``sizes`` (B,) on the same device.
+
+        >>> VectorSets.of_sizes(torch.eye(3), torch.tensor([2, 1])).ptr
+        tensor([0, 2, 3])
+        """
+        return cls(vectors, _bounds(sizes))
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[VectorSets]) -> VectorSets:
+        """The sets of all ``parts``, in order, on the device of all; a single part is returned as it is.
+
+        >>> first, second = VectorSets.of([torch.eye(2)]), VectorSets.of([torch.ones(1, 2), torch.ones(3, 2)])
+        >>> VectorSets.concatenated([first, second]).sizes
+        tensor([2, 1, 3])
+        """
+        if not parts:
+            raise GraphError("no vector sets were given to concatenate; at least one is needed to know the dimension")
+        if len(parts) == 1:
+            return parts[0]
+        vectors = torch.cat([part.vectors for part in parts])
+        return cls.of_sizes(vectors, torch.cat([part.sizes for part in parts]))
 
     def __len__(self) -> int:
         return self.ptr.numel() - 1
@@ -87,12 +111,17 @@ class VectorSets:
     def select(self, sets: Tensor) -> VectorSets:
         """The sets numbered ``sets`` (K,), in that order."""
         sizes = self.sizes[sets]
-        ptr = functional.pad(sizes.cumsum(0), (1, 0))
+        ptr = _bounds(sizes)
         shift = (self.ptr[sets] - ptr[:-1]).repeat_interleave(sizes)
         return VectorSets(self.vectors[shift + torch.arange(shift.numel(), device=shift.device)], ptr)
 
     def to(self, device: torch.device | str) -> VectorSets:
         return VectorSets(self.vectors.to(device), self.ptr.to(device))
+
+
+def _bounds(sizes: Tensor) -> Tensor:
+    """Where sets of ``sizes`` (B,) begin and end in the row of all their vectors (B + 1,) int64."""
+    return functional.pad(sizes.cumsum(0), (1, 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def generated(count: int, generator: torch.Generator) -> VectorSets:
     sizes = 3 + torch.poisson(torch.full((count,), 1.0) * (MEAN_VECTORS - 3), generator=generator).long()
     centres = torch.randn(count, DIM, generator=generator).repeat_interleave(sizes, 0)
     vectors = centres + torch.randn(len(centres), DIM, generator=generator)
-    return VectorSets(functional.normalize(vectors, dim=1), functional.pad(sizes.cumsum(0), (1, 0)))
+    return VectorSets.of_sizes(functional.normalize(vectors, dim=1), sizes)
 
 
 def with_noise(sets: VectorSets, length: float, generator: torch.Generator) -> VectorSets:
@@ -77,8 +77,7 @@ def repeated(
     each = torch.full((copies,), len(originals))
     each[-1] = posts - len(originals) * (copies - 1)
     sizes = torch.cat([originals.sizes[:count] for count in each.tolist()])
-    ptr = functional.pad(sizes.cumsum(0), (1, 0))
-    shape = (int(ptr[-1]), originals.vectors.shape[1])
+    shape = (int(sizes.sum()), originals.vectors.shape[1])
     packed = np.lib.format.open_memmap(file, mode="w+", dtype=np.dtype("float16"), shape=shape)
     row = 0
     for copy, count in enumerate(each.tolist()):
@@ -86,7 +85,7 @@ def repeated(
         packed[row : row + len(noisy)] = noisy.half().numpy()
         row += len(noisy)
         progress(count)
-    return VectorSets(torch.from_numpy(packed), ptr)
+    return VectorSets.of_sizes(torch.from_numpy(packed), sizes)
 
 
 def _noise_of(copy: int, copies: int) -> float:

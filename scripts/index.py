@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from experiments.progress import Console
 from graphs.collection import Collection
@@ -118,7 +117,9 @@ def _build(given: argparse.Namespace, console: Console) -> int:
         sets.append(encoded.sets)
         resumed = encoded.resumed
     seconds = time.perf_counter() - start
-    documents = _together(sets)
+    if not sets:
+        raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")
+    documents = VectorSets.concatenated(sets)
     material = Material(
         model=given.model,
         model_hash=model_hash,
@@ -202,17 +203,6 @@ def _kept(
     sets = before.vectors.vectors_of(kept) if kept else None
     before.close()
     return kept, sets
-
-
-def _together(sets: Sequence[VectorSets]) -> VectorSets:
-    if not sets:
-        raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")
-    if len(sets) == 1:
-        return sets[0]
-    ptr: list[Tensor] = [torch.zeros(1, dtype=torch.int64)]
-    for part in sets:
-        ptr.append(part.ptr[1:] + ptr[-1][-1])
-    return VectorSets(torch.cat([part.vectors for part in sets]), torch.cat(ptr))
 
 
 if __name__ == "__main__":

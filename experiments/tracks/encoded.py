@@ -21,10 +21,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
-from torch.nn import functional
-
 from experiments.outputs import read_json, write_json
 from graphs.errors import StoreError
 from graphs.store import GraphStore
@@ -119,18 +115,7 @@ class EncodedPosts:
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
         write_json(self._folder / "encoded.json", self._measured)
         before = [] if self._index is None else self._index.post_ids()
-        together = _joined([self.sets(before), made.sets]) if before else made.sets
+        together = VectorSets.concatenated([self.sets(before), made.sets]) if before else made.sets
         path = self._folder / "encoded"
         self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))
         shards.remove(working)
-
-
-def _joined(parts: Sequence[VectorSets]) -> VectorSets:
-    """All sets, one part behind the other.
-
-    >>> first, second = VectorSets.of([torch.eye(2)]), VectorSets.of([torch.ones(1, 2), torch.ones(3, 2)])
-    >>> _joined([first, second]).sizes
-    tensor([2, 1, 3])
-    """
-    sizes: Tensor = torch.cat([part.sizes for part in parts])
-    return VectorSets(torch.cat([part.vectors for part in parts]), functional.pad(sizes.cumsum(0), (1, 0)))

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from graphs.batching import BudgetSampler
 from graphs.errors import RetrievalError
@@ -68,13 +67,12 @@ def encode(
         max_items=len(post_ids),
         shuffle=False,
     )
-    vectors: list[torch.Tensor] = []
-    sizes: list[torch.Tensor] = []
+    encoded: list[VectorSets] = []
     for batch in sampler:
         places = by_size[batch]
         graphs = store.load([post_ids[i] for i in places])
         try:
-            sets = encoder(graphs.to(device))
+            encoded.append(encoder(graphs.to(device)))
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
@@ -83,10 +81,7 @@ def encode(
                 f"({str(error).splitlines()[0]}); lower max_nodes={max_nodes} and max_edges={max_edges}, in training "
                 "and in experiments train.node_budget and train.edge_budget"
             ) from error
-        vectors.append(sets.vectors)
-        sizes.append(sets.sizes)
         if progress is not None:
             progress(len(batch))
-    ptr = functional.pad(torch.cat(sizes).cumsum(0), (1, 0))
-    sorted_sets = VectorSets(torch.cat(vectors), ptr)
-    return sorted_sets.select(torch.from_numpy(np.argsort(by_size, kind="stable")).to(device))
+    back = torch.from_numpy(np.argsort(by_size, kind="stable")).to(device)
+    return VectorSets.concatenated(encoded).select(back)

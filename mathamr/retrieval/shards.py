@@ -23,6 +23,7 @@ from safetensors import SafetensorError, safe_open
 
 from graphs.errors import StoreError
 from graphs.store import GraphStore
+from graphs.whole_file import whole_file
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 from mathamr.retrieval.encoding import MAX_EDGES, MAX_NODES, encode
@@ -61,7 +62,7 @@ def encode_in_shards(
         raise StoreError("there is no post to encode; does preprocessed.db belong to the collection?", path=store.path)
     report = progress or (lambda count: None)
     names: list[Path] = []
-    sizes: list[torch.Tensor] = []
+    shard_sizes: list[torch.Tensor] = []
     widths: set[int] = set()
     resumed = 0
     try:
@@ -75,17 +76,16 @@ def encode_in_shards(
                 report(len(ids))
             else:
                 made = encode(encoder, store, ids, max_nodes=max_nodes, max_edges=max_edges, progress=report).to("cpu")
-                writing = name.with_suffix(".part")
                 tensors = {"vectors": made.vectors.float().contiguous(), "sizes": made.sizes.contiguous()}
-                safetensors.torch.save_file(tensors, writing, metadata={"identity": who})
-                writing.replace(name)
+                with whole_file(name) as partial:
+                    safetensors.torch.save_file(tensors, partial, metadata={"identity": who})
             with safe_open(name, "pt") as file:
-                sizes.append(file.get_tensor("sizes"))
+                shard_sizes.append(file.get_tensor("sizes"))
                 widths.add(file.get_slice("vectors").get_shape()[1])
             names.append(name)
         (width,) = widths
-        ptr = torch.nn.functional.pad(torch.cat(sizes).cumsum(0), (1, 0))
-        shape = (int(ptr[-1]), width)
+        sizes = torch.cat(shard_sizes)
+        shape = (int(sizes.sum()), width)
         packed = np.lib.format.open_memmap(folder / _PACKED, mode="w+", dtype=np.dtype("float32"), shape=shape)
         row = 0
         for name in names:
@@ -94,7 +94,7 @@ def encode_in_shards(
             row += len(vectors)
     except OSError as error:
         raise StoreError(f"the vectors cannot be written: {error}; make room, and run it again", path=folder) from error
-    return Encoded(VectorSets(torch.from_numpy(packed), ptr), resumed)
+    return Encoded(VectorSets.of_sizes(torch.from_numpy(packed), sizes), resumed)
 
 
 def remove(folder: Path) -> None:

@@ -62,10 +62,9 @@ class Ranks:
             sizes = self._all(_padded(own.sizes, most_sets))  # (size, most_sets)
             vectors = self._all(_padded(own.vectors, most_vectors))  # (size, most_vectors, p)
         sizes = torch.cat([sizes[rank, :count] for rank, (count, _) in enumerate(counts)])
-        ptr = torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
         joined = torch.cat([vectors[rank, :count] for rank, (_, count) in enumerate(counts)])
         first = sum(count for _, count in counts[: self.rank])
-        return VectorSets(joined, ptr), slice(first, first + len(own.vectors))
+        return VectorSets.of_sizes(joined, sizes), slice(first, first + len(own.vectors))
 
     def sum_gradients(self, own: Iterable[Tensor], shared: Iterable[Tensor]) -> None:
         """Make the gradients of the joined loss out of those of the ranks, in place and equal on all ranks.

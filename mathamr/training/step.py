@@ -13,7 +13,7 @@ the gradient is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -93,7 +93,7 @@ def backward(
     forms = (batch.chunks, *batch.views)  # the graphs, and further forms of them, all chunk by chunk
     with torch.set_grad_enabled(not cached), arithmetic(config, world.device):
         encoded = [[encoder(chunk) for chunk in chunks] for chunks in forms]
-    joined, owned = zip(*(world.gather(concatenated(parts)) for parts in encoded), strict=True)
+    joined, owned = zip(*(world.gather(VectorSets.concatenated(parts)) for parts in encoded), strict=True)
     for sets in joined:
         sets.vectors.requires_grad_()
     result = step_loss(config, batch, joined, temperature())
@@ -111,14 +111,8 @@ def backward(
 
 def backward_reference(encoder: Encode, temperature: Temperature, batch: TrainingBatch, config: TrainConfig) -> Tensor:
     """What :func:`backward` computes on one rank, in one piece, to hold it against."""
-    joined = [concatenated([encoder(chunk) for chunk in chunks]) for chunks in (batch.chunks, *batch.views)]
+    forms = (batch.chunks, *batch.views)
+    joined = [VectorSets.concatenated([encoder(chunk) for chunk in chunks]) for chunks in forms]
     loss = step_loss(config, batch, joined, temperature()).total
     loss.backward()
     return loss.detach()
-
-
-def concatenated(parts: Iterable[VectorSets]) -> VectorSets:
-    """The sets of all ``parts``, in order."""
-    parts = list(parts)
-    sizes = torch.cat([part.sizes for part in parts])
-    return VectorSets(torch.cat([part.vectors for part in parts]), torch.nn.functional.pad(sizes.cumsum(0), (1, 0)))

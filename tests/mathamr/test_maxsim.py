@@ -127,6 +127,13 @@ def test_sets_can_be_taken_apart_and_put_together() -> None:
     assert chosen.ptr.tolist() == [0, 1, 3, 5]
     assert torch.equal(chosen.vectors, torch.cat([parts[2], parts[0], parts[0]]))
     assert torch.equal(sets.document_vectors(), torch.stack([part[-1] for part in parts]))
+    again = VectorSets.concatenated([sets.select(torch.tensor([0, 1])), sets.select(torch.tensor([2]))])
+    assert torch.equal(again.vectors, sets.vectors)
+    assert torch.equal(again.ptr, sets.ptr)
+    assert VectorSets.concatenated([sets]) is sets
+    for none in (VectorSets.of, VectorSets.concatenated):
+        with pytest.raises(GraphError, match="at least one is needed to know the dimension"):
+            none([])
 
 
 def test_document_vectors_alone_give_single_vector_similarity() -> None:
