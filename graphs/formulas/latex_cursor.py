@@ -5,6 +5,7 @@ Each method of the grammar reads from ``at`` on and returns a node, or ``None`` 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Final
 
 from graphs.formulas.latex_constructs import ADDITIVE, LARGE, MULTIPLICATIVE
@@ -40,8 +41,12 @@ class Exhausted(Exception):
     """The grammar has tried for too long."""
 
 
-class Cursor:
-    """One list, and how far it is read. ``lenient``: what no grammar has is read nevertheless."""
+class Cursor(ABC):
+    """One list, and how far it is read. ``lenient``: what no grammar has is read nevertheless.
+
+    The rules that refer to one another across modules stand here, and in the classes between, as abstract methods;
+    :class:`~graphs.formulas.latex_grammar.Grammar` has them all.
+    """
 
     __slots__ = (
         "abs_depth",
@@ -84,21 +89,21 @@ class Cursor:
         self.abs_depth = 1
         self.abs_failed = False
 
+    @abstractmethod
     def formulae(self) -> Node | None:
         """Formulas with punctuation between them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def formula(self) -> Node | None:
         """An expression, or expressions in relation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def expression(self) -> Node | None:
         """A sum of terms."""
-        raise NotImplementedError
 
+    @abstractmethod
     def factor(self) -> Node | None:
         """A part of a product."""
-        raise NotImplementedError
 
     def enter(self) -> None:
         self.nesting += 1

@@ -2,6 +2,8 @@ r"""The grammar of factors: names and numbers with their scripts, functions with
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from graphs.formulas.latex_constructs import ADDITIVE, LARGE, MULTIPLICATIVE, fence, product, relation
 from graphs.formulas.latex_cursor import AFTER_IDLE, ATOMS, FLOATS, FUNCTIONS, NAMED, OPERATORS, RELATIONAL, SCRIPTS
 from graphs.formulas.latex_fences import Fences
@@ -14,9 +16,9 @@ class Factors(Fences):
 
     __slots__ = ()
 
+    @abstractmethod
     def relation_chain(self, chain: list[Node]) -> list[Node]:
         """The chain with what follows: a relation and an expression, as often as there are both."""
-        raise NotImplementedError
 
     def factor(self) -> Node | None:
         at = self.at

@@ -2,6 +2,8 @@ r"""The grammar of fences: parentheses, intervals and sets, bars, angles, and wh
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from graphs.formulas.latex_constructs import ADDITIVE, LARGE, fence
 from graphs.formulas.latex_cursor import AFTER_LONE, RELATIONAL, SCRIPTS, Cursor
 from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Prefix, Row
@@ -18,17 +20,17 @@ class Fences(Cursor):
 
     __slots__ = ()
 
+    @abstractmethod
     def punctuated(self, listed: list[Node]) -> list[Node]:
         """The list with what follows: punctuation and an expression, as often as there are both."""
-        raise NotImplementedError
 
+    @abstractmethod
     def extended(self, first: Node) -> Node:
         """An expression with the relations that follow it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def more_formulae(self, first: Node) -> Node:
         """A formula with the formulas that follow it."""
-        raise NotImplementedError
 
     def opened(self, at: int) -> Node | None:
         items, roles = self.items, self.roles
