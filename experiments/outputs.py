@@ -1,10 +1,10 @@
-"""Files that several processes share below ``outputs/``: replaced whole, and guarded by locks.
+"""Files that several processes share below ``outputs/``: JSON that is replaced whole, and locks.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
->>> write_whole(folder / "results.csv", "condition,seed\\n")
->>> (folder / "results.csv").read_text(), [path.name for path in folder.iterdir()]
-('condition,seed\\n', ['results.csv'])
+>>> write_json(folder / "result.json", {"seed": 1})
+>>> read_json(folder / "result.json"), read_json(folder / "failed.json")
+({'seed': 1}, None)
 >>> with locked(folder / ".lock") as first, locked(folder / ".lock", patience=0) as second:
 ...     first, second, is_locked(folder / ".lock")
 (True, False, True)
@@ -19,31 +19,17 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from graphs.errors import StoreError
+from graphs.whole_file import write_whole
 
 # Seconds to try for: :func:`is_locked` holds a lock for an instant, and a ready stage is passed by in some hundredths.
 _PATIENCE = 0.3
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write in one step: a reader sees the old file or the new one, and of two writers the last one's."""
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -22,7 +22,6 @@ from typing import Any
 
 from experiments import figures, heat_map, page, results
 from experiments.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
-from experiments.outputs import write_whole
 from experiments.results import Experiment, Row
 from experiments.tables import (
     COSTS,
@@ -39,6 +38,7 @@ from experiments.thesis import ThesisTable
 from experiments.thesis import tables as thesis_tables
 from experiments.topic_scores import MEASURES, column, comparisons, measured, of_conditions, stars
 from graphs.errors import MathAMRError, StoreError
+from graphs.whole_file import write_whole
 from mathamr.evaluation.significance import Comparison
 
 _FIRST = ("condition", "seed", "status", *MEASURES, "recall_1000", "topics", "regime")

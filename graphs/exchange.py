@@ -38,6 +38,7 @@ from graphs.collection import (
     writer,
 )
 from graphs.errors import MathAMRError, StoreError
+from graphs.whole_file import whole_file
 
 _COMMIT_EVERY = 1000  # graphs
 _HEADER = "# ::collection "
@@ -47,10 +48,9 @@ _IDENTITY = ("source", "parser", "trees", "shard")  # of the meta table, in the 
 def export_penman(collection: Collection, path: str | os.PathLike[str]) -> int:
     """Write the collection as a plain Penman file, which appears when complete; returns the number of graphs."""
     path = Path(path)
-    partial = path.with_name(f"{path.name}.part")
     count = 0
     identity = {key: value for key, value in collection.meta.items() if key in _IDENTITY}
-    with partial.open("w", encoding="utf-8") as file:
+    with whole_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(f"{_HEADER}{json.dumps(identity, sort_keys=True)}\n\n")
         for graph in collection:
             lines = {
@@ -63,7 +63,6 @@ def export_penman(collection: Collection, path: str | os.PathLike[str]) -> int:
             file.writelines(f"# ::{key} {value}\n" for key, value in lines.items())
             file.write(f"{graph.penman}\n\n")
             count += 1
-    partial.replace(path)
     return count
 
 

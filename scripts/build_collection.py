@@ -35,6 +35,7 @@ from graphs.corpus.corpus import NAMES, Corpus, open_corpus
 from graphs.corpus.post import Post, PostKind
 from graphs.errors import ConfigError, Failure, MathAMRError
 from graphs.shards import Shard
+from graphs.whole_file import write_whole
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,7 +102,7 @@ def run(given: argparse.Namespace, console: Console) -> census.Census:
     counted = count(given.out, console, workers=given.workers)
     if counted.failures:
         console.say(f"  each failure with its reason: python scripts/collection.py failures {given.out}")
-    given.out.with_suffix(".stats.json").write_text(counted.to_json() + "\n", encoding="utf-8")
+    write_whole(given.out.with_suffix(".stats.json"), counted.to_json() + "\n")
     return counted
 
 

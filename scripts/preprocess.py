@@ -26,7 +26,6 @@ from pathlib import Path
 
 from train import read_groups  # type: ignore[import-not-found]  # neighbours: scripts are no package
 
-from experiments.outputs import write_whole
 from experiments.progress import Console
 from graphs import mathamr_plus, store, vocabulary
 from graphs.collection import Collection
@@ -36,6 +35,7 @@ from graphs.errors import MathAMRError
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Vocabulary
+from graphs.whole_file import write_whole
 from mathamr.training import mining
 from mathamr.training.config import TrainConfig
 

@@ -31,7 +31,7 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import parsers
-from experiments.outputs import locked, read_json, write_json, write_whole
+from experiments.outputs import locked, read_json, write_json
 from experiments.progress import Console
 from experiments.tracks.track import Question
 from graphs import collection, database, mathamr_plus, store, vocabulary
@@ -43,6 +43,7 @@ from graphs.formulas import store as formula_store
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Counts, Row, Vocabulary
+from graphs.whole_file import write_whole
 from mathamr.retrieval import posts as post_texts
 
 _POSTS = ("question", "answer")

@@ -23,7 +23,6 @@ import csv
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +32,7 @@ import numpy as np
 
 from graphs.corpus.post import Judgment
 from graphs.errors import EvaluationError
+from graphs.whole_file import whole_file
 
 Task = Literal[1, 2]
 Qrels = dict[str, dict[str, int]]
@@ -121,24 +121,17 @@ def write_run(run: Run, path: str | os.PathLike[str], *, form: Literal["arqmath"
     path = Path(path)
     valid = Run.from_results(run.name, run.rankings, task=run.task)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-            for topic_id, hits in valid.rankings.items():
-                for rank, hit in enumerate(hits, start=1):
-                    score = str(np.float32(hit.score))
-                    if form == "trec":
-                        row = [topic_id, "Q0", hit.doc_id, str(rank), score, run.name]
-                    elif run.task == 2:
-                        row = [topic_id, hit.doc_id, str(hit.post_id), str(rank), score, run.name]
-                    else:
-                        row = [topic_id, hit.doc_id, str(rank), score, run.name]
-                    out.write("\t".join(row) + "\n")
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as out:
+        for topic_id, hits in valid.rankings.items():
+            for rank, hit in enumerate(hits, start=1):
+                score = str(np.float32(hit.score))
+                if form == "trec":
+                    row = [topic_id, "Q0", hit.doc_id, str(rank), score, run.name]
+                elif run.task == 2:
+                    row = [topic_id, hit.doc_id, str(hit.post_id), str(rank), score, run.name]
+                else:
+                    row = [topic_id, hit.doc_id, str(rank), score, run.name]
+                out.write("\t".join(row) + "\n")
 
 
 def read_run(path: str | os.PathLike[str], *, task: Task) -> Run:
@@ -281,10 +274,3 @@ def _finite(text: str, path: str | os.PathLike[str], line: int) -> float:
     if not math.isfinite(value):
         raise EvaluationError(f"{text!r} is not a finite number", path=path, line=line)
     return value
-
-
-def _umask() -> int:
-    """The process's umask: a temporary file is made private, a run file should be like any other file."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

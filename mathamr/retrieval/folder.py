@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import StoreError
+from graphs.whole_file import write_whole
 
 HEADER = "index.json"
 
@@ -36,9 +37,7 @@ def new_data(path: Path) -> Path:
 
 def switch(path: Path, data: Path, header: dict[str, Any]) -> None:
     """Make ``data`` the index of ``path``, described by ``header``, and remove what was there before."""
-    fresh = path / f".{HEADER}.{data.name}"
-    fresh.write_text(json.dumps({**header, "data": data.name}, indent=1) + "\n", encoding="utf-8")
-    fresh.replace(path / HEADER)
+    write_whole(path / HEADER, json.dumps({**header, "data": data.name}, indent=1) + "\n")
     for old in path.glob("data-*"):
         if old != data:
             shutil.rmtree(old, ignore_errors=True)

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from graphs.errors import RetrievalError, StoreError
+from graphs.whole_file import write_whole
 from mathamr import maxsim
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.maxsim import VectorSets
@@ -157,10 +158,8 @@ class FormulaIndex:
         )
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)  # where a server keeps the vectors, nothing has made it
-            fresh = path / f".{TABLE}"
             lines = ["formula_id\tpost_id\tvisual_id", *("\t".join((f, p, v)) for f, (p, v) in table.items())]
-            fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            fresh.replace(path / TABLE)
+            write_whole(path / TABLE, "\n".join(lines) + "\n")
         return cls(index, table)
 
     @classmethod

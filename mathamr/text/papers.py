@@ -24,6 +24,7 @@ from pathlib import Path
 
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.processes import ordered_map
+from graphs.whole_file import write_whole
 from mathamr.text.archives import read_files
 from mathamr.text.latex_source import assemble
 from mathamr.text.plain import plain
@@ -153,7 +154,7 @@ def extract(
             if progress is not None:
                 progress(1)
     failures = "".join(json.dumps(asdict(failure), ensure_ascii=False) + "\n" for failure in summary.failures)
-    out.with_suffix(".failures.jsonl").write_text(failures, encoding="utf-8")
+    write_whole(out.with_suffix(".failures.jsonl"), failures)
     return summary
 
 

@@ -1,0 +1,47 @@
+"""Files that appear whole: a reader sees the old file or the new one, whatever happens to the writer.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> write_whole(folder / "results.csv", "condition,seed\\n")
+>>> try:
+...     with whole_file(folder / "results.csv") as partial, partial.open("w") as file:
+...         _ = file.write("condi")
+...         raise OSError("no space left on device")
+... except OSError:
+...     (folder / "results.csv").read_text(), [path.name for path in folder.iterdir()]
+('condition,seed\\n', ['results.csv'])
+
+A killed writer leaves at most its own ``.NAME.HEX.part``, which nobody reads. Databases are no such files: theirs is
+``graphs.database``.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yields a path beside ``path``, to write a file to; at the end of the block that file takes the place of ``path``.
+
+    It is on the disk before it does. Of several writers at once the last one's file stays. Where the block raises,
+    ``path`` stays as it was. Permissions are those of the file in the block: with ``open`` as the umask says.
+    """
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield partial
+        with partial.open("r+b") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """``text`` as the file ``path``, UTF-8, line ends as they are."""
+    with whole_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="")
