@@ -36,11 +36,12 @@ from omegaconf import OmegaConf
 from experiments import exhibits, logbook
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
-from experiments.outputs import locked, write_json, write_whole
+from experiments.outputs import locked, write_json
 from experiments.plan import LOCK, Job, finished
 from experiments.progress import Console
 from experiments.tracks.track import Encoded, Question, Retrieved, Track, Trained
 from graphs.errors import MathAMRError
+from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.runs import Qrels, Run, qrels_of, write_run
 from mathamr.training.checkpoint import code_version

@@ -36,6 +36,7 @@ from torch import Tensor, nn
 
 from graphs.errors import ConfigError
 from graphs.vocabulary import RESERVED_LABELS, Vocabulary
+from graphs.whole_file import whole_file
 
 _FRAME_NUMBER = re.compile(r"-\d{2,3}$")  # solve-01
 _TREE_PREFIX = re.compile(r"^[A-Z]+!(?=.)")  # V!x, N!2, O!SUP
@@ -92,11 +93,9 @@ def write(folder: str | os.PathLike[str], vectors: Tensor, vocabulary: Vocabular
     """Keep vectors (num_labels, k) of a vocabulary in a file of ``folder``; returns their hash."""
     found = hash_of(vectors)
     path = path_of(folder, found)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    safetensors.torch.save_file(
-        {"vectors": vectors.detach().cpu().float().contiguous()}, part, metadata={"vocabulary": vocabulary.hash}
-    )
-    part.rename(path)
+    tensors = {"vectors": vectors.detach().cpu().float().contiguous()}
+    with whole_file(path) as partial:  # as bytes: a file of safetensors' own could be read by its owner alone
+        partial.write_bytes(safetensors.torch.save(tensors, metadata={"vocabulary": vocabulary.hash}))
     return found
 
 
