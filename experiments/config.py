@@ -24,9 +24,19 @@ from omegaconf.errors import OmegaConfBaseException
 
 from graphs.errors import ConfigError
 from mathamr.model.encoder import EncoderConfig
+from mathamr.text.config import TextConfig
 from mathamr.training.config import TrainConfig
 
 Settings = TypeVar("Settings")
+
+
+@dataclass
+class SourceConfig:
+    """A further collection to learn from: ``name`` and ``root`` likewise, and of its pairs the first ``most_pairs``."""
+
+    name: str = MISSING
+    root: str | None = None
+    most_pairs: int | None = None
 
 
 @dataclass
@@ -34,12 +44,14 @@ class DataConfig:
     """The collection: ``name`` and ``root`` as in :func:`graphs.corpus.corpus.open_corpus`.
 
     ``years`` are the topics' years, ``regime`` what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
+    ``sources``: further collections by names of your own, to learn from where ``train.pairs`` has their names.
     """
 
     name: str = MISSING
     root: str | None = MISSING
     years: list[int] = MISSING
     regime: str = MISSING
+    sources: dict[str, SourceConfig] = field(default_factory=dict)
 
 
 @dataclass
@@ -53,6 +65,27 @@ class GraphConfig:
     formulas: str = MISSING
     vocabulary_size: int = MISSING
     number_threshold: int = MISSING
+
+
+@dataclass
+class BM25Config:
+    """What BM25 compares: ``by`` text, words and LaTeX; or formulas, pairs of symbols in their trees."""
+
+    by: str = MISSING
+
+
+@dataclass
+class FusionConfig:
+    """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
+
+    ``of``: two or more conditions of the experiment that are no fusions. ``how``: rrf, by ranks with the constant
+    ``k``; or weighted, by scores with one of ``weights`` each. Weights are named here, before anything is measured.
+    """
+
+    of: list[str] = MISSING
+    how: str = MISSING
+    k: int = MISSING
+    weights: list[float] | None = None
 
 
 @dataclass
@@ -132,6 +165,9 @@ class Config:
     parsers: dict[str, Any] = field(default_factory=dict)
     model: Any = field(default_factory=lambda: schema_of(EncoderConfig))
     train: Any = field(default_factory=lambda: schema_of(TrainConfig))
+    text: Any = field(default_factory=lambda: schema_of(TextConfig))
+    bm25: BM25Config = field(default_factory=BM25Config)
+    fusion: FusionConfig = field(default_factory=FusionConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     retrieval: RetrievalConfig = field(default_factory=RetrievalConfig)
     wandb: WandbConfig = field(default_factory=WandbConfig)

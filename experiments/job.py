@@ -10,8 +10,9 @@
         index/                               while it is searched, or with index.keep=true
         key                                  what the above was made with
 
-The model lies elsewhere, for other jobs to use it as well (:mod:`experiments.models`). A job that fails says so in the
-results table, and the others go on. Two machines that share the outputs through a folder share the jobs: each job is
+The model lies elsewhere, for other jobs to use it as well (:mod:`experiments.models`). What depends on no seed is made
+for one and copied for the others. A job that fails says so in the results table, and the others go on; those that
+need it fail with it. Two machines that share the outputs through a folder share the jobs: each job is
 claimed by a lock on its folder.
 
 A folder holds one configuration. A finished job of another one (other data, more epochs) moves to
@@ -36,11 +37,11 @@ from omegaconf import OmegaConf
 from experiments import exhibits, logbook
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
-from experiments.outputs import locked, write_json
-from experiments.plan import LOCK, Job, finished
+from experiments.outputs import locked, read_json, write_json
+from experiments.plan import LOCK, Job, failure, finished, state
 from experiments.progress import Console
 from experiments.tracks.track import Encoded, Question, Retrieved, Track, Trained
-from graphs.errors import MathAMRError
+from graphs.errors import ConfigError, MathAMRError
 from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.runs import Qrels, Run, qrels_of, write_run
@@ -51,11 +52,11 @@ MEASURES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref", "recall_1000")
 
 
 class Outcome(Enum):
-    """What became of a job: it has a result or a failure, or another process works at it, or at its model."""
+    """What became of a job: it has a result or a failure, or another process works at it, or at what it needs."""
 
     ENDED = "ended"
     ELSEWHERE = "elsewhere"
-    MODEL_ELSEWHERE = "model elsewhere"
+    NEED_ELSEWHERE = "need elsewhere"
 
 
 def run_job(
@@ -73,16 +74,17 @@ def run_job(
         if not mine:
             return Outcome.ELSEWHERE
         _make_room(job, place, folder / "earlier")
-        if finished(job, folder):
+        if finished(job, folder) or _copied(job, place, folder):
             return Outcome.ENDED
-        if models.state(job) == "in work elsewhere":
-            return Outcome.MODEL_ELSEWHERE  # before a logbook is opened that would stay empty
+        if models.state(job) == "in work elsewhere" or any(state(n, folder) == "running elsewhere" for n in job.needs):
+            return Outcome.NEED_ELSEWHERE  # before a logbook is opened that would stay empty
         try:
+            _check_needs(job, folder)
             track.prepare(job.config, questions)
             with _logbook(job, folder, console) as book:
                 made = models.stage(job, track, questions, book.record)
                 if made is None:
-                    return Outcome.MODEL_ELSEWHERE
+                    return Outcome.NEED_ELSEWHERE
                 result = _run(job, place, track, models, *made, questions, book)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
@@ -95,6 +97,30 @@ def run_job(
         speed = f", {result['time_per_epoch_s']:.1f} s an epoch" if "time_per_epoch_s" in result else ""
         console.say(f"{job.name}: nDCG' {result.get('ndcg_prime', result.get('task2_ndcg_prime')):.3f}{speed}")
         return Outcome.ENDED
+
+
+def _copied(job: Job, place: Path, folder: Path) -> bool:
+    """Whether another seed of the condition has the same key, which no seed is part of, and has a result to copy."""
+    for other in sorted((folder / "jobs").glob(f"{job.condition}-seed*")):
+        record = read_json(other / "result.json")
+        if other == place or record is None or record.get("key") != job.key:
+            continue
+        for path in other.iterdir():
+            if path.is_dir():
+                shutil.copytree(path, place / path.name, dirs_exist_ok=True)
+            elif path.name not in (LOCK, "key", "result.json"):
+                shutil.copyfile(path, place / path.name)
+        write_json(place / "result.json", {**record, "seed": job.seed})
+        return True
+    return False
+
+
+def _check_needs(job: Job, folder: Path) -> None:
+    for need in job.needs:
+        if finished(need, folder) is None:
+            reason = failure(need, folder)
+            missing = "has no result; run it first: without experiment.only or job=K/N the same command does"
+            raise ConfigError(f"{need.name}, which it fuses, {missing if reason is None else f'failed: {reason}'}")
 
 
 def _note_failure(job: Job, place: Path, error: Exception, console: Console) -> None:
@@ -118,12 +144,12 @@ def _run(
 ) -> dict[str, Any]:
     """From the model's vectors to scores."""
     log = models.folder(job) / LOG
-    if log.exists():
+    if job.model_key and log.exists():
         shutil.copyfile(log, place / LOG)
     result = {**_identity(job), "regime": questions[0].regime, "years": list(job.config.data.years)}
     result |= {"source": track.source(job.config), **trained.origin}
     result |= {**trained.costs, **encoded.costs}
-    files = [trained.folder]
+    files = [trained.folder] if job.model_key else []
     for question in questions:
         retrieved, costs = _search(job, place / "index", track, encoded, question)
         run = Run.from_results(job.name, retrieved.results, task=question.task)
@@ -162,19 +188,25 @@ def _search(
 
 
 def _show(job: Job, place: Path, track: Track, encoded: Encoded, question: Question, run: Run) -> None:
-    """``heat_map.json`` and ``examples.json``; neither where no judged topic has an answer in the collection."""
+    """``examples.json``, and ``heat_map.json`` where the track compares part by part.
+
+    Neither where no judged topic has an answer in the collection.
+    """
     topics = {topic.topic_id: topic for topic in question.topics}
     qrels = {topic_id: grades for topic_id, grades in judged(question).items() if topic_id in topics}
     wanted = job.config.experiment.get("example") or {}
+    shown: list[str] = []
     for topic_id, post_id in exhibits.candidates(qrels, wanted.get("topic"), wanted.get("post")):
+        shown = shown or [topic_id]
         explanation = track.explain(job.config, encoded, topics[topic_id], post_id)
         if explanation is not None:
+            shown = [topic_id]
+            grade = qrels.get(topic_id, {}).get(post_id)
+            write_json(place / "heat_map.json", exhibits.heat_map(topic_id, post_id, grade, explanation))
             break
-    else:
+    if not shown:
         return
-    grade = qrels.get(topic_id, {}).get(post_id)
-    write_json(place / "heat_map.json", exhibits.heat_map(topic_id, post_id, grade, explanation))
-    first = list(dict.fromkeys([topic_id, *sorted(qrels, key=exhibits.natural)]))[: exhibits.EXAMPLE_TOPICS]
+    first = list(dict.fromkeys([*shown, *sorted(qrels, key=exhibits.natural)]))[: exhibits.EXAMPLE_TOPICS]
     results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
     write_json(place / "examples.json", exhibits.examples(question, first, qrels, results, track.texts))
 

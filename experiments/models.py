@@ -39,7 +39,7 @@ LOCK = ".lock"
 LOG = "log.jsonl"
 _RECORD = "trained.json"
 
-State = Literal["trained", "in work elsewhere", "begun", "missing"]
+State = Literal["trained", "in work elsewhere", "begun", "missing", "none"]
 
 
 class Models:
@@ -55,7 +55,9 @@ class Models:
         return self._shared / "models" / job.model_key
 
     def state(self, job: Job) -> State:
-        """How a model stands."""
+        """How a model stands; ``none`` where the job trains none."""
+        if not job.model_key:
+            return "none"
         folder = self.folder(job)
         if is_locked(folder / LOCK):
             return "in work elsewhere"
@@ -66,16 +68,23 @@ class Models:
     @contextmanager
     def free(self, job: Job) -> Iterator[None]:
         """Wait until no other process works at the model of a job."""
+        if not job.model_key:
+            yield
+            return
         with locked(self.folder(job) / LOCK, wait=True):
             yield
 
     def stage(self, job: Job, track: Track, questions: Sequence[Question], log: Log) -> tuple[Trained, Encoded] | None:
         """The model of ``job`` and the vectors it makes, from before or made now; ``None`` while another process does.
 
+        Of a job that trains nothing neither has anything in it.
+
         ``log`` is told the records of training, also where that was done before.
 
         Raises whatever training does; the same once more, without training, for the next job with this model.
         """
+        if not job.model_key:
+            return Trained(Path()), Encoded(None)
         if job.model_key in self._failed:
             raise TrainingError(self._failed[job.model_key])
         folder = self.folder(job)
@@ -106,13 +115,13 @@ class Models:
         write_whole(stamp, source)
 
     def _finished(self, folder: Path, track: Track, log: Log) -> Trained | None:
-        record = read_json(folder / _RECORD)
-        if record is None or not checkpoint.exists(track.best(folder)):
+        record, best = read_json(folder / _RECORD), track.best(folder)
+        if record is None or best is None:
             return None
         self._say(f"  model {folder.name} is there already")
         for entry in read_log(folder / LOG):
             log(entry)
-        return Trained(track.best(folder), record["costs"], origin=record["origin"])
+        return Trained(best, record["costs"], origin=record["origin"])
 
     def _train(self, job: Job, folder: Path, track: Track, log: Log) -> Trained:
         with TrainingLog(folder / LOG) as written:

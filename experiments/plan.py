@@ -12,13 +12,24 @@ makes six jobs, ``none-seed42`` to ``sequential-seed44``. What a job makes has a
 the stage depends on:
 
 =============  ==============================================================  ========================================
-``model_key``  track, collection, ``graph``, ``model``, ``train`` with seed    ``outputs/shared/.../models/MODELKEY``
-``key``        these, topics and regime, ``index``, ``retrieval``, tasks       ``outputs/EXP/jobs/NAME``
+``model_key``  track, collection, and by track the groups below                ``outputs/shared/.../models/MODELKEY``
+``key``        these, topics and regime, tasks, and what searches              ``outputs/EXP/jobs/NAME``
 =============  ==============================================================  ========================================
 
-So conditions that differ in retrieval alone share a model, and so do experiments. A job is done when its
-``result.json`` carries its key: a changed configuration runs again, a finished job does not. ``job=K/N`` selects every
-N-th job, the K-th first, for an array of a batch system; ``experiment.only=[...]`` some conditions.
+==========  =======================================================================  ==================================
+track       its model depends on                                                     its result also on
+==========  =======================================================================  ==================================
+``graph``   ``graph``, ``model``, ``train`` with seed                                ``index``, ``retrieval``
+``text``    ``text``; if it is trained, of ``train`` the seed and what makes pairs   ``index``, ``retrieval``
+``bm25``    nothing is trained                                                       ``bm25``, ``retrieval.k``
+``fusion``  nothing is trained                                                       ``fusion``, the keys of its parts
+==========  =======================================================================  ==================================
+
+So conditions that differ in retrieval alone share a model, and so do experiments. Where no part of a key depends on
+the seed, jobs of all seeds have the same key: one of them runs, the others copy. A job is done when its ``result.json``
+carries its key: a changed configuration runs again, a finished job does not. ``job=K/N`` selects every N-th job, the
+K-th first, for an array of a batch system; ``experiment.only=[...]`` some conditions. Fusions come last, after the jobs
+that they fuse.
 """
 
 from __future__ import annotations
@@ -35,18 +46,30 @@ from typing import Any, Literal, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments import parsers
+from experiments import parsers, sources
 from experiments.outputs import is_locked, read_json
 from graphs.errors import ConfigError
 
-# What a condition may change, and what a trained model depends on.
-_CHANGEABLE = ("track", "graph", "model", "train", "index", "retrieval")
-_OF_MODEL = ("track", "graph", "model", "train")
+# What a condition may change.
+_CHANGEABLE = ("track", "graph", "model", "train", "text", "bm25", "fusion", "index", "retrieval")
 # What no result depends on: where files lie, how many processes work, how often they save.
 _FREE = {
-    "data": ("root",),
+    "data": ("root", "sources"),
     "train": ("device", "workers", "checkpoint_every"),
+    "text": ("checkpoint_every",),
     "index": ("location", "keep"),
+}
+# What the vectors of a text encoder depend on that is taken as it is, and what the pairs are that one is trained on.
+_TEXT_UNTRAINED = ("encoder", "max_length")
+_PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
+
+UNTRAINED = ("bm25", "fusion")
+"""Tracks that train nothing."""
+
+# Settings that came later, and the value that stands for how it was before: with it, keys are what they were.
+_LATER: dict[str, dict[str, Any]] = {
+    "model": {"label_text": None},
+    "train": {"pairs": None, "pair_weights": None, "pretrain_pairs": None, "pretrain_epochs": 1},
 }
 
 LOCK = ".lock"
@@ -57,13 +80,17 @@ State = Literal["done", "running elsewhere", "failed", "missing"]
 
 @dataclass(frozen=True)
 class Job:
-    """One condition with one seed: its whole configuration, the key of its result and that of its model."""
+    """One condition with one seed: its whole configuration, the key of its result and that of its model.
+
+    ``model_key`` is empty where nothing is trained. ``needs`` are the jobs that a fusion takes the rankings of.
+    """
 
     condition: str
     seed: int
     config: DictConfig
     key: str
     model_key: str = ""
+    needs: tuple[Job, ...] = ()
 
     @property
     def name(self) -> str:
@@ -72,7 +99,7 @@ class Job:
 
 
 def plan(config: DictConfig, fingerprint: str) -> list[Job]:
-    """All jobs of ``config.experiment``, seed by seed within a condition.
+    """All jobs of ``config.experiment``, seed by seed within a condition; fusions behind all others.
 
     Args:
         config: the composed configuration.
@@ -80,7 +107,8 @@ def plan(config: DictConfig, fingerprint: str) -> list[Job]:
 
     Raises:
         ConfigError: no conditions or seeds, a repeated seed or label, a name that is no file name, a baseline that is
-            no condition, a condition that changes what is no setting of a condition, or two jobs with one output.
+            no condition, a condition that changes what is no setting of a condition, two jobs with one output, or a
+            fusion of what cannot be fused.
     """
     experiment = config.experiment
     conditions = [str(name) for name in experiment.conditions or {}]
@@ -101,11 +129,14 @@ def plan(config: DictConfig, fingerprint: str) -> list[Job]:
                 raise ConfigError(
                     f"experiment.{key}={name} is not among the conditions: {known}{near(str(name), conditions)}"
                 )
-    jobs = [_job(config, condition, int(seed), fingerprint) for condition in conditions for seed in seeds]
+    configs = {(name, int(seed)): _config(config, name, int(seed)) for name in conditions for seed in seeds}
+    alone = {place: _job(*place, merged, fingerprint) for place, merged in configs.items() if merged.track != "fusion"}
+    fusions = [_fusion(*place, merged, alone) for place, merged in configs.items() if place not in alone]
+    jobs = [*alone.values(), *fusions]
     by_key: dict[str, Job] = {}
     for job in jobs:
         twin = by_key.setdefault(job.key, job)
-        if twin is not job:
+        if twin.condition != job.condition:
             raise ConfigError(f"conditions {twin.condition} and {job.condition} are the same experiment; remove one")
     return jobs
 
@@ -131,7 +162,8 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
-def _job(config: DictConfig, condition: str, seed: int, fingerprint: str) -> Job:
+def _config(config: DictConfig, condition: str, seed: int) -> DictConfig:
+    """The configuration of a job."""
     changes = config.experiment.conditions[condition]
     changes = OmegaConf.create({}) if changes is None else changes
     place = f"experiment.conditions.{condition}"
@@ -139,17 +171,35 @@ def _job(config: DictConfig, condition: str, seed: int, fingerprint: str) -> Job
     merged = OmegaConf.create(config)
     OmegaConf.set_struct(merged, True)
     try:
-        merged = cast(DictConfig, OmegaConf.merge(merged, changes, {"train": {"seed": seed}}))
+        return cast(DictConfig, OmegaConf.merge(merged, changes, {"train": {"seed": seed}}))
     except OmegaConfBaseException as error:
         raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
-    return Job(condition, seed, merged, job_key(merged, fingerprint), model_key(merged, fingerprint))
+
+
+def _job(condition: str, seed: int, config: DictConfig, fingerprint: str) -> Job:
+    return Job(condition, seed, config, job_key(config, fingerprint), model_key(config, fingerprint))
+
+
+def _fusion(condition: str, seed: int, config: DictConfig, others: Mapping[tuple[str, int], Job]) -> Job:
+    """The job of a fusion: its key depends on those of its parts."""
+    place, parts = f"experiment.conditions.{condition}.fusion.of", [str(name) for name in config.fusion.of]
+    known = list(dict.fromkeys(name for name, _ in others))
+    for name in parts:
+        if name not in known:
+            among = f"it is not among the conditions that can be fused: {', '.join(known)}{near(name, known)}"
+            raise ConfigError(f"{place} names {name}; {among}")
+    if len(set(parts)) < max(2, len(parts)):
+        raise ConfigError(f"{place}={parts}; fusing takes two or more different conditions")
+    needs = tuple(others[name, seed] for name in parts)
+    content = {**_settings(config, ("track", "fusion")), "parts": [job.key for job in needs], **_asked(config)}
+    return Job(condition, seed, config, _hash(content), needs=needs)
 
 
 def _check_changes(config: DictConfig, changes: Any, place: str) -> None:
     """Every key of a condition is one that a condition can change."""
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
-    known = [key for group in _CHANGEABLE for key in _leaves(config.get(group), group)]
+    known = [key for group in _CHANGEABLE if group in config for key in _leaves(config.get(group), group)]
     for key in _leaves(changes, ""):
         group = key.split(".")[0]
         if key == "train.seed":
@@ -193,15 +243,42 @@ def near(name: str, known: Sequence[str]) -> str:
 
 
 def model_key(config: DictConfig, fingerprint: str) -> str:
-    """Hash of everything that a trained model depends on."""
-    return _hash({"fingerprint": fingerprint, **_settings(config, _OF_MODEL)})
+    """Hash of everything that a trained model depends on; empty where nothing is trained."""
+    if config.track in UNTRAINED:
+        return ""
+    return _hash({"fingerprint": fingerprint, **_of_model(config)})
 
 
 def job_key(config: DictConfig, fingerprint: str) -> str:
-    """Hash of everything that a job's result depends on."""
+    """Hash of everything that the result of a job depends on, which is no fusion."""
+    content = {"fingerprint": fingerprint, **_settings(config, ("data",)), **_asked(config)}
+    if config.track == "bm25":
+        return _hash({**content, **_settings(config, ("track", "bm25")), "k": config.retrieval.k})
+    if config.track == "text":
+        content["late_interaction"] = config.text.late_interaction
+    return _hash({**content, **_of_model(config), **_settings(config, ("index", "retrieval"))})
+
+
+def _of_model(config: DictConfig) -> dict[str, Any]:
+    if config.track != "text":
+        learned_from = sources.fingerprints(config)
+        return {
+            **_settings(config, ("track", "graph", "model", "train")),
+            **({"sources": learned_from} if learned_from else {}),
+        }
+    settings = _settings(config, ("track", "text", "train"))
+    text, train = settings["text"], settings.pop("train")
+    del text["late_interaction"]  # the search alone
+    if text["epochs"] or text["pretraining_epochs"]:
+        return {**settings, "train": {name: train[name] for name in _PAIRS}}
+    return {**settings, "text": {name: text[name] for name in _TEXT_UNTRAINED}}
+
+
+def _asked(config: DictConfig) -> dict[str, Any]:
+    """What an experiment asks of every condition."""
     experiment = config.experiment
     asked = {"tasks": list(experiment.get("tasks") or [1]), "example": _plain(experiment.get("example"))}
-    return _hash({"fingerprint": fingerprint, **_settings(config, ("data", *_CHANGEABLE)), "experiment": asked})
+    return {"experiment": asked}
 
 
 def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
@@ -209,7 +286,8 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
     for group in groups:
         plain = _plain(config[group])
         if isinstance(plain, dict):
-            plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ())}
+            later = _LATER.get(group, {})
+            plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ()) and later.get(k, ...) != v}
         if group == "graph" and "parsers" in config:
             plain["parser"] = parsers.name(config)
         settings[group] = plain

@@ -34,7 +34,7 @@ from experiments.config import register, validated
 from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.outputs import locked, write_json
-from experiments.plan import Job, finished, near, plan, select, state, status
+from experiments.plan import LOCK, Job, finished, near, plan, select, state, status
 from experiments.progress import Console
 from experiments.tracks import open_track
 from experiments.tracks.track import Question, Track
@@ -137,13 +137,17 @@ class _Runner:
                 raise ConfigError(f"condition {job.condition}: {error}") from error
 
     def run(self, jobs: Sequence[Job]) -> None:
-        """Run the jobs; those whose model another process has in work come last, and are waited for."""
+        """Run the jobs; those that need what another process has in work come last, and are waited for."""
         pending, ended = list(jobs), 0
         while pending:
             elsewhere: list[Job] = []
             waiting: list[Job] = []
             for job in pending:
                 self._console.say(f"[{ended + 1}/{len(jobs)}] {job.name}")
+                if {need.name for need in job.needs} & {other.name for other in [*elsewhere, *waiting]}:
+                    self._console.say("  another process is at what it needs")
+                    waiting.append(job)
+                    continue
                 track = self._track(job.config)
                 outcome = run_job(job, self._folder, track, self._models, self._questions, self._console)
                 if outcome is Outcome.ENDED:
@@ -152,16 +156,24 @@ class _Runner:
                     self._console.say("  another process is at it")
                     elsewhere.append(job)
                 else:
-                    self._console.say("  another process is at its model")
+                    self._console.say("  another process is at what it needs")
                     waiting.append(job)
             stuck = len(waiting) + len(elsewhere) == len(pending)
-            pending = [*waiting, *elsewhere]  # once more: the other process may have ended, or died
+            # Once more: the other process may have ended, or died. Behind all that others need.
+            pending = sorted([*waiting, *elsewhere], key=lambda job: bool(job.needs))
             if stuck and not waiting:
                 return
             if stuck:
-                self._console.say(f"  waiting for the model of {waiting[0].name}, which another process has in work")
-                with self._models.free(waiting[0]):
-                    pass
+                self._console.say(f"  waiting for what {waiting[0].name} needs, which another process has in work")
+                self._wait(waiting[0])
+
+    def _wait(self, job: Job) -> None:
+        """Until nobody works at the model of a job, nor at those that it needs."""
+        with self._models.free(job):
+            pass
+        for need in job.needs:
+            with locked(self._folder / "jobs" / need.name / LOCK, wait=True):
+                pass
 
 
 def tasks_of(config: DictConfig, corpus: Corpus) -> list[Task]:
@@ -215,7 +227,7 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     """How each job and its model stand, and what is left to do."""
     rows = [[job.name, state(job, folder), models.state(job), job.key, job.model_key] for job in jobs]
     left = [job for job, row in zip(jobs, rows, strict=True) if row[1] not in ("done", "running elsewhere")]
-    to_train = {job.model_key for job in left if models.state(job) != "trained"}
+    to_train = {job.model_key for job in left if models.state(job) not in ("trained", "none")}
     head = ["Job", "State", "Model", "Key", "Model key"]
     return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
 
@@ -250,7 +262,8 @@ def _summary(tasks: Sequence[int]) -> dict[str, tuple[str, float]]:
 
 def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
     """A warning where finished rows were not made of the same graphs: these have changed in between."""
-    graphs = {row["source"].split("-")[1] for row in rows if row["status"] == "done" and "source" in row}
+    sources = [row["source"] for row in rows if row["status"] == "done" and "source" in row]
+    graphs = {source.split("-")[1] for source in sources if "-" in source}  # other tracks have no graphs
     if len(graphs) < 2:
         return []
     return [

@@ -9,20 +9,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from omegaconf import DictConfig
-from torch import Tensor
 
-from experiments import parsers
+from experiments import parsers, sources
 from experiments.config import settings
 from experiments.progress import Console
+from experiments.tracks.dense import (
+    check_search,
+    device_of,
+    index_options,
+    index_posts,
+    say_lost,
+    search_once,
+    search_posts,
+    speed,
+)
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.preparation import Preparation, Prepared, spec_of
 from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
@@ -36,17 +44,14 @@ from graphs.formulas.store import FormulaStore
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk, peak_gpu_memory, peak_memory, reset_peak_memory
 from mathamr.model.encoder import EncoderConfig
-from mathamr.retrieval import Strategy, search
-from mathamr.retrieval import build as build_index
-from mathamr.retrieval.backends import check as check_index
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
-from mathamr.retrieval.index import Hnsw
 from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.training import checkpoint, mining
 from mathamr.training.config import TrainConfig
+from mathamr.training.curriculum import curriculum
 from mathamr.training.distributed import ranks
-from mathamr.training.pairs import sample_pairs, split_pairs
+from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs, with_sources
 from mathamr.training.trainer import train
 
 
@@ -74,7 +79,7 @@ class GraphTrack:
         self._formulas_of: dict[Path, Formulas] = {}
         self._searched_of: dict[tuple[Path, int], list[str]] = {}
         self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
-        self._train_pairs: dict[tuple[str, int, int | None, float], int] = {}
+        self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
 
     # -- what can be said before anything runs -----------------------------------------------------------------------
 
@@ -84,9 +89,7 @@ class GraphTrack:
         spec = spec_of(config)
         settings(EncoderConfig, config.model, "model")
         training = settings(TrainConfig, config.train, "train")
-        strategy = _strategy(config)
-        if config.retrieval.k < 1:
-            raise ConfigError(f"retrieval.k={config.retrieval.k} must be at least 1")
+        strategy = check_search(config)
         if spec.structure == "none" and strategy.name != "maxsim":
             raise ConfigError(
                 f"graphs of structure 'none' have no document vector for retrieval.strategy={strategy.name}; use "
@@ -97,15 +100,10 @@ class GraphTrack:
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
                 "graph.formulas=both, opt or slt"
             )
-        check_index(config.index.backend, strategy, location=config.index.location, hnsw=_hnsw(config))
         with ranks(training.device):
             pass  # refuses a device that is not there
-        most = self._most_train_pairs(training)
-        if training.batch_size > most:
-            raise ConfigError(
-                f"train.batch_size={training.batch_size} is larger than the training set, which has {most} pairs at "
-                f"most; use train.batch_size={most} or less, or more pairs"
-            )
+        further = self._source_pairs(config)
+        curriculum(training, with_sources(self._split(training), further, _posts_of(*further.values())))
 
     def _pairs(self, training: TrainConfig) -> list[Pair]:
         key = (training.positives, training.least_score)
@@ -113,16 +111,20 @@ class GraphTrack:
             self._all_pairs[key] = training_pairs(self._corpus, *key)
         return self._all_pairs[key]
 
-    def _most_train_pairs(self, training: TrainConfig) -> int:
-        """The training pairs if every post has a graph."""
+    def _source_pairs(self, config: DictConfig) -> dict[str, list[Pair]]:
+        """The pairs of each source that is learned from."""
+        found = self._preparation.sources(config).items()
+        return {name: sources.pairs_of(name, source.pairs()) for name, source in found}
+
+    def _split(self, training: TrainConfig) -> PairSplit:
+        """What is trained on and what is held out of the collection's pairs, if every post has a graph."""
         key = (training.positives, training.least_score, training.max_pairs, training.validation_fraction)
-        if key not in self._train_pairs:
+        if key not in self._splits:
             pairs = self._pairs(training)
-            posts = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
+            posts = _posts_of(pairs)
             sample = sample_pairs(pairs, posts, training.max_pairs)
-            split = split_pairs(sample, posts, validation_fraction=training.validation_fraction)
-            self._train_pairs[key] = len(split.train)
-        return self._train_pairs[key]
+            self._splits[key] = split_pairs(sample, posts, validation_fraction=training.validation_fraction)
+        return self._splits[key]
 
     # -- what jobs share ---------------------------------------------------------------------------------------------
 
@@ -131,11 +133,13 @@ class GraphTrack:
         self._texts = self._preparation(config, questions).texts
 
     def source(self, config: DictConfig) -> str:
-        """The configuration of the graphs with their vocabulary, the graphs themselves, and the pairs to train on."""
+        """The configuration of the graphs with their vocabulary, the graphs themselves, and what is trained on."""
         prepared = self._preparation.of(config)
         digest = hashlib.sha256()
         for pair in self._pairs(settings(TrainConfig, config.train, "train")):
             digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
+        for name, content in prepared.sources.items():
+            digest.update(f"{name}\t{content}\n".encode())
         return f"{GraphStore(prepared.posts).config_hash[:16]}-{prepared.content}-{digest.hexdigest()[:8]}"
 
     # -- the model ---------------------------------------------------------------------------------------------------
@@ -154,8 +158,9 @@ class GraphTrack:
                 elif record["kind"] == "negatives":
                     self._console.say(f"  {mining.as_text(record)}")
                 elif record["kind"] == "epoch":
+                    stage = ", pretraining" if record["stage"] == "pretraining" else ""
                     self._console.say(
-                        f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.3f}, validation loss "
+                        f"  epoch {record['epoch'] + 1}{stage}: loss {record['train_loss']:.3f}, validation loss "
                         f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
                     )
 
@@ -169,11 +174,12 @@ class GraphTrack:
                 out=folder,
                 negatives=mining.negatives_of(training, graphs, pairs, posts=self._corpus.posts, report=told),
                 visual_ids=self._formulas(prepared).by_post() if training.compares_formulas else None,
+                sources=self._source_pairs(config),
                 log=told,
                 progress=advance,
             )
         parameters = {f"parameters_{part}": count for part, count in result.parameters.items() if part != "total"}
-        gpu_memory = peak_gpu_memory(_device(config))
+        gpu_memory = peak_gpu_memory(device_of(config))
         costs = {
             "time_per_epoch_s": result.time_per_epoch_s,
             "pairs_per_second": result.pairs_per_s,
@@ -189,9 +195,10 @@ class GraphTrack:
         history = [{"kind": "epoch", **asdict(record)} for record in result.epochs]
         return Trained(result.best, costs, history)
 
-    def best(self, folder: Path) -> Path:
+    def best(self, folder: Path) -> Path | None:
         """The checkpoint of the lowest validation loss."""
-        return folder / "best"
+        best = folder / "best"
+        return best if checkpoint.exists(best) else None
 
     def tidy(self, folder: Path) -> None:
         """Remove the checkpoint to go on from, three times the size of the model."""
@@ -209,7 +216,7 @@ class GraphTrack:
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
         new_posts, new_topics = place.lacks(wanted), place.lacks(asked)
         if new_posts or new_topics:
-            device = _device(config)
+            device = device_of(config)
             encoder = checkpoint.load_encoder(trained.folder, config_hash=posts.config_hash, device=device)
             with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 budgets = {name: config.train[name] for name in ("node_budget", "edge_budget")}
@@ -240,46 +247,25 @@ class GraphTrack:
         prepared = self._preparation.of(config)
         vectors: EncodedPosts = encoded.vectors
         post_ids = vectors.there(self._searched(prepared, question))
+        if question.task == 1:
+            return index_posts(config, vectors, post_ids, folder)
+        formulas, options = self._formulas(prepared), index_options(config, folder, vectors.model_hash)
         documents = vectors.sets(post_ids)
-        # An exact index lies in memory; on disk it would be the encoded posts once more.
-        path = folder if config.index.backend != "exact" or config.index.keep else None
-        options = {
-            "backend": config.index.backend,
-            "path": path,
-            "location": config.index.location,
-            "name": f"{config.experiment.name}-{folder.parent.name}-{folder.name}-{vectors.model_hash[:8]}",
-            "temporary": not config.index.keep,
-            "hnsw": _hnsw(config),
-        }
         with Stopwatch() as watch:
-            if question.task == 1:
-                index = build_index(post_ids=post_ids, documents=documents, model_hash=vectors.model_hash, **options)
-                size, count = index.nbytes, index.num_vectors
-                made: Any = index
-            else:
-                formulas = self._formulas(prepared)
-                names = [formulas.of_post[post_id] for post_id in post_ids]
-                points = formula_points(post_ids, documents, names, formulas.visual_ids)
-                made = FormulaIndex.build(points, model_hash=vectors.model_hash, **options)
-                size = points.vectors.nbytes if path is None else bytes_on_disk(path)
-                count = len(points)
-        what = "vectors" if question.task == 1 else "formulas"
-        return Indexed(made, {"index_seconds": watch.seconds, "index_bytes": size, what: count})
+            names = [formulas.of_post[post_id] for post_id in post_ids]
+            points = formula_points(post_ids, documents, names, formulas.visual_ids)
+            index = FormulaIndex.build(points, **options)
+            size = points.vectors.nbytes if options["path"] is None else bytes_on_disk(options["path"])
+        return Indexed(index, {"index_seconds": watch.seconds, "index_bytes": size, "formulas": len(points)})
 
     def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         vectors: EncodedPosts = encoded.vectors
         topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
-        self._say_lost(question, topics, "have no graph")
+        say_lost(self._console, question, topics, "have no graph")
         if question.task == 2:
             return self._retrieve_formulas(config, vectors, indexed.index, question, topics)
-        queries = vectors.sets([topic.post.post_id for topic in topics])
-        strategy, k = _strategy(config), config.retrieval.k
-        _search_once(lambda few: search(indexed.index, queries.select(few), strategy, k), len(queries))
-        with Stopwatch() as watch:
-            rankings = search(indexed.index, queries, strategy, k, model_hash=vectors.model_hash)
-        results = {topic.topic_id: ranking for topic, ranking in zip(topics, rankings, strict=True)}
-        return Retrieved(results, _speed(len(topics), watch))
+        return search_posts(config, vectors, indexed, topics)
 
     def _retrieve_formulas(
         self, config: DictConfig, vectors: EncodedPosts, index: FormulaIndex, question: Question, topics: list[Topic]
@@ -289,23 +275,18 @@ class GraphTrack:
         with Collection(prepared.collection) as source:
             maps = {t.topic_id: list(source.get(t.post.post_id).formula_map.values()) for t in topics}
         with_formula = [topic for topic in topics if topic.formula_id in maps[topic.topic_id]]
-        self._say_lost(question, with_formula, "have no graph, or it lacks the query formula")
+        say_lost(self._console, question, with_formula, "have no graph, or it lacks the query formula")
         queries = query_vectors(
             vectors.sets([topic.post.post_id for topic in with_formula]),
             [maps[topic.topic_id] for topic in with_formula],
             [str(topic.formula_id) for topic in with_formula],
         )
         k, exact = config.retrieval.k, config.retrieval.exact
-        _search_once(lambda few: index.search(queries[few], k, exact=exact), len(queries))
+        search_once(lambda few: index.search(queries[few], k, exact=exact), len(queries))
         with Stopwatch() as watch:
             hits = index.search(queries, k, exact=exact)
         results = {topic.topic_id: found for topic, found in zip(with_formula, hits, strict=True)}
-        return Retrieved(results, _speed(len(with_formula), watch), formulas.visual_ids)
-
-    def _say_lost(self, question: Question, found: Sequence[Topic], why: str) -> None:
-        lost = sorted({topic.topic_id for topic in question.topics} - {topic.topic_id for topic in found})
-        if lost:
-            self._console.say(f"  Task {question.task}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")
+        return Retrieved(results, speed(len(with_formula), watch), formulas.visual_ids)
 
     def _formulas(self, prepared: Prepared) -> Formulas:
         """The formulas of all posts, read once."""
@@ -371,30 +352,5 @@ def _kinds(graphs: GraphStore, post_ids: Sequence[str]) -> NDArray[np.integer]:
     return np.concatenate([arrays.representative_kinds for part in some for arrays in part])
 
 
-def _search_once(search_some: Callable[[Tensor], object], queries: int) -> None:
-    """The first search opens files and allocates buffers: it is not what a query costs."""
-    if queries:
-        search_some(torch.tensor([0]))
-
-
-def _speed(topics: int, watch: Stopwatch) -> dict[str, float]:
-    return {"queries_per_second": topics / max(watch.seconds, 1e-9)}
-
-
-def _strategy(config: DictConfig) -> Strategy:
-    chosen = config.retrieval
-    return Strategy(chosen.strategy, exact=chosen.exact, pool=chosen.pool, ef=chosen.ef)
-
-
-def _hnsw(config: DictConfig) -> Hnsw:
-    """The graphs that are searched: none for an exact search, unless the index is to be kept for others."""
-    if config.retrieval.exact and not config.index.keep:
-        return Hnsw(m=0)
-    names = ("m", "m_all", "ef_construct")
-    return Hnsw(**{name: config.index[name] for name in names if config.index[name] is not None})
-
-
-def _device(config: DictConfig) -> str:
-    if config.train.device != "auto":
-        return str(config.train.device)
-    return "cuda" if torch.cuda.is_available() else "cpu"
+def _posts_of(*pairs: Sequence[Pair]) -> frozenset[str]:
+    return frozenset(post_id for some in pairs for pair in some for post_id in (pair.question_id, pair.answer_id))

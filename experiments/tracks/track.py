@@ -1,8 +1,9 @@
 """What a track is: a way to learn and search the posts of a collection, behind the same runner as every other.
 
-The runner calls for each job ``prepare`` (what conditions share: graphs, tensors), ``train`` and ``encode`` unless a
-finished model is there, then for each task ``index`` and ``retrieve``. What a track needs between these calls is in
-the objects it returns, or in the folder of the model.
+The runner calls for each job ``prepare`` (what conditions share: graphs, tensors), ``train`` unless a finished model is
+there, ``encode``, then for each task ``index`` and ``retrieve``. What a track needs between these calls is in the
+objects it returns, or in the folder of the model. Of a track that trains nothing (:data:`experiments.plan.UNTRAINED`,
+:class:`Untrained`) neither ``train`` nor ``encode`` is called.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ class Track(Protocol):
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
         """Train a model into ``folder``, going on where an interrupted run stopped; ``log`` receives its records."""
 
-    def best(self, folder: Path) -> Path:
-        """The checkpoint that ``train`` leaves in ``folder``."""
+    def best(self, folder: Path) -> Path | None:
+        """The checkpoint that ``train`` has left in ``folder``; ``None`` where there is none, or no whole one."""
 
     def tidy(self, folder: Path) -> None:
         """Remove from ``folder`` what only an unfinished training needs."""
@@ -145,3 +146,30 @@ class Track(Protocol):
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
         """Posts as they are shown."""
+
+
+class Untrained:
+    """What the protocol asks beside searching, of a track that has neither a model nor vectors."""
+
+    def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
+        """Never called."""
+        raise NotImplementedError(f"track={config.track} trains nothing")
+
+    def best(self, folder: Path) -> Path | None:
+        """None."""
+        return None
+
+    def tidy(self, folder: Path) -> None:
+        """Nothing to remove."""
+
+    def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
+        """Never called."""
+        raise NotImplementedError(f"track={config.track} has no vectors")
+
+    def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
+        """Nothing: there are no parts to compare."""
+        return None
+
+    def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
+        """None: there are no vectors."""
+        return None
