@@ -145,9 +145,8 @@ def opened(
         say: told, once, when something is wrong with W&B.
     """
     check(settings)
-    book = Logbook(
-        None if settings.mode == "disabled" else _start(settings, folder, name, group, run_id, config, say), say
-    )
+    described = {"name": name, "group": group, "id": os.environ.get("WANDB_RUN_ID", run_id), "config": dict(config)}
+    book = Logbook(None if settings.mode == "disabled" else _start(settings, folder, described, say), say)
     try:
         yield book
     except BaseException:
@@ -166,16 +165,8 @@ def check(settings: Any) -> None:
         raise ConfigError(f"wandb.mode={settings.mode} is not one of {', '.join(MODES)}")
 
 
-def _start(
-    settings: Any,
-    folder: Path,
-    name: str,
-    group: str,
-    run_id: str,
-    config: Mapping[str, Any],
-    say: Callable[[str], None],
-) -> Any:
-    """W&B's run, or ``None`` if there can be none."""
+def _start(settings: Any, folder: Path, described: Mapping[str, Any], say: Callable[[str], None]) -> Any:
+    """W&B's run, ``described`` as ``wandb.init`` wants it, or ``None`` if there can be none."""
     place = folder.resolve() / "wandb"
     for variable in ("WANDB_CACHE_DIR", "WANDB_DATA_DIR"):  # else in the home directory, which clusters keep small
         os.environ.setdefault(variable, str(place / ".wandb"))
@@ -191,10 +182,7 @@ def _start(
                 project=settings.project,
                 entity=settings.entity,
                 dir=str(folder.resolve()),
-                name=name,
-                group=group,
-                config=dict(config),
-                id=os.environ.get("WANDB_RUN_ID", run_id),
+                **described,
                 resume="allow" if mode == "online" else None,
                 reinit="finish_previous",
                 settings=wandb.Settings(
