@@ -366,10 +366,6 @@ class BudgetSampler(Sampler[list[int]]):
         for batch in self.plan(self.epoch):
             yield int(self.num_nodes[batch].sum()), int(self.num_edges[batch].sum())
 
-    def num_steps(self, epochs: int) -> int:
-        """Batches of the first so many epochs together, which a learning rate schedule needs to know beforehand."""
-        return sum(len(self._make_plan(epoch)) for epoch in range(epochs))
-
     def __len__(self) -> int:
         return len(self.plan(self.epoch))
 

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from graphs.errors import Failure, GraphError, MathAMRError
 from graphs.mathamr_plus import DocumentGraph
 from graphs.virtual_nodes import VirtualNodeSpec, add_virtual_nodes
-from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Decode, Row, Vocabulary, formula_map_of, own_roles
+from graphs.vocabulary import Decode, Row, Vocabulary, formula_map_of, own_roles
 
 Int32 = npt.NDArray[np.int32]
 
@@ -95,11 +95,6 @@ class GraphArrays:
     def num_edges(self) -> int:
         """Edges, inverses included."""
         return len(self.relations)
-
-    @property
-    def virtual_kinds(self) -> Int32:
-        """Kind of each virtual node, int32 (num_virtual,)."""
-        return self.labels[self.num_nodes - self.num_virtual :] - FIRST_VIRTUAL_LABEL
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphArrays):

@@ -60,12 +60,6 @@ class Evaluation:
         """Number of topics averaged over: those of the qrels."""
         return len(self.per_topic)
 
-    def of_measure(self, measure: str) -> dict[str, float]:
-        """``{topic_id: score}`` of one measure, as the significance tests take it."""
-        if measure not in self.aggregate:
-            raise EvaluationError(f"no measure {measure!r}; there are {', '.join(self.aggregate)}")
-        return {topic_id: scores[measure] for topic_id, scores in self.per_topic.items()}
-
 
 def evaluate(
     run: Run,

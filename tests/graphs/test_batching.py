@@ -232,7 +232,6 @@ def test_ranks_share_the_plan_and_take_equally_many_steps() -> None:
     steps = len(whole) // 3
     assert [len(plan) for plan in ranks] == [steps] * 3
     assert [ranks[i % 3][i // 3] for i in range(3 * steps)] == whole[: 3 * steps]
-    assert sampler().num_steps(2) == len(sampler().plan(0)) + len(sampler().plan(1))
 
 
 def test_oversized_item_stands_alone_or_is_refused_with_its_size() -> None:

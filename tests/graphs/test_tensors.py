@@ -13,7 +13,7 @@ from graphs import mathamr_plus
 from graphs.errors import Failure, GraphError
 from graphs.tensors import Convert, GraphArrays, decode, encode, to_arrays
 from graphs.virtual_nodes import VirtualNodeSpec
-from graphs.vocabulary import Counts, Vocabulary
+from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Counts, Vocabulary
 
 
 @st.composite
@@ -148,7 +148,8 @@ def test_document_becomes_arrays_with_the_document_last() -> None:
         "solve-01", "FORMULA", "V!x", "[UNKNUM_INT]", "VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT",
     ]  # fmt: skip
     assert tensors.representatives.tolist() == [4, 5, 6]
-    assert tensors.representative_kinds.tolist() == tensors.virtual_kinds.tolist() == [0, 1, 2]
+    virtual_kinds = tensors.labels[-tensors.num_virtual :] - FIRST_VIRTUAL_LABEL
+    assert tensors.representative_kinds.tolist() == virtual_kinds.tolist() == [0, 1, 2]
     named = [
         (s, vocabulary.relation_name(r), t)
         for s, t, r in zip(*tensors.edge_index.tolist(), tensors.relations.tolist(), strict=True)
