@@ -43,18 +43,12 @@ class Collapse:
 
 def mean_cosine(vectors: ArrayLike) -> float:
     """Mean cosine of all pairs of two different rows (n >= 2, d)."""
-    unit = unit_vectors(vectors).astype(np.float64)
-    n = len(unit)
-    if n < 2:
-        raise AnalysisError("a mean over pairs needs two vectors at least")
-    return float((np.sum(unit.sum(axis=0) ** 2) - n) / (n * (n - 1)))
+    return _mean_cosine(unit_vectors(vectors).astype(np.float64))
 
 
 def effective_rank(vectors: ArrayLike) -> float:
     """Exponential of the entropy of the singular values, as shares of their sum; rows at unit length (n, d)."""
-    values = np.linalg.svd(unit_vectors(vectors).astype(np.float64), compute_uv=False)
-    shares = values[values > 1e-12 * values[0]] / values.sum()
-    return float(np.exp(-(shares * np.log(shares)).sum()))
+    return _effective_rank(unit_vectors(vectors).astype(np.float64))
 
 
 def collapse(vectors: ArrayLike, ptr: NDArray[np.integer], kinds: NDArray[np.integer]) -> dict[str, Collapse]:
@@ -65,7 +59,7 @@ def collapse(vectors: ArrayLike, ptr: NDArray[np.integer], kinds: NDArray[np.int
         ptr: (B + 1,) where each document begins.
         kinds: (V,) 0 formula, 1 sentence, 2 document.
     """
-    unit = unit_vectors(vectors)
+    unit = unit_vectors(vectors).astype(np.float64)
     if len(kinds) != len(unit) or ptr[-1] != len(unit):
         raise AnalysisError(f"{len(unit)} vectors, {len(kinds)} kinds and {ptr[-1]} vectors in documents do not fit")
     table = {}
@@ -80,8 +74,21 @@ def _mean(sets: list[Floats]) -> Collapse:
     if not sets:
         return Collapse(float("nan"), float("nan"), float("nan"), 0)
     return Collapse(
-        float(np.mean([mean_cosine(one) for one in sets])),
-        float(np.mean([effective_rank(one) for one in sets])),
+        float(np.mean([_mean_cosine(one) for one in sets])),
+        float(np.mean([_effective_rank(one) for one in sets])),
         float(np.mean([len(one) for one in sets])),
         len(sets),
     )
+
+
+def _mean_cosine(unit: Floats) -> float:
+    n = len(unit)
+    if n < 2:
+        raise AnalysisError("a mean over pairs needs two vectors at least")
+    return float((np.sum(unit.sum(axis=0) ** 2) - n) / (n * (n - 1)))
+
+
+def _effective_rank(unit: Floats) -> float:
+    values = np.linalg.svd(unit, compute_uv=False)
+    shares = values[values > 1e-12 * values[0]] / values.sum()
+    return float(np.exp(-(shares * np.log(shares)).sum()))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graphs.errors import AnalysisError
+from mathamr.analysis.components import covariance, principal_components, products
 from mathamr.analysis.similarities import Floats, checked, unit_vectors
 
 
@@ -35,10 +36,10 @@ def partition_isotropy(vectors: ArrayLike) -> float:
     Args:
         vectors: (n, d), of any length but zero. With n <= d the smallest singular value of d is 0.
     """
-    unit = unit_vectors(vectors).astype(np.float64)
+    unit = unit_vectors(vectors)
     n = len(unit)
-    drift = float(np.linalg.norm(unit.sum(axis=0)))
-    squares = np.linalg.eigvalsh(unit.T @ unit)  # of V: d of them, ascending
+    drift = float(np.linalg.norm(unit.sum(axis=0, dtype=np.float64)))
+    squares = np.linalg.eigvalsh(products(unit, np.zeros(unit.shape[1])))  # of V: d of them, ascending
     return float((n - drift + max(squares[0], 0.0) / 2) / (n + drift + squares[-1] / 2))
 
 
@@ -55,11 +56,11 @@ def isoscore(vectors: ArrayLike) -> float:
     Raises:
         AnalysisError: fewer than two vectors or dimensions, or all vectors equal.
     """
-    array = checked(vectors).astype(np.float64)
+    array = checked(vectors)
     n, d = array.shape
     if n < 2 or d < 2:
         raise AnalysisError(f"IsoScore needs two vectors of two dimensions at least, not shape {array.shape}")
-    variances = np.clip(np.linalg.eigvalsh(np.cov(array, rowvar=False)), 0.0, None)
+    variances = np.clip(np.linalg.eigvalsh(covariance(array)[1]), 0.0, None)
     if not (length := float(np.linalg.norm(variances))):
         raise AnalysisError("all vectors are equal: IsoScore is not defined without variance")
     defect = np.linalg.norm(variances * np.sqrt(d) / length - 1.0) / np.sqrt(2 * (d - np.sqrt(d)))
@@ -81,11 +82,12 @@ class Standardizing:
     def fit(cls, vectors: ArrayLike) -> Self:
         """From vectors (n, d)."""
         array = checked(vectors)
-        return cls(array.mean(axis=0), array.std(axis=0))
+        return cls(array.mean(axis=0, dtype=np.float64), array.std(axis=0, dtype=np.float64))
 
     def __call__(self, vectors: ArrayLike) -> Floats:
         """Vectors (m, d) moved."""
-        moved: Floats = (checked(vectors) - self.mean) / np.where(self.deviation > 0, self.deviation, 1.0)
+        centred, deviation = _centred(vectors, self.mean), np.where(self.deviation > 0, self.deviation, 1.0)
+        moved: Floats = centred / deviation.astype(centred.dtype)
         return moved
 
 
@@ -103,13 +105,14 @@ class Whitening:
     def fit(cls, vectors: ArrayLike) -> Self:
         """From vectors (n, d), which must not all be equal."""
         array = checked(vectors)
-        mean, variances, components = _principal(array)
+        mean, variances, components = principal_components(array)
         kept = variances > 1e-6 * variances[0]
         return cls(mean, components[:, kept] / np.sqrt(variances[kept]))
 
     def __call__(self, vectors: ArrayLike) -> Floats:
         """Vectors (m, d) moved, (m, r)."""
-        moved: Floats = (checked(vectors) - self.mean) @ self.projection
+        centred = _centred(vectors, self.mean)
+        moved: Floats = centred @ self.projection.astype(centred.dtype)
         return moved
 
 
@@ -128,22 +131,20 @@ class TopRemoval:
         count = max(1, round(d / 100)) if components is None else components
         if not 1 <= count < d:
             raise AnalysisError(f"{count} principal components cannot be removed from {d} dimensions")
-        mean, _, directions = _principal(array)
+        mean, _, directions = principal_components(array)
         return cls(mean, directions[:, :count])
 
     def __call__(self, vectors: ArrayLike) -> Floats:
         """Vectors (m, d) moved."""
-        centred = checked(vectors) - self.mean
-        moved: Floats = centred - centred @ self.top @ self.top.T
+        centred = _centred(vectors, self.mean)
+        top = self.top.astype(centred.dtype)
+        moved: Floats = centred - centred @ top @ top.T
         return moved
 
 
-def _principal(array: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean (d,), variances (d,) in descending order, principal components (d, d) as columns."""
-    if len(array) < 2:
-        raise AnalysisError("principal components need two vectors at least")
-    mean = array.mean(axis=0)
-    variances, components = np.linalg.eigh(np.atleast_2d(np.cov(array, rowvar=False)))
-    if variances[-1] <= 0:
-        raise AnalysisError("all vectors are equal and have no principal component")
-    return mean, variances[::-1], components[:, ::-1]
+def _centred(vectors: ArrayLike, mean: Floats) -> Floats:
+    """The vectors without the mean, as precise as they are."""
+    array = checked(vectors)
+    if array.shape[1] != len(mean):
+        raise AnalysisError(f"vectors of {array.shape[1]} dimensions; the transformation was fitted to {len(mean)}")
+    return array - mean.astype(array.dtype)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from mathamr.analysis.similarities import Floats, blocks, cosine
+from graphs.errors import AnalysisError
+from mathamr.analysis.similarities import Floats, blocks, cosine, unit_vectors
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,30 @@ def nearest_distances(domain: ArrayLike, general: ArrayLike) -> Floats:
     """For each domain vector the distance to the nearest general one, both at unit length (n,).
 
     Args:
-        domain: (n, d).
-        general: (m, d).
+        domain: (n, d), of any length but zero.
+        general: (m, d), of the same model.
+
+    Raises:
+        AnalysisError: as :func:`mathamr.analysis.similarities.cosine`.
     """
-    nearest = np.concatenate([block.max(axis=1) for _, block in blocks(cosine(domain, general))])
-    distances: Floats = np.sqrt(np.clip(2.0 - 2.0 * nearest.astype(np.float64), 0.0, None))
+    similarities = cosine(domain, general)
+    mine, others = unit_vectors(domain), unit_vectors(general)
+    distances = np.empty(len(mine))
+    for start, block in blocks(similarities):
+        # Of the two vectors, not of their cosine: sqrt(2 - 2 cos) makes 0.0005 of a rounding error near 1.
+        gaps = mine[start : start + len(block)] - others[block.argmax(axis=1)]
+        distances[start : start + len(block)] = np.linalg.norm(gaps, axis=1)
     return distances
 
 
 def shift(before: Floats, after: Floats) -> Shift:
-    """Compare the nearest distances of two models."""
+    """Compare the nearest distances of two models, each (n,), of as many domain vectors as each has.
+
+    Raises:
+        AnalysisError: one of them is empty, or has a value that is no number.
+    """
+    for name, distances in (("before", before), ("after", after)):
+        if not len(distances) or not np.isfinite(distances).all():
+            raise AnalysisError(f"the distances {name} are not finite numbers, at least one, but {list(distances)[:3]}")
     test = stats.ks_2samp(before, after)
     return Shift(before, after, float(test.statistic), float(test.pvalue))

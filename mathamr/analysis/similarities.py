@@ -14,7 +14,7 @@ array([1, 2])
 
 Similarities are cosines: vectors of any length are brought to unit length first, and a zero vector has none, which is
 an error. For sets of vectors a similarity is MaxSim divided by the number of query vectors, so that it lies in [-1, 1]
-as well (thesis Eq. 3.7).
+as well (thesis Eq. 3.7); :func:`of_kind` leaves the vectors of one kind of virtual node in them.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ class Survey:
     """What the measures need of all similarities. Shapes: Q queries, K results a query.
 
     ``top`` (Q, K) similarities, largest first, and ``results`` (Q, K) the documents they belong to; ``correct`` (Q,)
-    the similarity of the right answer (of several the most similar one); ``rank`` (Q,) its place, from 1, where a
-    wrong document with an equal similarity stands before it; ``random`` (Q,) the similarity to a document drawn at
-    random; ``hits`` (Q, K) whether a result is right; ``num_correct`` (Q,) how many right answers a query has.
+    the similarity of the right answer (of several the most similar one); ``rank`` (Q,) its place, from 1; ``random``
+    (Q,) the similarity to a document drawn at random, right ones among them; ``hits`` (Q, K) whether a result is right;
+    ``num_correct`` (Q,) how many right answers a query has. A wrong document stands before a right one that is exactly
+    as similar, so that a model to which all are alike finds nothing.
     """
 
     top: Floats
@@ -73,10 +74,10 @@ def unit_vectors(vectors: ArrayLike, name: str = "vectors") -> Floats:
         AnalysisError: not a matrix, no row, a NaN or infinite value, or a row of zeros, which has no direction.
     """
     array = checked(vectors, name)
-    lengths = np.linalg.norm(array, axis=1)
+    lengths = np.sqrt(np.einsum("ij,ij->i", array, array, dtype=np.float64))  # large float32 values would overflow
     if (zero := np.flatnonzero(lengths == 0)).size:
         raise AnalysisError(f"row {zero[0]} of the {name} is zero and has no direction; leave out such rows")
-    unit: Floats = (array / lengths[:, None]).astype(np.float32)
+    unit: Floats = (array / lengths[:, None].astype(array.dtype)).astype(np.float32)
     return unit
 
 
@@ -89,6 +90,8 @@ def checked(vectors: ArrayLike, name: str = "vectors") -> Floats:
     array = np.asarray(vectors)
     if not np.issubdtype(array.dtype, np.floating):
         array = array.astype(np.float64)
+    elif array.dtype.itemsize < 4:
+        array = array.astype(np.float32)  # half precision is for files, not for sums
     if array.ndim != 2 or 0 in array.shape:
         raise AnalysisError(f"the {name} must be of shape (n, d) with n, d > 0, not {array.shape}")
     if (bad := np.flatnonzero(~np.isfinite(array).all(axis=1))).size:
@@ -147,6 +150,33 @@ def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
     return _MaxSim(*sets)
 
 
+def of_kind(sets: VectorSets, kinds: NDArray[np.integer], kind: int) -> tuple[VectorSets, NDArray[np.int64]]:
+    """The vectors of one kind, and which of the sets have any.
+
+    A set of a formula (0) and a document (2), and one of a document:
+
+    >>> sets = VectorSets.of([torch.eye(2), torch.ones(1, 2)])
+    >>> some, which = of_kind(sets, np.array([0, 2, 2]), 0)
+    >>> some.vectors, which
+    (tensor([[1., 0.]]), array([0]))
+
+    Args:
+        kinds: (V,) of all vectors, as :data:`mathamr.analysis.collapse.KINDS` numbers them.
+
+    Raises:
+        AnalysisError: not one kind a vector, or no vector of this kind.
+    """
+    if len(kinds) != len(sets.vectors):
+        raise AnalysisError(f"{len(kinds)} kinds for {len(sets.vectors)} vectors")
+    among = np.asarray(kinds) == kind
+    if not among.any():
+        raise AnalysisError(f"no vector is of kind {kind}")
+    counts = np.diff(np.concatenate([[0], np.cumsum(among)])[sets.ptr.numpy()])  # of each set
+    which = np.flatnonzero(counts)
+    ptr = torch.from_numpy(np.concatenate([[0], np.cumsum(counts[which])]))
+    return VectorSets(sets.vectors[torch.from_numpy(np.flatnonzero(among))], ptr), which
+
+
 def blocks(similarities: Similarities) -> Iterator[tuple[int, Floats]]:
     """All rows, block by block: the number of its first query, and the block."""
     step = max(1, BLOCK // similarities.num_documents)
@@ -173,17 +203,16 @@ def survey(similarities: Similarities, correct: Sequence[Sequence[int]], k: int,
     right, random = np.empty(count, np.float32), np.empty(count, np.float32)
     rank, hits = np.empty(count, np.int64), np.empty((count, k), np.bool_)
     for start, block in blocks(similarities):
-        here = slice(start, start + len(block))
-        found = np.argpartition(-block, k - 1, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(block, found, axis=1), axis=1, kind="stable")
-        results[here] = np.take_along_axis(found, order, axis=1)
-        top[here] = np.take_along_axis(block, results[here], axis=1)
-        random[here] = block[np.arange(len(block)), drawn[here]]
+        random[start : start + len(block)] = block[np.arange(len(block)), drawn[start : start + len(block)]]
         for row, line in enumerate(block, start):
             answers = np.unique(np.asarray(correct[row], dtype=np.int64))
             right[row] = line[answers].max()
             rank[row] = 1 + (line >= right[row]).sum() - (line[answers] >= right[row]).sum()
-            hits[row] = np.isin(results[row], answers)
+            behind = -line
+            behind[answers] = np.nextafter(behind[answers], np.inf, dtype=behind.dtype)  # behind equally similar ones
+            found = np.argpartition(behind, k - 1)[:k]
+            results[row] = found[np.argsort(behind[found], kind="stable")]
+            top[row], hits[row] = line[results[row]], np.isin(results[row], answers)
     return Survey(top, results, right, rank, random, hits, np.array([len(set(answers)) for answers in correct]))
 
 

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from graphs.errors import AnalysisError
+from mathamr.analysis import components
 from mathamr.analysis.collapse import collapse, effective_rank, mean_cosine
+from mathamr.analysis.components import plane, principal_components
+from mathamr.analysis.correlation import correlation
 from mathamr.analysis.isotropy import Standardizing, TopRemoval, Whitening, isoscore, partition_isotropy
 from mathamr.analysis.shift import nearest_distances, shift
 
@@ -68,6 +71,10 @@ def test_a_dimension_without_variance_is_no_division_by_zero() -> None:
     [
         (lambda: isoscore(np.ones((3, 4))), "without variance"),
         (lambda: isoscore(np.ones((1, 4))), "two vectors of two dimensions"),
+        (lambda: plane(np.ones((3, 1))), "a plane needs two dimensions"),
+        (lambda: principal_components(np.ones((1, 2))), "two vectors at least"),
+        (lambda: Whitening.fit(cloud())(cloud()[:, :3]), "3 dimensions; the transformation was fitted to 6"),
+        (lambda: shift(np.zeros(0), np.zeros(3)), "distances before are not finite numbers"),
         (lambda: Whitening.fit(np.ones((3, 4))), "all vectors are equal"),
         (lambda: TopRemoval.fit(cloud(), 6), "6 principal components cannot be removed"),
         (lambda: mean_cosine(np.ones((1, 4))), "two vectors at least"),
@@ -84,7 +91,7 @@ def test_nearest_distances_equal_a_naive_loop() -> None:
     domain, general = cloud(20, seed=1), cloud(30, seed=2)
     a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (domain, general))
     naive = [min(np.linalg.norm(one - other) for other in b) for one in a]
-    np.testing.assert_allclose(nearest_distances(domain, general), naive, atol=1e-3)
+    np.testing.assert_allclose(nearest_distances(domain, general), naive, atol=1e-6)
     assert shift(np.zeros(50), np.zeros(50)).p == 1.0
 
 
@@ -104,3 +111,68 @@ def test_collapse_by_kind_equals_a_naive_loop() -> None:
     alone = collapse(vectors[:2], np.array([0, 1, 2]), np.array([2, 2]))
     assert alone["all"].documents == 0
     assert np.isnan(alone["all"].cosine)
+
+
+def test_isoscore_equals_the_participation_ratio_of_the_variances() -> None:
+    # Algorithm 1 of Rudman et al. in closed form: (tr C)^2 / |C|^2 directions take part in the covariance C, of d.
+    vectors = cloud()
+    covariance = np.array([[np.mean(a * b) for b in centred(vectors)] for a in centred(vectors)])
+    ratio = np.trace(covariance) ** 2 / np.sum(covariance**2)
+    assert isoscore(vectors) == pytest.approx((ratio - 1) / 5)
+
+
+def centred(vectors: np.ndarray) -> np.ndarray:
+    return (vectors - vectors.mean(axis=0)).T
+
+
+def test_isoscore_is_of_the_cloud_alone_and_partition_isotropy_of_directions_from_the_origin() -> None:
+    vectors = cloud()
+    assert isoscore(vectors * 7 - 100) == pytest.approx(isoscore(vectors))
+    assert partition_isotropy(vectors * 7) == pytest.approx(partition_isotropy(vectors), rel=1e-6)
+    assert partition_isotropy(vectors - 100) < 0.5 * partition_isotropy(vectors)
+
+
+def test_sums_in_blocks_and_in_single_precision_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = cloud()
+    expected = isoscore(vectors), partition_isotropy(vectors), Whitening.fit(vectors)(vectors)
+    monkeypatch.setattr(components, "ROWS", 7)
+    single = vectors.astype(np.float32)
+    assert isoscore(single) == pytest.approx(expected[0], rel=1e-5)
+    assert partition_isotropy(single) == pytest.approx(expected[1], rel=1e-5)
+    np.testing.assert_allclose(Whitening.fit(single)(single), expected[2], atol=1e-4)
+
+
+def test_principal_components_equal_those_of_the_singular_values_and_have_one_sign() -> None:
+    vectors = cloud()
+    mean, variances, found = principal_components(vectors)
+    np.testing.assert_allclose(mean, vectors.mean(axis=0))
+    singular = np.linalg.svd(vectors - mean, compute_uv=False)
+    np.testing.assert_allclose(variances, singular**2 / 399)
+    np.testing.assert_allclose(np.cov(vectors @ found, rowvar=False), np.diag(variances), atol=1e-9)
+    np.testing.assert_array_equal(np.abs(found).argmax(axis=0), found.argmax(axis=0))
+    np.testing.assert_allclose(plane(vectors + 3), ((vectors - mean) @ found)[:, :2], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        ([1, 2], [1, 2], "2 models; a correlation needs 3"),
+        ([1, 2, 3], [1, 2], "two values a model"),
+        ([1, 2, np.nan], [1, 2, 3], "finite values"),
+        ([1, 2, 3], [5, 5, 5], "all 3 models have the value 5"),
+    ],
+)
+def test_what_does_not_correlate_is_refused(one: list[float], other: list[float], words: str) -> None:
+    with pytest.raises(AnalysisError, match=words):
+        correlation(one, other)
+
+
+def test_a_correlation_equals_its_definition() -> None:
+    generator = np.random.default_rng(0)
+    one, other = generator.normal(size=(2, 9))
+    result = correlation(one, other)
+    a, b = one - one.mean(), other - other.mean()
+    assert result.pearson == pytest.approx((a @ b) / np.sqrt((a @ a) * (b @ b)))
+    ranks = [np.argsort(np.argsort(values)) for values in (one, other)]
+    assert result.spearman == pytest.approx(correlation(*ranks).pearson)
+    assert correlation(one * 3 + 1, other).pearson == pytest.approx(result.pearson)

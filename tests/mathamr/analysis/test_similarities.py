@@ -8,7 +8,7 @@ import torch
 
 from graphs.errors import AnalysisError
 from mathamr.analysis import similarities
-from mathamr.analysis.similarities import cosine, maxsim, survey, unit_vectors
+from mathamr.analysis.similarities import cosine, maxsim, of_kind, survey, unit_vectors
 from mathamr.maxsim import VectorSets
 
 
@@ -114,3 +114,34 @@ def test_a_survey_says_what_is_wrong_with_its_question(correct: list[list[int]],
 def test_dimensions_of_two_models_are_refused() -> None:
     with pytest.raises(AnalysisError, match="2 dimensions and documents 3"):
         cosine(np.ones((1, 2)), np.ones((1, 3)))
+
+
+def test_a_model_to_which_all_documents_are_alike_finds_nothing() -> None:
+    found = survey(cosine(np.ones((1, 3)), np.ones((4, 3))), [[0, 2]], k=2)
+    assert not found.hits.any()
+    assert set(found.results[0]) == {1, 3}
+    np.testing.assert_allclose(found.top, 1.0, atol=1e-6)
+
+
+def test_large_and_half_precision_vectors_have_their_directions() -> None:
+    rows = np.array([[3.0, 4.0], [-1.0, 2.0]])
+    for other in ((rows * 1e30).astype(np.float32), rows.astype(np.float16), rows.astype(int)):
+        np.testing.assert_allclose(unit_vectors(other), unit_vectors(rows), atol=1e-6)
+
+
+def test_vectors_of_one_kind_are_compared_alone() -> None:
+    queries, documents = (VectorSets.of(list(torch.from_numpy(rows).split(5))) for rows in sample())
+    kinds = np.tile([0, 0, 1, 1, 2], 6)
+    kinds[:5] = [1, 1, 1, 1, 2]  # the first query has no formula
+    some, which = of_kind(queries, kinds, 0)
+    assert list(which) == [1, 2, 3, 4, 5]
+    assert some.sizes.tolist() == [2] * 5
+    others, everywhere = of_kind(documents, np.tile([0, 0, 1, 1, 2], 16), 0)
+    assert len(everywhere) == 16
+    whole = naive(*sample())
+    line = maxsim(some, others).rows(0, 1)[0]
+    np.testing.assert_allclose(line[3], whole[5:7, 15:17].max(axis=1).mean(), atol=1e-6)
+    with pytest.raises(AnalysisError, match="no vector is of kind 7"):
+        of_kind(queries, kinds, 7)
+    with pytest.raises(AnalysisError, match="4 kinds for 30 vectors"):
+        of_kind(queries, kinds[:4], 0)
