@@ -1,89 +1,26 @@
-"""How sure is a mean over queries? The same mean over many samples of the queries, drawn with replacement.
+"""One value a query, to be bootstrapped: what a survey found of it, or a run's score of it (the paper's section II-A).
 
->>> hits = np.array([1.0, 0.0, 1.0, 1.0])  # one value a query: is a right document among its first k?
->>> result = bootstrap(hits, samples=10_000)
->>> result.point, round(result.mean, 2), result.interval()
-(0.75, 0.75, (0.25, 1.0))
+Two queries with two results each; the second query's right document comes second:
 
-The paper's section II-A; the interval lies between the 2.5th and the 97.5th percentile of the samples' means.
-Ten thousand samples of five thousand queries take seconds and a few megabytes: a block of samples at a time is
-drawn as counts of how often each query is in it, and one matrix product gives all means.
+>>> from mathamr.evaluation.resampling import bootstrap
+>>> found = Survey(
+...     top=np.array([[0.9, 0.3], [0.8, 0.4]]), results=np.zeros((2, 2), int), correct=np.array([0.9, 0.4]),
+...     rank=np.array([1, 2]), random=np.zeros(2), hits=np.array([[True, False], [False, True]]),
+...     num_correct=np.ones(2, int))
+>>> accuracy(found, k=1), reciprocal_rank(found)
+(array([1., 0.]), array([1. , 0.5]))
+>>> bootstrap(accuracy(found, k=1)).interval()
+(0.0, 1.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, Survey
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run
-
-BLOCK = 4_000_000  # counts held at once: 32 MB
-
-
-@dataclass(frozen=True)
-class Bootstrapped:
-    """A mean over queries: ``point`` over all of them, and over each of the samples, ``means`` (m,)."""
-
-    point: float
-    means: Floats
-
-    @property
-    def mean(self) -> float:
-        """Mean over the samples."""
-        return float(self.means.mean())
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The middle ``level`` of the samples' means."""
-        low, high = np.quantile(self.means, [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
-
-
-def bootstrap(values: ArrayLike, *, samples: int = 1000, size: int | None = None, seed: int = 0) -> Bootstrapped:
-    """Bootstrap the mean of one value a query.
-
-    Args:
-        values: (Q,); of one query every sample is the same, and the interval has no width.
-        samples: m, how many samples.
-        size: queries in a sample; as many as there are unless given.
-        seed: equal seeds draw equal samples, so that two systems with the same queries are compared on the same ones.
-
-    Raises:
-        AnalysisError: no values, or one that is no number.
-    """
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-        raise AnalysisError(f"the bootstrap needs one finite value a query, shape (Q,), not {array.shape}")
-    counts = sample_counts(len(array), samples=samples, size=size, seed=seed)
-    return Bootstrapped(float(array.mean()), np.concatenate([block @ array / block[0].sum() for block in counts]))
-
-
-def sample_counts(
-    queries: int, *, samples: int, size: int | None = None, seed: int = 0
-) -> Iterator[NDArray[np.float64]]:
-    """How often each query is in each sample, in blocks (samples of the block, Q); each row adds up to ``size``.
-
-    Raises:
-        AnalysisError: fewer than one sample, or an empty one.
-    """
-    size = queries if size is None else size
-    if samples < 1 or size < 1:
-        raise AnalysisError(f"{samples} bootstrap samples of {size} queries: both must be at least 1")
-    return _counts(queries, samples, size, seed)
-
-
-def _counts(queries: int, samples: int, size: int, seed: int) -> Iterator[NDArray[np.float64]]:
-    generator = np.random.default_rng(seed)
-    step = max(1, BLOCK // max(queries, size))
-    for start in range(0, samples, step):
-        rows = min(step, samples - start)
-        drawn = generator.integers(queries, size=(rows, size)) + queries * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * queries).reshape(rows, queries).astype(np.float64)
 
 
 def accuracy(found: Survey, k: int) -> Floats:

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.errors import AnalysisError
-from mathamr.analysis.bootstrap import Bootstrapped, sample_counts
 from mathamr.analysis.similarities import Floats, Survey
+from mathamr.evaluation.resampling import Bootstrapped, sample_counts
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphs.errors import AnalysisError
-from mathamr.analysis.bootstrap import Bootstrapped, accuracy, bootstrap, sample_counts
+from mathamr.analysis.bootstrap import accuracy
 from mathamr.analysis.similarities import Floats, Survey
+from mathamr.evaluation.resampling import Bootstrapped, bootstrap, sample_counts
 
 PSIS = (0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100)
 

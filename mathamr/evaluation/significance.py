@@ -25,6 +25,7 @@ import numpy as np
 from scipy import stats
 
 from graphs.errors import EvaluationError
+from mathamr.evaluation.resampling import bootstrap
 
 TopicScores = Mapping[str, float]
 
@@ -108,13 +109,7 @@ def bootstrap_interval(
     if resamples < 1:
         raise EvaluationError(f"{resamples} resamples; at least 1 is needed, 10,000 are usual")
     a, b = _paired(baseline, system)
-    differences = b - a
-    generator = np.random.default_rng(seed)
-    drawn = generator.integers(0, len(differences), size=(resamples, len(differences)))
-    means = differences[drawn].mean(axis=1)  # (resamples,)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    return bootstrap(b - a, samples=resamples, seed=seed).interval(confidence)
 
 
 def compare(

@@ -1,4 +1,4 @@
-"""Means over samples of queries, and what is built on them: thresholds and overlaps, against naive loops."""
+"""Values of queries, and what is built on samples of them: thresholds and overlaps, against naive loops."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from graphs.errors import AnalysisError
-from mathamr.analysis import bootstrap as module
-from mathamr.analysis.bootstrap import accuracy, bootstrap, ndcg, of_run, reciprocal_rank, sample_counts
+from mathamr.analysis.bootstrap import accuracy, ndcg, of_run, reciprocal_rank
 from mathamr.analysis.overlap import overlap
 from mathamr.analysis.similarities import Survey, cosine, survey
 from mathamr.analysis.thresholds import chosen, smallest_similarities, threshold_curve
+from mathamr.evaluation.resampling import sample_counts
 from mathamr.evaluation.runs import Run
 
 
@@ -20,40 +20,6 @@ def found() -> Survey:
     documents = generator.normal(size=(60, 6))
     queries = documents[:25] + generator.normal(size=(25, 6)) * 0.8
     return survey(cosine(queries, documents), [[i, i + 30] for i in range(25)], k=8)
-
-
-def test_samples_in_blocks_equal_a_naive_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.random.default_rng(0).random(40)
-    monkeypatch.setattr(module, "BLOCK", 40 * 7)
-    result = bootstrap(values, samples=30, seed=3)
-    counts = np.concatenate(list(sample_counts(40, samples=30, seed=3)))
-    assert (counts.sum(axis=1) == 40).all()
-    for mean, row in zip(result.means, counts, strict=True):
-        resampled = np.repeat(values, row.astype(int))
-        assert mean == pytest.approx(resampled.mean())
-    assert result.point == pytest.approx(values.mean())
-
-
-def test_the_interval_is_as_wide_as_the_normal_one() -> None:
-    values = np.random.default_rng(1).normal(size=2_000)
-    low, high = bootstrap(values, samples=4_000).interval()
-    assert (high - low) / (2 * 1.96 / np.sqrt(2_000)) == pytest.approx(1.0, abs=0.08)
-
-
-def test_equal_seeds_draw_equal_samples_and_others_do_not() -> None:
-    values = np.arange(10.0)
-    assert (bootstrap(values, seed=1).means == bootstrap(values, seed=1).means).all()
-    assert (bootstrap(values, seed=1).means != bootstrap(values, seed=2).means).any()
-
-
-def test_one_query_has_an_interval_without_width() -> None:
-    assert bootstrap([0.25], samples=5).interval() == (0.25, 0.25)
-
-
-@pytest.mark.parametrize("values", [[], [np.nan], [[1.0]]])
-def test_no_values_are_refused(values: list[float]) -> None:
-    with pytest.raises(AnalysisError, match="one finite value a query"):
-        bootstrap(values)
 
 
 def test_metrics_of_a_survey_equal_their_definitions(found: Survey) -> None:
