@@ -2,7 +2,8 @@
 
 Settings that contradict each other are refused before anything is loaded:
 
->>> settings = dict(positives="accepted", least_score=1, max_pairs=None, batch_size=32, negatives=0,
+>>> settings = dict(positives="accepted", least_score=1, max_pairs=None, pairs=None, pair_weights=None,
+...     pretrain_pairs=None, pretrain_epochs=1, batch_size=32, negatives=0,
 ...     negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1,
 ...     accumulate=1, node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
 ...     weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3, validation_fraction=0.1, node_mask=0.1,
@@ -37,7 +38,13 @@ class TrainConfig:
             ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also of duplicates) or ``all``.
         least_score: votes that an answer needs; see ``positives``.
         max_pairs: of more pairs than these (training and validation together) a random part is taken, the same for
-            every seed; None takes all.
+            every seed; None takes all. Those of further collections do not count.
+        pairs: the collections whose pairs are trained on, by name; None is the collection that is searched, alone.
+            Held out are pairs of that collection alone, the same whatever else is trained on.
+        pair_weights: how often an epoch has the pairs of one of ``pairs``, by its name; 1 where that is not given.
+        pretrain_pairs: the collections of a stage before, each pair once an epoch. Training begins with its last
+            weights, temperature and moments of the optimizer; the learning rate falls in both. None: no such stage.
+        pretrain_epochs: epochs of that stage, beside ``epochs``; ``patience`` does not count in it.
         batch_size: pairs in a batch, over all ranks; each question is told apart from the answers of all of them.
         negatives: hard negatives drawn for each question, beside the other answers of the batch.
         negative_source: what ranks the answers that they come from: ``bm25``, ``tags`` or ``model``, the one under
@@ -79,6 +86,10 @@ class TrainConfig:
     positives: str
     least_score: int
     max_pairs: int | None
+    pairs: list[str] | None
+    pair_weights: dict[str, float] | None
+    pretrain_pairs: list[str] | None
+    pretrain_epochs: int
     batch_size: int
     negatives: int
     negative_source: str
@@ -125,6 +136,7 @@ class TrainConfig:
         for name, choices in _ONE_OF.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(f"train.{name}={getattr(self, name)} is not one of {', '.join(choices)}")
+        self._check_sources()
         if self.max_pairs is not None and self.max_pairs < self.batch_size:
             raise ConfigError(
                 f"train.max_pairs={self.max_pairs} does not fill a batch of train.batch_size={self.batch_size}; take "
@@ -155,6 +167,22 @@ class TrainConfig:
                 "set train.single_vector=false, or train.beta=1"
             )
 
+    def _check_sources(self) -> None:
+        for name in ("pairs", "pretrain_pairs"):
+            found = getattr(self, name)
+            if found is not None and (not found or len(set(found)) < len(found)):
+                raise ConfigError(f"train.{name}={found} names no collection, or one twice; use null for none")
+        for name, weight in (self.pair_weights or {}).items():
+            if name not in (self.pairs or ()):
+                raise ConfigError(f"train.pair_weights names {name}, which is not one of train.pairs={self.pairs}")
+            if not 0 < weight < math.inf:
+                raise ConfigError(f"train.pair_weights: {name} has {weight}; a weight is a positive number")
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """The names in ``pairs`` and ``pretrain_pairs``."""
+        return tuple(dict.fromkeys([*(self.pairs or ()), *(self.pretrain_pairs or ())]))
+
     @property
     def compares_formulas(self) -> bool:
         """Whether a loss over formulas has weight."""
@@ -169,6 +197,7 @@ class TrainConfig:
 _ONE_OF = {"positives": POSITIVES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}
 _AT_LEAST = {
     "batch_size": 2,  # a single pair has nothing to be told apart from
+    "pretrain_epochs": 1,
     "negatives": 0,
     "negative_candidates": 1,
     "negative_pool": 1,

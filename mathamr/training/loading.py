@@ -1,13 +1,12 @@
 """Training batches: which pairs, their graphs in chunks within a budget, prepared ahead by threads.
 
->>> epoch_order(10, batch_size=4, seed=42, epoch=0).shape  # 10 pairs give 2 batches of 4; the rest differs by epoch
-(2, 4)
 >>> list(ahead(str, range(5), workers=2))
 ['0', '1', '2', '3', '4']
 
-Everything random is a function of the seed and of the place of a batch in training: the order of (seed, epoch), hard
-negatives and augmentation of (seed, epoch, batch), the latter also of the rank. So a batch is the same whichever thread
-prepares it, and whether or not training was interrupted before it: there is no state of a generator to save.
+Which pairs a batch has, :mod:`mathamr.training.curriculum` says. Everything random is a function of the seed and of the
+place of a batch in training (:mod:`mathamr.training.streams`): the order of (seed, epoch), hard negatives and
+augmentation of (seed, epoch, batch), the latter also of the rank. So a batch is the same whichever thread prepares it,
+and whether or not training was interrupted before it: there is no state of a generator to save.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -28,14 +26,14 @@ from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.store import GraphStore
 from mathamr.training.config import TrainConfig
+from mathamr.training.curriculum import curriculum
 from mathamr.training.distributed import Ranks
 from mathamr.training.formula_pairs import FormulasOfBatch, FormulaViews, VisualIds, formulas_of
 from mathamr.training.pairs import PairSplit, known_positives
+from mathamr.training.streams import AUGMENTATION, FORMULAS, NEGATIVES, stream
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-_ORDER, _NEGATIVES, _AUGMENTATION, _FORMULAS = range(4)  # what a random stream is for
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +84,14 @@ class TrainingBatches:
     """The batches of every epoch.
 
     Attributes:
+        curriculum: which pairs each epoch has.
         negatives: posts that look like answers of a question and are none, by question; ``config.negatives`` of them
             are drawn for each question of a batch, fewer where there are not so many. Known answers and posts of the
             held-out pairs are passed over.
         visual_ids: of the formulas of each post, where ``config`` compares formulas.
 
     Raises:
-        ConfigError: when the training pairs do not fill a batch or the ranks outnumber its pairs.
+        ConfigError: when the pairs of a source do not fill a batch, or the ranks outnumber its pairs.
     """
 
     def __init__(
@@ -102,11 +101,7 @@ class TrainingBatches:
         config: TrainConfig,
         world: Ranks,
     ) -> None:
-        if config.batch_size > len(split.train):
-            raise ConfigError(
-                f"train.batch_size={config.batch_size} is larger than the training set of {len(split.train)} pairs; "
-                f"use train.batch_size={len(split.train)} or less, or more pairs"
-            )
+        self.curriculum = curriculum(config, split)
         if config.batch_size < world.size:
             raise ConfigError(f"train.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks")
         self._store, self._split, self._config, self._world = store, split, config, world
@@ -115,15 +110,13 @@ class TrainingBatches:
         self._views = FormulaViews(store.vocabulary) if config.formula_view_weight > 0 else None
         held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
         self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
-        self.per_epoch = len(split.train) // config.batch_size
 
     def epoch(self, epoch: int, first: int, count: int) -> Generator[TrainingBatch]:
         """``count`` batches of an epoch, from number ``first`` on, prepared ahead by ``config.workers`` threads."""
-        order = epoch_order(len(self._split.train), self._config.batch_size, self._config.seed, epoch)
+        batches = self.curriculum.epoch(epoch, self._config.seed)
 
         def prepare(number: int) -> TrainingBatch:
-            pairs = tuple(self._split.train[i] for i in order[number])
-            return self.batch(pairs, epoch, number)
+            return self.batch(batches[number], epoch, number)
 
         return ahead(prepare, range(first, first + count), self._config.workers, finish=self._store.close)
 
@@ -151,7 +144,7 @@ class TrainingBatches:
         documents = answers + [post_id for kept in kept_by_rank for post_id in kept]
         formulas = None
         if self._config.compares_formulas:
-            rng = np.random.default_rng(_stream(self._config.seed, _FORMULAS, epoch, number))
+            rng = np.random.default_rng(stream(self._config.seed, FORMULAS, epoch, number))
             formulas = formulas_of([post_id for posts in posts_by_rank for post_id in posts], self.visual_ids, rng)
         prepared = list(self._chunks(posts_by_rank[world.rank], epoch, number))
         return TrainingBatch(
@@ -168,7 +161,7 @@ class TrainingBatches:
         """The graphs of ``posts`` in chunks, each with its views of formulas, if these are wanted."""
         config = self._config
         generator = torch.Generator()
-        generator.manual_seed(_stream(config.seed, _AUGMENTATION, epoch, number, self._world.rank))
+        generator.manual_seed(stream(config.seed, AUGMENTATION, epoch, number, self._world.rank))
         nodes, edges = self._store.sizes(posts)
         within_budget = BudgetSampler(
             nodes,
@@ -193,7 +186,7 @@ class TrainingBatches:
         wanted = self._config.negatives
         if not wanted:
             return [[] for _ in questions]
-        rng = np.random.default_rng(_stream(self._config.seed, _NEGATIVES, epoch, number))
+        rng = np.random.default_rng(stream(self._config.seed, NEGATIVES, epoch, number))
         drawn = []
         for question in questions:
             passed_over = self._split.positives[question] | self._held_out
@@ -201,13 +194,6 @@ class TrainingBatches:
             chosen = rng.choice(len(candidates), size=min(wanted, len(candidates)), replace=False)
             drawn.append([candidates[i] for i in chosen])
         return drawn
-
-
-def epoch_order(num_pairs: int, batch_size: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """Pairs of each batch of an epoch (num_pairs // batch_size, batch_size); the pairs that are over sit it out."""
-    order = np.random.default_rng(_stream(seed, _ORDER, epoch)).permutation(num_pairs)
-    batches = num_pairs // batch_size
-    return order[: batches * batch_size].reshape(batches, batch_size)
 
 
 def ahead(
@@ -238,8 +224,3 @@ def ahead(
             if finish is not None:
                 thread.submit(finish)
             thread.shutdown()
-
-
-def _stream(*key: int) -> int:
-    """A seed for the random stream of ``key``, unlike those of all other keys."""
-    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1)

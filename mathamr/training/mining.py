@@ -41,6 +41,7 @@ from mathamr.training.negatives import (
     mine,
     shared_tag_rankings,
 )
+from mathamr.training.pairs import answers_of
 
 Posts = Callable[[], Iterable[Post | Failure]]
 Report = Callable[[dict[str, Any]], None]
@@ -94,14 +95,6 @@ def negatives_of(
             "more with train.negative_candidates, or set train.negative_closest=null"
         )
     return mined.by_question
-
-
-def answers_of(pairs: Iterable[Pair]) -> dict[str, frozenset[str]]:
-    """The answers that pairs name, by question."""
-    answers: dict[str, set[str]] = {}
-    for pair in pairs:
-        answers.setdefault(pair.question_id, set()).add(pair.answer_id)
-    return {question: frozenset(known) for question, known in answers.items()}
 
 
 def record_of(source: str, mined: MinedNegatives) -> dict[str, Any]:

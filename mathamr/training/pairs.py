@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,7 @@ class PairSplit:
         positives: all known answers of each question, also those without graphs.
         missing: posts of pairs that have no graph.
         left_out: how many pairs that left out.
+        sources: pairs of further collections to train on, by the name of each; none of them is held out.
     """
 
     train: tuple[Pair, ...]
@@ -44,11 +45,12 @@ class PairSplit:
     positives: Mapping[str, frozenset[str]]
     missing: tuple[str, ...]
     left_out: int
+    sources: Mapping[str, tuple[Pair, ...]] = field(default_factory=dict)
 
     def fingerprint(self) -> str:
-        """Identifies both sides, order included."""
+        """Identifies both sides and the sources, order included."""
         digest = hashlib.sha256()
-        for side in (self.train, self.validation):
+        for side in (self.train, self.validation, *(self.sources[name] for name in sorted(self.sources))):
             digest.update(f"{len(side)}\n".encode())
             for pair in side:
                 digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
@@ -99,6 +101,23 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
     return pairs
 
 
+def answers_of(pairs: Iterable[Pair]) -> dict[str, frozenset[str]]:
+    """The answers that pairs name, by question."""
+    answers: dict[str, set[str]] = {}
+    for pair in pairs:
+        answers.setdefault(pair.question_id, set()).add(pair.answer_id)
+    return {question: frozenset(known) for question, known in answers.items()}
+
+
+def _usable(pairs: Iterable[Pair], available: Container[str]) -> tuple[list[Pair], tuple[str, ...]]:
+    """The pairs that have graphs of both posts, and the posts that have none."""
+    pairs = list(pairs)
+    posts = dict.fromkeys(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
+    missing = dict.fromkeys(post_id for post_id in posts if post_id not in available)
+    usable = [pair for pair in pairs if pair.question_id not in missing and pair.answer_id not in missing]
+    return usable, tuple(missing)
+
+
 def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_fraction: float) -> PairSplit:
     """Hold out a part of the questions, by a shuffle that depends on nothing but the question ids.
 
@@ -113,13 +132,7 @@ def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_
     distinct = list(dict.fromkeys(pairs))
     if not distinct:
         raise TrainingError("there are no training pairs; the list is empty")
-    answers: dict[str, set[str]] = {}
-    for pair in distinct:
-        answers.setdefault(pair.question_id, set()).add(pair.answer_id)
-    posts = dict.fromkeys(post_id for pair in distinct for post_id in (pair.question_id, pair.answer_id))
-    missing = tuple(post_id for post_id in posts if post_id not in available)
-    absent = set(missing)
-    usable = [pair for pair in distinct if pair.question_id not in absent and pair.answer_id not in absent]
+    usable, missing = _usable(distinct, available)
     if not usable:
         raise TrainingError(
             f"none of the {len(distinct)} pairs has graphs of both posts, e.g. there is none of post {missing[0]}; "
@@ -137,10 +150,35 @@ def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_
     return PairSplit(
         train=tuple(pair for pair in usable if pair.question_id not in held_out),
         validation=tuple(pair for pair in usable if pair.question_id in held_out),
-        positives={question: frozenset(known) for question, known in answers.items()},
+        positives=answers_of(distinct),
         missing=missing,
         left_out=len(distinct) - len(usable),
     )
+
+
+def with_sources(split: PairSplit, sources: Mapping[str, Sequence[Pair]], available: Container[str]) -> PairSplit:
+    """``split`` with the pairs of further collections, without those that have no graphs.
+
+    >>> own = split_pairs([Pair("q1", "a1"), Pair("q2", "a2")], {"q1", "a1", "q2", "a2"}, validation_fraction=0.5)
+    >>> more = with_sources(own, {"math": [Pair("math/1", "math/1s"), Pair("math/2", "lost")]}, {"math/1", "math/1s"})
+    >>> more.sources, more.missing, more.left_out, more.validation == own.validation
+    ({'math': (Pair(question_id='math/1', answer_id='math/1s'),)}, ('math/2', 'lost'), 1, True)
+
+    Raises:
+        TrainingError: when a source has no pair of two graphs.
+    """
+    positives, missing, left_out = dict(split.positives), split.missing, split.left_out
+    kept: dict[str, tuple[Pair, ...]] = {}
+    for name, pairs in sources.items():
+        distinct = list(dict.fromkeys(pairs))
+        usable, absent = _usable(distinct, available)
+        if not usable:
+            raise TrainingError(f"none of the {len(distinct)} pairs of source {name} has graphs of both posts")
+        kept[name] = tuple(usable)
+        positives |= answers_of(distinct)
+        missing += absent
+        left_out += len(distinct) - len(usable)
+    return replace(split, positives=positives, missing=missing, left_out=left_out, sources=kept)
 
 
 def known_positives(

@@ -14,8 +14,8 @@ function of the step's number.
 
 ``log`` receives dictionaries, on rank 0 alone. Their ``kind`` is ``start`` (what is trained on), ``step`` (``loss``,
 ``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data ...), ``epoch``
-(``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...) or ``negatives``
-(which hard negatives were kept, and why not others: :mod:`mathamr.training.mining`).
+(``stage``, ``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...) or
+``negatives`` (which hard negatives were kept, and why not others: :mod:`mathamr.training.mining`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import torch
 
 import mathamr.training.checkpoint as checkpoint
 from graphs.corpus.post import Pair
-from graphs.errors import ConfigError, MathAMRError, RetrievalError, TrainingError
+from graphs.errors import MathAMRError, RetrievalError, TrainingError
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, give_back_memory, peak_device_memory, reset_peak_gpu_memory
 from mathamr.model import label_vectors
@@ -49,7 +49,7 @@ from mathamr.training.learner import Learner
 from mathamr.training.loading import TrainingBatches
 from mathamr.training.mining import negatives_of
 from mathamr.training.negatives import NegativeSource
-from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
+from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs, with_sources
 from mathamr.training.refusals import Negatives, check, check_precision
 from mathamr.training.result import EpochRecord, TrainResult
 from mathamr.training.schedule import cosine
@@ -75,6 +75,7 @@ def train(
     resume: Literal["auto", "never"] = "auto",
     negatives: Negatives | None = None,
     visual_ids: VisualIds | None = None,
+    sources: Mapping[str, Sequence[Pair]] | None = None,
     log: Log | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
@@ -90,6 +91,8 @@ def train(
             source that mines them anew as training goes on. :func:`mathamr.training.mining.negatives_of` makes either.
         visual_ids: of the formulas of each post, by FORMULA_i, "" where unknown; ``config.formula_weight`` and
             ``config.formula_view_weight`` need them to know which formulas look alike.
+        sources: pairs of further collections, by the names that ``config.pairs`` and ``config.pretrain_pairs`` give
+            them; any other name stands for ``pairs``. None of theirs is held out, and they get no hard negatives.
         log: receives records, see above.
         progress: called with the number of optimizer steps done since the last call.
 
@@ -106,6 +109,7 @@ def train(
         available = frozenset(store.post_ids())
         pairs = sample_pairs(pairs, available, config.max_pairs)
         split = split_pairs(pairs, available, validation_fraction=config.validation_fraction)
+        split = with_sources(split, sources or {}, available)
         if negatives is None:
             negatives = negatives_of(config, store, pairs, report=log if world.is_main else None)
         run = _Run(config, store, split, encoder_config, Path(out), negatives, visual_ids or {}, world, signal)
@@ -143,13 +147,7 @@ class _Run:
         elif negatives is not None:
             self.batches.negatives = negatives
         self.validation = Validation(store, split, config, world)
-        self.steps_per_epoch = self.batches.per_epoch // config.accumulate
-        if self.steps_per_epoch == 0:
-            raise ConfigError(
-                f"train.accumulate={config.accumulate} batches for a step, but an epoch has {self.batches.per_epoch}; "
-                "use a smaller train.accumulate or train.batch_size, or more pairs"
-            )
-        self.total_steps = self.steps_per_epoch * config.epochs
+        self.curriculum = self.batches.curriculum
         self.data_hash = _data_hash(split, self.batches.negatives)
         vectors = None
         if encoder_config.label_vectors is not None:
@@ -250,7 +248,7 @@ class _Run:
         return self._result()
 
     def _finished(self) -> bool:
-        return len(self.state.epochs) == self.config.epochs or self._out_of_patience()
+        return len(self.state.epochs) == self.curriculum.epochs or self._out_of_patience()
 
     def _out_of_patience(self) -> bool:
         return self.state.epochs_without_improvement >= self.config.patience
@@ -258,8 +256,8 @@ class _Run:
     def _train_epoch(self, log: Log, progress: Progress) -> None:
         state, accumulate = self.state, self.config.accumulate
         epoch = len(state.epochs)
-        done = state.step - epoch * self.steps_per_epoch
-        left = self.steps_per_epoch - done
+        done = state.step - self.curriculum.first_step(epoch)
+        left = self.curriculum.steps(epoch) - done
         if self.source is not None and done == 0 and epoch % self.source.every == 0:
             # One rank mines for all: near ties could fall differently on another.
             mined = self.source(self.learner.encoder) if self.world.is_main else {}
@@ -291,15 +289,14 @@ class _Run:
                 self._between_steps()
 
     def _learning_rate(self) -> float:
-        config = self.config
-        highest, lowest = config.learning_rate, config.min_learning_rate
-        return cosine(self.state.step, total=self.total_steps, highest=highest, lowest=lowest)
+        config, (step, total) = self.config, self.curriculum.place(self.state.step)
+        return cosine(step, total=total, highest=config.learning_rate, lowest=config.min_learning_rate)
 
     def _between_steps(self) -> None:
         """Stop when told to; save when it is time, but at the end of an epoch only once it is validated."""
-        every = self.config.checkpoint_every
+        step, every = self.state.step, self.config.checkpoint_every
         self._stop_if_told()
-        if every and self.state.step % every == 0 and self.state.step % self.steps_per_epoch:
+        if every and step % every == 0 and step < self.curriculum.first_step(len(self.state.epochs) + 1):
             self._save_last()
 
     def _stop_if_told(self) -> None:
@@ -313,7 +310,7 @@ class _Run:
         start = time.perf_counter()
         score = self.validation(self.learner.encoder, self.learner.temperature)
         epoch = len(state.epochs)
-        losses = state.losses[epoch * self.steps_per_epoch :]
+        losses = state.losses[self.curriculum.first_step(epoch) :]
         record = EpochRecord(epoch, state.step, sum(losses) / len(losses), score.loss, score.mrr, state.epoch_seconds)
         state.epochs.append(record)
         state.train_seconds += state.epoch_seconds
@@ -321,7 +318,8 @@ class _Run:
         improved = state.best_val_loss is None or score.loss < state.best_val_loss
         if improved:
             state.best_step, state.best_val_loss, state.best_val_mrr = state.step, score.loss, score.mrr
-        state.epochs_without_improvement = 0 if improved else state.epochs_without_improvement + 1
+        impatient = not improved and self.curriculum.is_last(epoch)
+        state.epochs_without_improvement = state.epochs_without_improvement + 1 if impatient else 0
         if improved:
             self._save_best()  # first: a kill before the next line repeats this epoch's end and writes the same
         self._save_last()
@@ -329,8 +327,9 @@ class _Run:
             {
                 "kind": "epoch",
                 **dataclasses.asdict(record),
+                "stage": self.curriculum.stage(epoch).name,
                 "validation_seconds": time.perf_counter() - start,
-                "pairs_per_s": self.steps_per_epoch * self._pairs_per_step / max(record.seconds, 1e-9),
+                "pairs_per_s": len(losses) * self._pairs_per_step / max(record.seconds, 1e-9),
                 "temperature": float(self.learner.temperature().detach()),
                 "best": improved,
                 "peak_memory_bytes": peak_device_memory(self.world.device),
@@ -358,9 +357,9 @@ class _Run:
         return {
             "kind": "start",
             "step": self.state.step,
-            "total_steps": self.total_steps,
-            "steps_per_epoch": self.steps_per_epoch,
-            "train_pairs": len(self.split.train),
+            "total_steps": self.curriculum.first_step(self.curriculum.epochs),
+            "steps_per_epoch": self.curriculum.steps(self.curriculum.epochs - 1),
+            "train_pairs": self.curriculum.num_pairs,
             "validation_pairs": len(self.split.validation),
             "left_out": self.split.left_out,
             "missing": self.split.missing,
@@ -381,13 +380,13 @@ class _Run:
             best_val_loss=state.best_val_loss,
             best_val_mrr=state.best_val_mrr,
             epochs=tuple(state.epochs),
-            stopped_early=len(state.epochs) < self.config.epochs,
+            stopped_early=len(state.epochs) < self.curriculum.epochs,
             loss_curve=tuple(state.losses),
             time_per_epoch_s=seconds / len(state.epochs),
             pairs_per_s=state.step * self._pairs_per_step / seconds,
             peak_memory_bytes=peak_device_memory(self.world.device),
             parameters=self.learner.parameter_counts(),
-            train_pairs=len(self.split.train),
+            train_pairs=self.curriculum.num_pairs,
             validation_pairs=len(self.split.validation),
             left_out=self.split.left_out,
             missing=self.split.missing,
