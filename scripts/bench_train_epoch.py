@@ -18,18 +18,16 @@ The last line is one JSON object.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from bench_loader import generated_store  # type: ignore[import-not-found]  # neighbours: scripts are no package
+from bench_graphs import opened, parser  # type: ignore[import-not-found]  # neighbours: scripts are no package
+from bench_train_step import set_up  # type: ignore[import-not-found]
 from train import read_settings  # type: ignore[import-not-found]
 
 from graphs.corpus.post import Pair
@@ -39,9 +37,6 @@ from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_p
 from mathamr.model.encoder import EncoderConfig
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import ranks
-from mathamr.training.learner import Learner
-from mathamr.training.loading import TrainingBatches
-from mathamr.training.pairs import split_pairs
 
 EPOCHS = (45_000, 491_000)  # pairs; thesis 4.3.1 and 4.4.2
 
@@ -56,13 +51,10 @@ def run(
 ) -> list[dict[str, float]]:
     """Train on ``pairs`` pairs with each batch size, after a first batch that counts for nothing."""
     encoder_config, config = read_settings(overrides)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(store_path) if store_path else generated_store(Path(folder) / "preprocessed.db", num_graphs)
-        with closing(GraphStore(path)) as store:
-            return [
-                _epoch(store, encoder_config, replace(config, batch_size=batch_size), pairs)
-                for batch_size in batch_sizes
-            ]
+    with opened(store_path, num_graphs) as store:
+        return [
+            _epoch(store, encoder_config, replace(config, batch_size=batch_size), pairs) for batch_size in batch_sizes
+        ]
 
 
 def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig, pairs: int) -> dict[str, float]:
@@ -74,20 +66,12 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
     drawn = [Pair(post_ids[i], post_ids[half + j]) for i, j in rng.integers(half, size=(4 * least, 2))]
     distinct = list(dict.fromkeys(drawn))
     with ranks(config.device) as world:
-        split = split_pairs(distinct, set(post_ids), validation_fraction=config.validation_fraction)
-        batches = TrainingBatches(store, split, config, world)
-        if batches.per_epoch < wanted:
+        batches, learner = set_up(store, distinct, encoder_config, config, world)
+        if batches.curriculum.batches(0) < wanted:
             raise ConfigError(
-                f"{len(post_ids)} graphs give {len(split.train)} different pairs, {wanted * config.batch_size} are "
-                "needed; give a larger --num-graphs or --store, or fewer --pairs"
+                f"{len(post_ids)} graphs give {batches.curriculum.batches(0)} batches of {config.batch_size} different "
+                f"pairs, {wanted} are needed; give a larger --num-graphs or --store, or fewer --pairs"
             )
-        learner = Learner(
-            config,
-            encoder_config,
-            num_labels=store.vocabulary.num_labels,
-            num_relations=store.vocabulary.num_relations,
-            world=world,
-        )
         reset_peak_memory()
         reset_peak_gpu_memory(world.device)
         chunks = 0
@@ -118,15 +102,13 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
 
 def main() -> None:
     """Print a row for each batch size, then all as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", help="a preprocessed.db; default: generated graphs")
-    parser.add_argument("--num-graphs", type=int, default=2000, help="generated graphs")
-    parser.add_argument(
+    asked = parser(__doc__)
+    asked.add_argument(
         "--pairs", type=int, default=1024, help="pairs trained on with each batch size, at least one batch"
     )
-    parser.add_argument("--batch-sizes", default="32", help="with commas between")
-    parser.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
-    options = parser.parse_intermixed_args()
+    asked.add_argument("--batch-sizes", default="32", help="with commas between")
+    asked.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
+    options = asked.parse_intermixed_args()
     try:
         rows = run(
             options.store,

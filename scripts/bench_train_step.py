@@ -14,23 +14,22 @@ and not, on the same gradients. The last line is one JSON object; times are medi
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import torch
-from bench_loader import generated_store  # type: ignore[import-not-found]  # neighbours: scripts are no package
+from bench_graphs import opened, parser  # type: ignore[import-not-found]  # neighbours: scripts are no package
 from train import read_settings  # type: ignore[import-not-found]
 
 from graphs.corpus.post import Pair
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory
-from mathamr.training.distributed import ranks
+from mathamr.model.encoder import EncoderConfig
+from mathamr.training.config import TrainConfig
+from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.learner import Learner
 from mathamr.training.loading import TrainingBatches
 from mathamr.training.pairs import split_pairs
@@ -43,26 +42,16 @@ def run(
 ) -> dict[str, float]:
     """Take ``steps`` steps, then time their parts alone."""
     encoder_config, config = read_settings(overrides)
-    with tempfile.TemporaryDirectory() as folder, ranks(config.device) as world:
-        path = Path(store_path) if store_path else generated_store(Path(folder) / "preprocessed.db", num_graphs)
-        store = GraphStore(path)
+    with opened(store_path, num_graphs) as store, ranks(config.device) as world:
         post_ids = np.random.default_rng(0).permutation(store.post_ids()).tolist()
         pairs = [Pair(*two) for two in zip(post_ids[::2], post_ids[1::2], strict=False)]
-        split = split_pairs(pairs, set(post_ids), validation_fraction=config.validation_fraction)
-        batches = TrainingBatches(store, split, config, world)
-        learner = Learner(
-            config,
-            encoder_config,
-            num_labels=store.vocabulary.num_labels,
-            num_relations=store.vocabulary.num_relations,
-            world=world,
-        )
+        batches, learner = set_up(store, pairs, encoder_config, config, world)
         reset_peak_gpu_memory(world.device)
         total: list[float] = []
         waited: list[float] = []
         graphs = nodes = edges = 0
-        for epoch in range(-(-(steps + WARM_UP) // batches.per_epoch)):
-            count = min(batches.per_epoch, steps + WARM_UP - len(total))
+        for epoch in range(-(-(steps + WARM_UP) // batches.curriculum.batches(0))):
+            count = min(batches.curriculum.batches(0), steps + WARM_UP - len(total))
             with closing(batches.epoch(epoch, 0, count)) as prepared:
                 for _ in range(count):
                     with Stopwatch(world.device) as watch:
@@ -88,7 +77,6 @@ def run(
             "adamw_plain_ms": plain.step,
         }
         times = {name: _median_ms(part, device) for name, part in parts.items()}
-        store.close()
     seconds = total[WARM_UP:]
     return {
         "step_ms": 1_000 * statistics.median(seconds),
@@ -105,6 +93,21 @@ def run(
     }
 
 
+def set_up(
+    store: GraphStore, pairs: Iterable[Pair], encoder_config: EncoderConfig, config: TrainConfig, world: Ranks
+) -> tuple[TrainingBatches, Learner]:
+    """Batches of the pairs that are trained on, and what learns from them."""
+    split = split_pairs(pairs, set(store.post_ids()), validation_fraction=config.validation_fraction)
+    learner = Learner(
+        config,
+        encoder_config,
+        num_labels=store.vocabulary.num_labels,
+        num_relations=store.vocabulary.num_relations,
+        world=world,
+    )
+    return TrainingBatches(store, split, config, world), learner
+
+
 def _median_ms(part: Callable[[], object], device: torch.device, rounds: int = 7) -> float:
     part()
     times = []
@@ -117,12 +120,10 @@ def _median_ms(part: Callable[[], object], device: torch.device, rounds: int = 7
 
 def main() -> None:
     """Print each number, then all as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", help="a preprocessed.db; default: generated graphs")
-    parser.add_argument("--num-graphs", type=int, default=2000, help="generated graphs")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
-    options = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--steps", type=int, default=20)
+    asked.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
+    options = asked.parse_args()
     result = run(options.store, num_graphs=options.num_graphs, steps=options.steps, overrides=options.overrides)
     for name, value in result.items():
         print(f"{name:22} {value:>12,.4g}" if value < 1_000 else f"{name:22} {value:>12,.0f}")
