@@ -2,9 +2,8 @@
 
     curves({"none": [[{"epoch": 0, "train_loss": 3.1, "val_loss": 2.8, "val_mrr": 0.21}, ...], ...]})   # a Figure
 
-They can be read in grey and by the colour-blind: a condition has a colour of Okabe and Ito's palette (2008), and a
-hatch of its bars, or a marker and a dash of its lines. The same input gives the same bytes. Nothing in an element
-refers to anything outside it, and text stays text, so that a page's readers can search it.
+They can be read in grey and by the colour-blind (:mod:`mathamr.analysis.looks`). The same input gives the same bytes.
+Nothing in an element refers to anything outside it, and text stays text, so that a page's readers can search it.
 """
 
 from __future__ import annotations
@@ -27,12 +26,9 @@ from matplotlib.ticker import MaxNLocator
 
 from experiments.blocks import Figure
 from experiments.results import Row
+from mathamr.analysis.looks import COLOURS, look
 from mathamr.evaluation.significance import Comparison, TopicScores, bootstrap_interval
 
-COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#F0E442")
-HATCHES = ("", "///", "\\\\\\", "xxx", "...", "ooo", "---", "|||")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-DASHES = ("-", "--", "-.", ":")
 WIDTH = 10.0
 """Inches; a page scales plots to its own width."""
 
@@ -47,26 +43,6 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mathamr",
 }
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a condition looks in a plot."""
-
-    colour: str
-    hatch: str
-    marker: str
-    dash: str
-
-
-def look(number: int) -> Look:
-    """The look of a plot's condition of this number: 64 of them differ in more than colour.
-
-    >>> look(0).hatch, look(1).hatch, look(9).colour == look(1).colour, look(9).hatch == look(1).hatch
-    ('', '///', True, False)
-    """
-    place = (number + number // len(COLOURS)) % len(HATCHES)
-    return Look(COLOURS[number % len(COLOURS)], HATCHES[place], MARKERS[place], DASHES[number % len(DASHES)])
 
 
 @contextmanager

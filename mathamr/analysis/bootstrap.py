@@ -3,10 +3,7 @@
 Two queries with two results each; the second query's right document comes second:
 
 >>> from mathamr.evaluation.resampling import bootstrap
->>> found = Survey(
-...     top=np.array([[0.9, 0.3], [0.8, 0.4]]), results=np.zeros((2, 2), int), correct=np.array([0.9, 0.4]),
-...     rank=np.array([1, 2]), random=np.zeros(2), hits=np.array([[True, False], [False, True]]),
-...     num_correct=np.ones(2, int))
+>>> found = Hits(hits=np.array([[True, False], [False, True]]), rank=np.array([1, 2]), num_correct=np.ones(2, int))
 >>> accuracy(found, k=1), reciprocal_rank(found)
 (array([1., 0.]), array([1. , 0.5]))
 >>> bootstrap(accuracy(found, k=1)).interval()
@@ -18,24 +15,24 @@ from __future__ import annotations
 import numpy as np
 
 from graphs.errors import AnalysisError
-from mathamr.analysis.similarities import Floats, Survey
-from mathamr.evaluation.metrics import evaluate
+from mathamr.analysis.similarities import Floats, Hits
+from mathamr.evaluation.metrics import RELEVANT, evaluate
 from mathamr.evaluation.runs import Qrels, Run
 
 
-def accuracy(found: Survey, k: int) -> Floats:
+def accuracy(found: Hits, k: int) -> Floats:
     """1 for each query that has a right document among its first ``k``, else 0 (Q,)."""
     _check(k, found)
     return np.asarray(found.hits[:, :k].any(axis=1), dtype=np.float64)
 
 
-def reciprocal_rank(found: Survey) -> Floats:
+def reciprocal_rank(found: Hits) -> Floats:
     """1 / rank of each query's first right document (Q,); their mean is MRR."""
-    values: Floats = np.reciprocal(found.rank.astype(np.float64))
+    values: Floats = np.reciprocal(found.rank.astype(np.float64))  # of a place that is not known (infinite), 0
     return values
 
 
-def ndcg(found: Survey, k: int) -> Floats:
+def ndcg(found: Hits, k: int) -> Floats:
     """nDCG@k of each query (Q,), right documents having the gain 1."""
     _check(k, found)
     discounts = 1.0 / np.log2(np.arange(2, k + 2))
@@ -49,6 +46,37 @@ def of_run(run: Run, qrels: Qrels, measure: str = "ndcg_prime") -> Floats:
     return np.array([scores[topic][measure] for topic in sorted(scores)])
 
 
-def _check(k: int, found: Survey) -> None:
-    if not 1 <= k <= found.top.shape[1]:
-        raise AnalysisError(f"k={k} is not between 1 and the {found.top.shape[1]} results that the survey kept")
+def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> Hits:
+    """Right documents among the first ``k`` results of a run, for topics with one at least, in the order of their ids.
+
+    So accuracy, MRR and nDCG of a run file; documents that nobody judged are wrong ones.
+
+    >>> run = Run.from_results("demo", {"A.1": [("b", 2.0), ("a", 1.0)]})
+    >>> found = hits_of_run(run, {"A.1": {"a": 3, "b": 1}, "A.2": {"c": 2}, "A.3": {"d": 0}}, k=5)
+    >>> accuracy(found, 1), accuracy(found, 5), reciprocal_rank(found)  # of A.1 and A.2
+    (array([0., 0.]), array([1., 0.]), array([0.5, 0. ]))
+
+    Args:
+        k: results a topic; where a run has fewer, the places behind them are no hits.
+        relevant: the lowest grade of a right document.
+
+    Raises:
+        AnalysisError: ``k`` below 1, or no topic with a right document.
+    """
+    right = {topic: {name for name, grade in of.items() if grade >= relevant} for topic, of in sorted(qrels.items())}
+    right = {topic: names for topic, names in right.items() if names}
+    if not right or k < 1:
+        raise AnalysisError(
+            f"{len(right)} topics have a document of grade {relevant}, and k={k}: both must be 1 at least"
+        )
+    hits, rank = np.zeros((len(right), k), np.bool_), np.full(len(right), np.inf)
+    for row, (topic, names) in enumerate(right.items()):
+        places = [place for place, hit in enumerate(run.rankings.get(topic, ())) if hit.doc_id in names]
+        hits[row, [place for place in places if place < k]] = True
+        rank[row] = places[0] + 1 if places else np.inf
+    return Hits(hits, rank, np.array([len(names) for names in right.values()]))
+
+
+def _check(k: int, found: Hits) -> None:
+    if not 1 <= k <= found.hits.shape[1]:
+        raise AnalysisError(f"k={k} is not between 1 and the {found.hits.shape[1]} results that were kept of a query")

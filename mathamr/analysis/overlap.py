@@ -12,8 +12,9 @@ A model that puts right documents (0.9) far above random ones (0.1), with two re
 
 The paper's section II-C. Of a bootstrap sample of queries, theta is the psi-th percentile of all similarities to their
 top K; COE (correct-overlap estimate, Eq. 1) is the share of right documents that are more similar than theta, ROE
-(random-overlap estimate, Eq. 2) that of random documents; both are means over the samples, with the interval between
-the 2.5th and the 97.5th percentile.
+(random-overlap estimate, Eq. 2) that of random documents. All three sets are those of the sample's queries; both
+estimates are means over the samples, with the interval between the 2.5th and the 97.5th percentile.
+:func:`density` draws the three distributions of the paper's Figure 2.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, Survey
@@ -38,8 +39,12 @@ class Overlap:
     theta: Floats
 
 
-def overlap(found: Survey, *, psi: float, samples: int = 1000, seed: int = 0) -> Overlap:
+def overlap(found: Survey, *, psi: float, samples: int = 1000, size: int | None = None, seed: int = 0) -> Overlap:
     """COE and ROE at the percentile ``psi``, over the survey's results.
+
+    Args:
+        samples: bootstrap samples of queries.
+        size: queries in a sample; as many as there are unless given.
 
     Raises:
         AnalysisError: ``psi`` is not between 0 and 100.
@@ -50,7 +55,7 @@ def overlap(found: Survey, *, psi: float, samples: int = 1000, seed: int = 0) ->
     order = np.argsort(found.top, axis=None, kind="stable")
     similarities, owner = found.top.ravel()[order], order // k
     thetas, coes, roes = [], [], []
-    for counts in sample_counts(len(found), samples=samples, seed=seed):
+    for counts in sample_counts(len(found), samples=samples, size=size, seed=seed):
         for row in counts:  # one sample: its top-K similarities are ``similarities``, each as often as its query
             theta = _percentile(similarities, np.cumsum(row[owner]), psi)
             thetas.append(theta)
@@ -80,3 +85,27 @@ def ecdf(values: Floats) -> tuple[Floats, Floats]:
     (array([0.1, 0.3]), array([0.5, 1. ]))
     """
     return np.sort(values), np.arange(1, len(values) + 1) / len(values)
+
+
+def density(values: ArrayLike, points: ArrayLike) -> Floats:
+    """The density of ``values`` (n,) at ``points`` (m,): a Gaussian kernel of Scott's width around each value.
+
+    >>> curve = density([0.1, 0.2, 0.6], np.linspace(-2, 3, 501))
+    >>> round(float(curve.sum()) / 100, 3)  # it encloses the area 1
+    1.0
+
+    Values that are all alike have no width to smooth by; it is then a hundredth.
+
+    Raises:
+        AnalysisError: no values, or one that is no number.
+    """
+    array, at = np.asarray(values, dtype=np.float64).ravel(), np.asarray(points, dtype=np.float64)
+    if not array.size or not np.isfinite(array).all():
+        raise AnalysisError(f"a density needs finite values, at least one, not {array.size} of shape {array.shape}")
+    spread = float(array.std(ddof=1)) if array.size > 1 else 0.0
+    width = spread * array.size ** (-1 / 5) if spread > 1e-9 else 0.01
+    total = np.zeros_like(at)
+    for start in range(0, array.size, 10_000):  # (m, 10,000) distances at once
+        total += np.exp(-0.5 * ((at[:, None] - array[None, start : start + 10_000]) / width) ** 2).sum(axis=1)
+    curve: Floats = total / (array.size * width * np.sqrt(2 * np.pi))
+    return curve

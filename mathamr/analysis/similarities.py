@@ -45,26 +45,35 @@ class Similarities(Protocol):
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What the measures need of all similarities. Shapes: Q queries, K results a query.
+class Hits:
+    """Where right documents stand among the results. Shapes: Q queries, K results a query.
+
+    ``hits`` (Q, K) whether a result is right; ``rank`` (Q,) the place of the best right document, from 1;
+    ``num_correct`` (Q,) how many right documents a query has.
+    """
+
+    hits: NDArray[np.bool_]
+    rank: NDArray[Any]
+    num_correct: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
+@dataclass(frozen=True)
+class Survey(Hits):
+    """What the measures need of all similarities.
 
     ``top`` (Q, K) similarities, largest first, and ``results`` (Q, K) the documents they belong to; ``correct`` (Q,)
-    the similarity of the right answer (of several the most similar one); ``rank`` (Q,) its place, from 1; ``random``
-    (Q,) the similarity to a document drawn at random, right ones among them; ``hits`` (Q, K) whether a result is right;
-    ``num_correct`` (Q,) how many right answers a query has. A wrong document stands before a right one that is exactly
-    as similar, so that a model to which all are alike finds nothing.
+    the similarity of the right answer (of several the most similar one); ``random`` (Q,) the similarity to a document
+    drawn at random, right ones among them. A wrong document stands before a right one that is exactly as similar, so
+    that a model to which all are alike finds nothing.
     """
 
     top: Floats
     results: NDArray[np.int64]
     correct: Floats
-    rank: NDArray[np.int64]
     random: Floats
-    hits: NDArray[np.bool_]
-    num_correct: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.rank)
 
 
 def unit_vectors(vectors: ArrayLike, name: str = "vectors") -> Floats:
@@ -213,7 +222,8 @@ def survey(similarities: Similarities, correct: Sequence[Sequence[int]], k: int,
             found = np.argpartition(behind, k - 1)[:k]
             results[row] = found[np.argsort(behind[found], kind="stable")]
             top[row], hits[row] = line[results[row]], np.isin(results[row], answers)
-    return Survey(top, results, right, rank, random, hits, np.array([len(set(answers)) for answers in correct]))
+    counts = np.array([len(set(answers)) for answers in correct])
+    return Survey(hits, rank, counts, top, results, right, random)
 
 
 def _check(correct: Sequence[Sequence[int]], count: int, size: int, k: int) -> None:

@@ -16,13 +16,14 @@ Four queries with two results each; the right document of the last one is not fo
 The paper's section II-B: each bootstrap sample of queries has a smallest similarity among its top K; tau(psi) is the
 psi-th percentile of those. A result below tau is removed. The highest tau is chosen at which the metric is not
 significantly different from the one without a threshold, which we read as: the metric's mean over the samples without
-a threshold lies in the 95 % interval of the metric with it.
+a threshold lies in the 95 % interval of the metric with it. How many queries a sample has (``size``, the paper's l) is
+part of that question: of more queries the interval is narrower, and the chosen threshold lower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,7 +37,7 @@ PSIS = (0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90
 
 @dataclass(frozen=True)
 class Threshold:
-    """One point of the curve: percentile ``psi``, threshold ``tau``, accuracy@k with it, and without it.
+    """One point of the curve: percentile ``psi``, threshold ``tau``, the metric with it, and without it.
 
     ``removed`` is the share of the top-k results that lie below ``tau``.
     """
@@ -54,32 +55,47 @@ class Threshold:
         return low <= self.without.mean <= high
 
 
-def smallest_similarities(found: Survey, k: int, *, samples: int = 1000, seed: int = 0) -> Floats:
+def smallest_similarities(
+    found: Survey, k: int, *, samples: int = 1000, size: int | None = None, seed: int = 0
+) -> Floats:
     """Gamma: of each bootstrap sample of queries the smallest similarity among its top-k results (m,)."""
     smallest = found.top[:, :k].min(axis=1).astype(np.float64)
-    counts = sample_counts(len(found), samples=samples, seed=seed)
+    counts = sample_counts(len(found), samples=samples, size=size, seed=seed)
     return np.concatenate([np.where(block > 0, smallest, np.inf).min(axis=1) for block in counts])
 
 
 def threshold_curve(
-    found: Survey, k: int, *, psis: Sequence[float] = PSIS, samples: int = 1000, seed: int = 0
+    found: Survey,
+    k: int,
+    *,
+    metric: Callable[[Survey, int], Floats] = accuracy,
+    psis: Sequence[float] = PSIS,
+    samples: int = 1000,
+    size: int | None = None,
+    seed: int = 0,
 ) -> list[Threshold]:
-    """The curve of accuracy@k over tau(psi), in the order of ``psis``.
+    """The curve of a metric over tau(psi), in the order of ``psis``.
+
+    Args:
+        metric: of the first k results, whose value a query (Q,) can only fall when results are removed:
+            :func:`mathamr.analysis.bootstrap.accuracy` or ``ndcg``.
+        samples: bootstrap samples of queries.
+        size: queries in a sample; as many as there are unless given.
 
     Raises:
         AnalysisError: a psi that is no percentage, or a k that the survey did not keep.
     """
     if not all(0 <= psi <= 100 for psi in psis):
         raise AnalysisError(f"psi is a percentile, from 0 to 100, not {list(psis)}")
-    without = bootstrap(accuracy(found, k), samples=samples, seed=seed)
-    gamma = smallest_similarities(found, k, samples=samples, seed=seed)
-    top, hits = found.top[:, :k].astype(np.float64), found.hits[:, :k]
+    without = bootstrap(metric(found, k), samples=samples, size=size, seed=seed)
+    gamma = smallest_similarities(found, k, samples=samples, size=size, seed=seed)
+    top = found.top.astype(np.float64)
     curve = []
     for psi in psis:
         tau = float(np.percentile(gamma, psi))
-        kept = (hits & (top >= tau)).any(axis=1).astype(np.float64)
-        metric = bootstrap(kept, samples=samples, seed=seed)
-        curve.append(Threshold(psi, tau, metric, without, float((top < tau).mean())))
+        kept = metric(replace(found, hits=found.hits & (top >= tau)), k)
+        with_it = bootstrap(kept, samples=samples, size=size, seed=seed)
+        curve.append(Threshold(psi, tau, with_it, without, float((top[:, :k] < tau).mean())))
     return curve
 
 

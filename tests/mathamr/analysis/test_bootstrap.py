@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from graphs.errors import AnalysisError
-from mathamr.analysis.bootstrap import accuracy, ndcg, of_run, reciprocal_rank
-from mathamr.analysis.overlap import overlap
+from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, of_run, reciprocal_rank
+from mathamr.analysis.overlap import density, overlap
 from mathamr.analysis.similarities import Survey, cosine, survey
 from mathamr.analysis.thresholds import chosen, smallest_similarities, threshold_curve
 from mathamr.evaluation.resampling import sample_counts
@@ -40,6 +41,20 @@ def test_a_run_file_is_bootstrapped_over_its_topics() -> None:
     assert list(values) == [0.0, 1.0]
 
 
+def test_a_run_of_a_survey_has_the_survey_s_values(found: Survey) -> None:
+    ranked = {f"A.{i:02}": [(str(d), -float(place)) for place, d in enumerate(found.results[i])] for i in range(25)}
+    qrels = {f"A.{i:02}": {str(i): 3, str(i + 30): 2, str(i + 1): 1} for i in range(25)}
+    ours = hits_of_run(Run.from_results("demo", ranked), qrels, 8)
+    np.testing.assert_array_equal(ours.hits, found.hits)
+    np.testing.assert_array_equal(ours.num_correct, found.num_correct)
+    np.testing.assert_array_equal(ndcg(ours, 8), ndcg(found, 8))
+    among = found.rank <= 8
+    np.testing.assert_array_equal(reciprocal_rank(ours)[among], reciprocal_rank(found)[among])
+    assert not reciprocal_rank(ours)[~among].any()  # a run ends somewhere, a survey does not
+    with pytest.raises(AnalysisError, match="0 topics have a document of grade 4"):
+        hits_of_run(Run("demo"), qrels, 8, relevant=4)
+
+
 def test_tau_is_a_percentile_of_the_smallest_similarities(found: Survey) -> None:
     gamma = smallest_similarities(found, 5, samples=40, seed=2)
     rows = np.concatenate(list(sample_counts(25, samples=40, seed=2)))
@@ -57,7 +72,7 @@ def test_a_threshold_that_costs_accuracy_is_not_chosen() -> None:
     n = 50
     top, hits = np.tile([0.9, 0.5], (n, 1)), np.tile([False, True], (n, 1))
     top[0] = [0.9, 0.8]  # a query whose smallest similarity is high
-    found = Survey(top, np.zeros((n, 2), int), top[:, 1], np.full(n, 2), np.zeros(n), hits, np.ones(n, int))
+    found = Survey(hits, np.full(n, 2), np.ones(n, int), top, np.zeros((n, 2), int), top[:, 1], np.zeros(n))
     curve = threshold_curve(found, 2, samples=200)
     assert chosen(curve).tau == 0.5
     assert all(one.metric.mean <= one.without.mean for one in curve)
@@ -75,3 +90,48 @@ def test_overlaps_equal_a_naive_loop(found: Survey) -> None:
         assert result.roe.means[sample] == pytest.approx((found.random[drawn] > theta).mean())
     with pytest.raises(AnalysisError, match="psi=101"):
         overlap(found, psi=101)
+
+
+def test_thresholds_and_overlaps_take_another_metric_and_samples_of_another_size(found: Survey) -> None:
+    curve = threshold_curve(found, 5, metric=ndcg, psis=[0, 60], samples=30, size=4, seed=1)
+    for one in curve:
+        kept = found.hits[:, :5] & (found.top[:, :5] >= one.tau)
+        naive = [sum(hit / np.log2(place + 2) for place, hit in enumerate(row)) for row in kept]
+        assert one.metric.point == pytest.approx(np.mean(naive) / (1 + 1 / np.log2(3)))
+    rows = np.concatenate(list(sample_counts(25, samples=30, size=4, seed=1)))
+    assert (rows.sum(axis=1) == 4).all()
+    gamma = [found.top[row > 0, :5].min() for row in rows]
+    assert curve[1].tau == pytest.approx(np.percentile(gamma, 60))
+    thetas = overlap(found, psi=50, samples=30, size=4, seed=1).theta
+    drawn = np.repeat(np.arange(25), rows[7].astype(int))
+    assert thetas[7] == pytest.approx(np.percentile(found.top[drawn].ravel(), 50, method="inverted_cdf"))
+
+
+def test_results_of_one_query_have_measures(found: Survey) -> None:
+    generator = np.random.default_rng(0)
+    one = survey(
+        cosine(generator.normal(size=(1, 4)), generator.normal(size=(9, 4))), [[3]], k=20
+    )  # k > 9: all of them
+    assert one.top.shape == (1, 9)
+    result = overlap(one, psi=50, samples=20)
+    assert result.coe.interval() in ((0.0, 0.0), (1.0, 1.0))
+    assert chosen(threshold_curve(one, 9, samples=20)).metric.point == 1.0
+
+
+def test_measures_do_not_depend_on_the_order_of_queries() -> None:
+    generator = np.random.default_rng(3)
+    queries, documents = generator.normal(size=(40, 5)), generator.normal(size=(70, 5))
+    turned = generator.permutation(40)
+    a = survey(cosine(queries, documents), [[i] for i in range(40)], k=6)
+    b = survey(cosine(queries[turned], documents), [[i] for i in turned], k=6)
+    first, second = (overlap(one, psi=25, samples=10) for one in (a, b))
+    assert first.coe.point == second.coe.point  # whole sets; the samples are others
+    assert threshold_curve(a, 6, samples=10)[0].without.point == threshold_curve(b, 6, samples=10)[0].without.point
+
+
+def test_a_density_equals_scipy_s_and_bears_equal_values() -> None:
+    values, points = np.random.default_rng(0).normal(size=200), np.linspace(-4, 4, 33)
+    np.testing.assert_allclose(density(values, points), stats.gaussian_kde(values)(points))
+    assert density([0.5, 0.5], [0.5])[0] == pytest.approx(100 / np.sqrt(2 * np.pi))
+    with pytest.raises(AnalysisError, match="finite values"):
+        density([], points)

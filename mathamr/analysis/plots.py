@@ -1,0 +1,131 @@
+"""Plots of a space, on axes of your own: densities, thresholds, norms, cosine matrices, vectors in a plane.
+
+>>> from matplotlib.figure import Figure
+>>> axes = Figure().subplots(1, 2)
+>>> points = np.linspace(-1, 1, 5)
+>>> densities(axes[0], points, {"random": [0, 1, 2, 1, 0], "correct": [0, 0, 1, 2, 1], "top-k": [0, 0, 0, 1, 3]})
+>>> matrix(axes[1], [[1.0, 0.2], [0.2, 1.0]]).get_clim()
+(-1.0, 1.0)
+
+Each draws on axes that it is given (matplotlib, in any style). What is told apart differs in dash, hatch or marker as
+well as in colour. The same values give the same plot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from numpy.typing import ArrayLike
+
+from mathamr.analysis.looks import COLOURS, MARKERS, look
+from mathamr.analysis.thresholds import Threshold, chosen
+
+_DENSITIES = {"random": (COLOURS[5], ":"), "correct": (COLOURS[3], "-"), "top-k": (COLOURS[4], "--")}
+"""Red, green and blue, as in Figure 2 of the paper."""
+
+
+def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> None:
+    """Distributions of similarities to ``random``, ``correct`` and ``top-k`` documents (the paper's Figure 2).
+
+    Args:
+        points: similarities (m,).
+        curves: one density (m,) each, of :func:`mathamr.analysis.overlap.density`; of other names other looks.
+    """
+    at = np.asarray(points)
+    for number, (name, curve) in enumerate(curves.items()):
+        style = look(number)
+        colour, dash = _DENSITIES.get(name, (style.colour, style.dash))
+        ax.plot(at, np.asarray(curve), color=colour, linestyle=dash, linewidth=1.6, label=name)
+        ax.fill_between(at, np.asarray(curve), color=colour, alpha=0.12, linewidth=0)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("Similarity")
+
+
+def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None:
+    """The metric over the threshold, with its 95 % interval; a ring at the threshold that is chosen (II-B).
+
+    Args:
+        curves: of :func:`mathamr.analysis.thresholds.threshold_curve`, one a model.
+    """
+    for number, (name, curve) in enumerate(curves.items()):
+        style = look(number)
+        ordered = sorted(curve, key=lambda one: (one.tau, one.psi))
+        taus = [one.tau for one in ordered]
+        low, high = zip(*(one.metric.interval() for one in ordered), strict=True)
+        ax.fill_between(taus, low, high, color=style.colour, alpha=0.12, linewidth=0)
+        ax.plot(
+            taus,
+            [one.metric.mean for one in ordered],
+            color=style.colour,
+            linestyle=style.dash,
+            marker=style.marker,
+            markersize=3,
+            label=name,
+        )
+        best = chosen(curve)
+        ax.plot(best.tau, best.metric.mean, "o", markersize=10, markerfacecolor="none", color=style.colour)
+    ax.set_xlabel("Threshold τ")
+
+
+def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
+    """Lengths of token vectors as bars, and of pooled ones, both as densities (formula-text paper, Figures 4 and 7).
+
+    Args:
+        tokens: (T,).
+        pooled: (S,), one a text.
+    """
+    values = {"tokens": np.asarray(tokens, dtype=float), "pooled": np.asarray(pooled, dtype=float)}
+    low, high = (bound(one for array in values.values() for one in array) for bound in (min, max))
+    edges = np.linspace(low, high if high > low else low + 1, 41)
+    for name, colour, hatch in (("tokens", COLOURS[2], ""), ("pooled", COLOURS[5], "////")):
+        face = colour if name == "tokens" else "none"
+        ax.hist(values[name], edges, density=True, color=face, edgecolor=colour, hatch=hatch, linewidth=0.6, label=name)
+    ax.set_xlabel("Length of a vector")
+
+
+def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = ()) -> QuadMesh:
+    """A cosine matrix of statements (formula-text paper, Figure 8), dark where they are unlike; returns it for a scale.
+
+    Args:
+        cosines: (n, n).
+        groups: the group of each statement, in order; lines part one from the next.
+    """
+    array = np.asarray(cosines)
+    mesh = ax.pcolormesh(array, cmap="cividis", vmin=-1, vmax=1, edgecolors="face", linewidth=0.2)
+    for at in (place for place, (one, other) in enumerate(pairwise(groups), 1) if one != other):
+        ax.axhline(at, color="white", linewidth=1.0)
+        ax.axvline(at, color="white", linewidth=1.0)
+    ax.invert_yaxis()
+    ax.set_aspect("equal")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return mesh
+
+
+def points(ax: Axes, coordinates: ArrayLike, groups: Sequence[str]) -> None:
+    """Statements in a plane, a colour and a marker for each group (formula-text paper, Figure 13).
+
+    Args:
+        coordinates: (n, 2), of :func:`mathamr.analysis.components.plane`.
+        groups: the group of each statement.
+    """
+    array = np.asarray(coordinates)
+    for number, group in enumerate(dict.fromkeys(groups)):
+        mine = array[[one == group for one in groups]]
+        ax.plot(
+            mine[:, 0],
+            mine[:, 1],
+            linestyle="none",
+            marker=MARKERS[number % len(MARKERS)],
+            color=COLOURS[(number + 1) % len(COLOURS)],
+            markeredgecolor="black",
+            markeredgewidth=0.4,
+            markersize=5,
+            label=group,
+        )
+    ax.set_xticks([])
+    ax.set_yticks([])
