@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 
 import bm25s
 import numpy as np
+import numpy.typing as npt
 
 from graphs.corpus import placeholders
 from graphs.corpus.post import Post
@@ -104,21 +106,34 @@ class BM25Index:
     def __len__(self) -> int:
         return len(self._post_ids)
 
-    def search(self, queries: Iterable[Sequence[str]], k: int = 1000) -> list[Ranking]:
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the scores and the ids in memory, without the dictionary of tokens."""
+        scores = {} if self._scorer is None else self._scorer.scores
+        return sum(part.nbytes for part in scores.values() if isinstance(part, np.ndarray)) + int(self._post_ids.nbytes)
+
+    def search(
+        self,
+        queries: Iterable[Sequence[str]],
+        k: int = 1000,
+        *,
+        allowed: Iterable[npt.NDArray[np.bool_] | None] = repeat(None),
+    ) -> list[Ranking]:
         """At most ``k`` posts for each query, those that share a token with it; equal scores by post id.
 
-        A query without a known token finds nothing.
+        A query without a known token finds nothing. ``allowed`` has for each query the posts that may be found, bool
+        (posts,), in the order they were indexed in, or None for all.
         """
         if k < 1:
             raise RetrievalError(f"k={k}; at least 1 result must be asked for")
         rankings: list[Ranking] = []
-        for query in queries:
+        for query, mask in zip(queries, allowed, strict=False):
             known = [] if self._scorer is None else self._scorer.get_tokens_ids(list(query))
             if self._scorer is None or not known:
                 rankings.append([])
                 continue
             scores = self._scorer.get_scores_from_ids(known)
-            places = np.flatnonzero(scores > 0)
+            places = np.flatnonzero(scores > 0 if mask is None else (scores > 0) & mask)
             if len(places) > k:
                 bound = np.partition(scores[places], -k)[-k]
                 places = places[scores[places] >= bound]

@@ -95,6 +95,7 @@ class TextEncoder:
                 convert_to_numpy=True,
                 normalize_embeddings=True,
                 show_progress_bar=False,
+                task=side,  # of a model with an encoder a side
             )
             for some in _told(texts, batch_size * 16, progress)
         ]
@@ -108,7 +109,7 @@ class TextEncoder:
         sets: list[torch.Tensor] = []
         for some in _told(texts, batch_size * 16, progress):
             outputs: Any = self.model.encode(  # a dictionary a text
-                self.prefixed(some, side), batch_size=batch_size, output_value=None, show_progress_bar=False
+                self.prefixed(some, side), batch_size=batch_size, output_value=None, show_progress_bar=False, task=side
             )
             for output in outputs:
                 tokens = output["token_embeddings"][output["attention_mask"].bool()]
@@ -117,8 +118,9 @@ class TextEncoder:
         return VectorSets.of(sets)
 
     def save(self, folder: Path) -> None:
-        """Write the model, so that its folder is the name of an encoder."""
-        self.model.save(str(folder))
+        """Write the model and the prefixes, so that its folder is the name of an encoder."""
+        self.model.prompts = {side: self._prefix[side] for side in ("query", "document")}
+        self.model.save(str(folder), create_model_card=False)
 
 
 def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
@@ -140,7 +142,10 @@ def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
             f"the encoder {name!r} ({known.model}) is not here and cannot be fetched ({str(error).splitlines()[0]}); "
             f"where there is a network, hf download {known.model} --local-dir FOLDER, then name FOLDER instead"
         ) from error
-    return TextEncoder(model, name, query=known.query, document=known.document)
+    if name in KNOWN:
+        return TextEncoder(model, name, query=known.query, document=known.document)
+    prefixes = model.prompts  # TextEncoder.save wrote them
+    return TextEncoder(model, name, query=prefixes.get("query") or "", document=prefixes.get("document") or "")
 
 
 def _packaged() -> Path | None:

@@ -1,0 +1,344 @@
+"""Fine-tuning a text encoder on pairs: contrastive losses, hard negatives, and a model to search with at the end.
+
+    encoder = open_encoder("minilm")
+    result = finetune(TextConfig(...), encoder, PairFile(Path("pairs.jsonl")), out=Path("model"), seed=42, log=print)
+    result.best, result.before.mrr, result.best_val_mrr     # (Path('model/best'), 0.61, 0.68)
+    open_encoder(str(result.best))
+
+``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The same call goes on
+where an interrupted one stopped, and trains nothing when it had finished (:mod:`mathamr.text.loop`). Under ``torchrun``
+every rank makes the same call: a batch is shared by all ranks and each query is told apart from the documents of all of
+them, so that the gradient is that of one rank, up to dropout, which each rank draws for itself, and rounding.
+
+A step encodes the texts of a batch, takes the loss as a function of their vectors, and hands the gradient back. With
+``mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021): dropout is seeded by the
+number of the part, so that both times are the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphs.errors import ConfigError, TrainingError
+from mathamr.evaluation.efficiency import peak_device_memory
+from mathamr.maxsim import VectorSets
+from mathamr.text.adapting import arithmetic, export, fingerprint, limit_length, own_randomness, separate, world_of
+from mathamr.text.batches import Rows, Stream, draw_negatives, no_duplicates, stream
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import Side, TextEncoder
+from mathamr.text.hard_negatives import Mining
+from mathamr.text.loop import Log, Progress, Run, Settings
+from mathamr.text.losses import loss_of
+from mathamr.text.pairs import PairFile
+from mathamr.training.distributed import Ranks
+from mathamr.training.interruption import listen
+from mathamr.training.losses import info_nce
+from mathamr.training.mining import record_of
+from mathamr.training.pairs import known_positives
+from mathamr.training.result import EpochRecord
+from mathamr.training.validation import MRR_PAIRS, ValidationScore, rank_of
+
+# Settings that no result depends on: a run may go on with others.
+_FREE = ("checkpoint_every", "late_interaction")
+_QUERIES_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Finetuned:
+    """What came out of fine-tuning.
+
+    Attributes:
+        best: folder of the encoder with the lowest validation loss.
+        before: validation scores of the encoder as it came.
+        best_val_loss: of ``best``, likewise ``best_val_mrr``: mean reciprocal rank of a query's document among all
+            held-out documents.
+        history: one record an epoch; none where ``text.epochs`` is 0.
+        stopped_early: whether the validation loss had stopped falling before the last epoch.
+        loss_curve: training loss of every step.
+        costs: columns of a table of results: time_per_epoch_s and pairs_per_second (where anything was trained,
+            without validation), epochs, train_pairs, best_val_loss, best_val_mrr, parameters, peak_memory_bytes.
+    """
+
+    best: Path
+    before: ValidationScore
+    best_val_loss: float
+    best_val_mrr: float
+    history: tuple[EpochRecord, ...]
+    stopped_early: bool
+    loss_curve: tuple[float, ...]
+    costs: Mapping[str, float]
+
+
+def finetune(
+    config: TextConfig,
+    encoder: TextEncoder,
+    pairs: PairFile,
+    *,
+    out: Path,
+    seed: int,
+    log: Log | None = None,
+    validation: PairFile | None = None,
+    resume: Literal["auto", "never"] = "auto",
+    progress: Progress | None = None,
+) -> Finetuned:
+    """Fine-tune ``encoder``, which is left with the best weights; ``OUT/best`` is the same on disk.
+
+    Args:
+        pairs: what is learned from, all of it with ``validation``, otherwise but for ``config.validation_fraction``.
+        seed: of order, negatives and dropout. The pairs held out do not depend on it.
+        log: receives records of the kinds start, step, epoch and negatives, on rank 0 alone.
+        validation: other pairs to choose the best epoch by.
+        resume: ``auto`` goes on from ``OUT`` where a run was interrupted, ``never`` begins anew.
+        progress: called with the number of steps done since the last call.
+
+    Raises:
+        ConfigError: settings that contradict each other, the encoder or the pairs.
+        TrainingError: too few pairs, a gradient that is not finite, a checkpoint of another run, a full disk.
+        Interrupted: SIGTERM, SIGUSR1 or Ctrl-C came; the same call goes on.
+    """
+    if resume not in ("auto", "never"):
+        raise ConfigError(f"resume={resume} is not one of auto, never")
+    came_as = fingerprint(encoder)
+    limit_length(encoder, config.max_length)
+    if config.separate:
+        separate(encoder)
+    model = encoder.model
+    with world_of(model) as world, listen() as signal, own_randomness(world):
+        train, held_out = np.arange(len(pairs)), np.arange(0 if validation is None else len(validation))
+        if validation is None:
+            validation = pairs
+            train, held_out = pairs.hold_out(config.validation_fraction)
+        task = _Contrast(config, encoder, pairs, train, _HeldOut(validation, held_out), seed, world)
+        values = dataclasses.asdict(config)
+        identity = {
+            "text": {key: value for key, value in values.items() if key not in _FREE},
+            "training": {"seed": seed, "pairs": pairs.hash, "validation": validation.hash, "encoder": came_as},
+        }
+        settings = Settings(identity=identity, **{key: values[key] for key in _SETTINGS})
+        run = Run(task, model, settings, out=out, world=world, signal=signal)
+        best = out / "best"
+        if resume == "never" or not run.restore():
+            if world.is_main:
+                shutil.rmtree(best, ignore_errors=True)
+            run.begin()
+        tell: Log = log if log is not None and world.is_main else lambda record: None
+        tell({**run.start_record(), "train_pairs": len(train), "validation_pairs": len(held_out)})
+        run.finish(tell, progress if progress is not None and world.is_main else lambda steps: None)
+        if world.is_main and not best.exists():
+            export(encoder, best)
+        world.any(False)  # no rank opens the folder before it is there
+        assert run.before is not None
+        state = run.state
+        costs = {
+            "epochs": len(state.epochs),
+            "train_pairs": len(train),
+            "best_val_loss": run.before.loss if state.best_val_loss is None else state.best_val_loss,
+            "best_val_mrr": run.before.mrr if state.best_val_mrr is None else state.best_val_mrr,
+            "parameters": encoder.parameters,
+            "peak_memory_bytes": peak_device_memory(world.device),
+        }
+        if state.epochs:
+            seconds = max(state.train_seconds, 1e-9)
+            costs["time_per_epoch_s"] = seconds / len(state.epochs)
+            costs["pairs_per_second"] = state.step * config.batch_size / seconds
+        return Finetuned(
+            best=best,
+            before=run.before,
+            best_val_loss=costs["best_val_loss"],
+            best_val_mrr=costs["best_val_mrr"],
+            history=tuple(state.epochs),
+            stopped_early=len(state.epochs) < config.epochs,
+            loss_curve=tuple(state.losses),
+            costs=costs,
+        )
+
+
+def tidy(out: Path) -> None:
+    """Remove from ``out`` what only an unfinished run needs: some five times the size of the model."""
+    for name in ("last.safetensors", "best.safetensors"):
+        (out / name).unlink(missing_ok=True)
+
+
+_SETTINGS = ("epochs", "learning_rate", "warmup", "weight_decay", "grad_clip", "patience", "checkpoint_every")
+
+
+class _HeldOut:
+    """The pairs that an encoder is validated on: at most the first :data:`MRR_PAIRS`, kept in memory."""
+
+    def __init__(self, pairs: PairFile, rows: Rows) -> None:
+        chosen = [pairs[row] for row in rows[:MRR_PAIRS]]
+        self.queries = list(dict.fromkeys(pair.query for pair in chosen))
+        self.documents = list(dict.fromkeys(pair.document for pair in chosen))
+        known: dict[str, set[str]] = {}
+        for pair in chosen:
+            known.setdefault(pair.query, set()).add(pair.document)
+        self.positives = {query: frozenset(own) for query, own in known.items()}
+        self.pairs = [(pair.query, pair.document) for pair in chosen]
+
+    def score(self, queries: Tensor, documents: Tensor, scale: float) -> ValidationScore:
+        """Cross-entropy and reciprocal rank of each pair's document among all, from unit vectors (n, d), (m, d).
+
+        Other documents that answer a query do not count.
+        """
+        row_of = {text: i for i, text in enumerate(self.queries)}
+        column_of = {text: i for i, text in enumerate(self.documents)}
+        loss, reciprocal = 0.0, 0.0
+        for start in range(0, len(self.pairs), _QUERIES_AT_ONCE):
+            some = self.pairs[start : start + _QUERIES_AT_ONCE]
+            scores = queries[[row_of[query] for query, _ in some]] @ documents.T
+            own = torch.tensor([column_of[document] for _, document in some], device=scores.device)
+            asked = [query for query, _ in some]
+            known = known_positives(asked, self.documents, self.positives).to(scores.device)
+            temperature = torch.tensor(1 / scale, device=scores.device)
+            loss += len(some) * float(info_nce(scores, temperature, targets=own, known_positives=known))
+            reciprocal += float((1 / rank_of(scores, own, known)).sum())
+        return ValidationScore(loss / len(self.pairs), reciprocal / len(self.pairs))
+
+
+class _Contrast:
+    """Telling each query's document from others: an :class:`mathamr.text.loop.Objective`."""
+
+    def __init__(
+        self,
+        config: TextConfig,
+        encoder: TextEncoder,
+        pairs: PairFile,
+        train: Rows,
+        held_out: _HeldOut,
+        seed: int,
+        world: Ranks,
+    ) -> None:
+        self._config, self._encoder, self._pairs, self._train = config, encoder, pairs, train
+        self._held_out, self._seed, self._world = held_out, seed, world
+        self._loss = loss_of(config, encoder.dimension)
+        self.items = config.batch_size
+        if config.batch_size < world.size:
+            raise ConfigError(f"text.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks")
+        self._batches = np.zeros((0, config.batch_size), np.int64)
+        self.steps_per_epoch = 0
+        if config.epochs:
+            # Another epoch may have a few batches fewer or more; all of them take as many steps as the smallest.
+            self.steps_per_epoch = min(len(self._order(epoch)) for epoch in range(config.epochs))
+            if not self.steps_per_epoch:
+                raise TrainingError(
+                    f"{len(train)} pairs do not fill a batch of text.batch_size={config.batch_size} without the same "
+                    "query or document twice; use a smaller batch, or more pairs",
+                    path=pairs.path,
+                )
+        if config.negatives and config.epochs and len(np.unique(pairs.groups[train])) < 2:
+            raise TrainingError("all pairs are of one group, which has no hard negatives", path=pairs.path)
+        self._mining = Mining(config, pairs, train)
+        self._pool: Rows | None = None  # negatives of each pair, mined before the epoch _mined
+        self._mined: int | None = None
+
+    def _order(self, epoch: int) -> Rows:
+        size = self._config.batch_size
+        return no_duplicates(self._pairs.keys, self._train, batch_size=size, seed=self._seed, epoch=epoch)
+
+    # What a run asks for
+
+    def begin_epoch(self, epoch: int, log: Log) -> None:
+        """The batches of the epoch, and its negatives where it is time to mine them."""
+        self._batches = self._order(epoch)[: self.steps_per_epoch]
+        if not self._config.negatives or self._mined == epoch:  # going on within an epoch whose negatives are restored
+            return
+        again = self._config.negative_source == "model" and epoch % self._config.negative_refresh == 0
+        if self._mined is not None and not again:
+            return
+        pool = torch.zeros(len(self._pairs), self._config.negative_pool, dtype=torch.int64)
+        if self._world.is_main:  # one rank mines for all: near ties could fall differently on another
+            self._encoder.model.eval()
+            mined_pool, mined = self._mining(self._encoder)
+            pool = torch.from_numpy(mined_pool)
+            log(record_of(self._config.negative_source, mined))
+        pool = pool.to(self._world.device)
+        self._world.broadcast([pool])
+        self._pool, self._mined = pool.cpu().numpy(), epoch
+
+    def validate(self) -> ValidationScore:
+        """Scores on the held-out pairs; ranks share the encoding."""
+        config, held_out = self._config, self._held_out
+        self._encoder.model.eval()
+        with arithmetic(config.precision, self._world.device):
+            queries = self._encoded(held_out.queries, "query")
+            documents = self._encoded(held_out.documents, "document")
+        return held_out.score(queries, documents, config.scale)
+
+    def _encoded(self, texts: Sequence[str], side: Side) -> Tensor:
+        own = [texts[i] for i in np.array_split(np.arange(len(texts)), self._world.size)[self._world.rank]]
+        return self._joined(torch.from_numpy(self._encoder.encode(own, side)).to(self._world.device))[0]
+
+    def _joined(self, vectors: Tensor) -> tuple[Tensor, slice]:
+        """The vectors of all ranks, without gradient, and which are this rank's."""
+        ends = torch.arange(len(vectors) + 1, device=vectors.device)
+        sets, own = self._world.gather(VectorSets(vectors, ends))
+        return sets.vectors, own
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The negatives that are drawn from, and the epoch they were mined before."""
+        if self._pool is None:
+            return {}
+        return {"negatives": torch.from_numpy(self._pool), "mined": torch.tensor(self._mined)}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take them over."""
+        if "negatives" in tensors:
+            self._pool, self._mined = tensors["negatives"].numpy(), int(tensors["mined"])
+
+    def backward(self, epoch: int, number: int) -> float:
+        """Gradients of this rank's texts under the loss of the whole batch."""
+        rows, groups = self._batches[number], self._pairs.groups
+        columns: list[tuple[Rows, Side]] = [(rows, "query"), (rows, "document")]
+        if self._pool is not None:
+            seed = stream(self._seed, Stream.NEGATIVES, epoch, number)
+            drawn = draw_negatives(self._pool, rows, groups, self._train, self._config.negatives, seed)
+            columns += [(column, "document") for column in drawn.T]
+        own = np.array_split(np.arange(len(rows)), self._world.size)[self._world.rank]
+        texts = [([getattr(self._pairs[row], side) for row in column[own]], side) for column, side in columns]
+        return self._gradients(texts, (epoch, number, self._world.rank))
+
+    def _gradients(self, columns: Sequence[tuple[Sequence[str], Side]], key: tuple[int, ...]) -> float:
+        size = self._config.mini_batch
+        parts = [
+            [(texts[start : start + (size or len(texts))], side) for start in range(0, len(texts), size or len(texts))]
+            for texts, side in columns
+        ]
+        cached = any(len(column) > 1 for column in parts)
+
+        def encoded(column: int, part: int) -> Tensor:
+            return self._forward(*parts[column][part], stream(self._seed, Stream.DROPOUT, *key, column, part))
+
+        with torch.set_grad_enabled(not cached):
+            vectors = [[encoded(k, i) for i in range(len(column))] for k, column in enumerate(parts)]
+        joined, owned = zip(*(self._joined(torch.cat(column)) for column in vectors), strict=True)
+        for column in joined:
+            column.requires_grad_()
+        loss = self._loss(joined[0], joined[1:])
+        loss.backward()
+        for k, column in enumerate(vectors):
+            gradients = joined[k].grad[owned[k]].split([len(part) for part in column])
+            for i, gradient in enumerate(gradients):
+                (encoded(k, i) if cached else column[i]).backward(gradient)
+        return float(loss.detach())
+
+    def _forward(self, texts: Sequence[str], side: Side, seed: int) -> Tensor:
+        """Pooled vectors (n, d) with dropout, the same for the same seed."""
+        model = self._encoder.model
+        torch.manual_seed(seed)
+        features = model.preprocess(self._encoder.prefixed(texts, side), task=side)
+        moved = {
+            name: value.to(self._world.device) if isinstance(value, Tensor) else value
+            for name, value in features.items()
+        }
+        with arithmetic(self._config.precision, self._world.device):
+            vectors: Tensor = model(moved, task=side)["sentence_embedding"]
+        return vectors.float()

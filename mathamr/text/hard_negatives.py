@@ -1,0 +1,177 @@
+"""Hard negatives: documents that BM25 finds for a query, or then the encoder itself, and that do not answer it.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> from mathamr.text.pairs import TextPair, write_pairs
+>>> texts = [("largest prime", "no largest prime exists", "p1", "NT"), ("ideal", "a prime ideal", "p2", "AC"),
+...          ("prime numbers", "prime numbers are numbers", "p3", "NT"), ("a", "another prime", "p3", "NT")]
+>>> pairs = write_pairs(Path(tempfile.mkdtemp()) / "pairs.jsonl", (
+...     TextPair(query, document, f"q{i}", f"d{i}", group=paper, categories=(category,))
+...     for i, (query, document, paper, category) in enumerate(texts)))
+>>> found = Shortlist(pairs, np.arange(4), count=10)
+>>> [document for document, score in found.ranking("q0")]  # not d1, which is of another category
+['d0', 'd3', 'd2']
+>>> [document for document, score in found.ranking("q2")]  # nor d3, of the same paper
+['d2', 'd0']
+
+A document may be a negative of a query where it shares a category with the query's own document, and is of another
+paper (or thread); rare categories count as one. The encoder ranks anew what BM25 has found. Source: ModernBERT thesis
+(000), section 3, "Hard Negative Mining". What scores nearly as high as the own document is then left out, as for
+graphs (:func:`mathamr.training.negatives.mine`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.errors import ConfigError
+from mathamr.retrieval.bm25 import BM25Index, tokens_of_latex
+from mathamr.retrieval.index import Ranking
+from mathamr.text.batches import Rows
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import Side, TextEncoder
+from mathamr.text.pairs import PairFile
+from mathamr.training.negatives import MinedNegatives, mine
+
+Item = TypeVar("Item")
+
+RARE = 0.01  # part of the documents that a category has to have, so as not to go with the other rare ones
+_AT_ONCE = 1_000  # texts encoded at once, queries mined at once
+
+
+class Shortlist:
+    """At most ``count`` documents of the pairs ``train`` for each of their queries, by BM25 of words and LaTeX.
+
+    The query's own documents are among those that are ranked, and count as well.
+
+    Attributes:
+        positives: by query id, its own documents.
+        queries: by query id, its first pair; ``documents`` likewise by document id.
+    """
+
+    def __init__(self, pairs: PairFile, train: Rows, *, count: int) -> None:
+        self.queries: dict[str, int] = {}
+        self.documents: dict[str, int] = {}
+        own: dict[str, set[str]] = {}
+        categories: list[tuple[str, ...]] = []
+        tokens: list[list[str]] = []
+        for row in train.tolist():
+            pair = pairs[row]
+            self.queries.setdefault(pair.query_id, row)
+            own.setdefault(pair.query_id, set()).add(pair.document_id)
+            if pair.document_id not in self.documents:
+                self.documents[pair.document_id] = row
+                categories.append(pair.categories)
+                tokens.append(tokens_of_latex(pair.document))
+        self.positives = {query: frozenset(documents) for query, documents in own.items()}
+        self._ids = list(self.documents)
+        self._place = {document: place for place, document in enumerate(self._ids)}
+        self._found: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]] = {}
+        shared = _Categories(categories)
+        groups = pairs.groups[list(self.documents.values())]
+        index = BM25Index.build(self._ids, tokens)
+        for query, row in self.queries.items():
+            mine_too = self.places(self.positives[query])
+            allowed = shared.mask(mine_too) & (groups != pairs.groups[row])
+            allowed[mine_too] = True
+            [ranking] = index.search([tokens_of_latex(pairs[row].query)], count, allowed=[allowed])
+            found = [self._place[document] for document, _ in ranking]
+            self._found[query] = np.array(found, np.int32), np.array([score for _, score in ranking], np.float32)
+
+    def ranking(self, query: str) -> Ranking:
+        """What BM25 found for the query with this id, best first."""
+        places, scores = self._found[query]
+        return [(self._ids[place], float(score)) for place, score in zip(places, scores, strict=True)]
+
+    def ranking_by(self, query: str, vector: npt.NDArray[np.float32], documents: npt.NDArray[np.float32]) -> Ranking:
+        """The same documents and the query's own by their cosines, from unit vectors (d,) and (documents, d)."""
+        places = np.union1d(self._found[query][0], self.places(self.positives[query]))
+        scores = documents[places] @ vector
+        return [(self._ids[places[i]], float(scores[i])) for i in np.argsort(-scores, kind="stable")]
+
+    def places(self, documents: Iterable[str]) -> list[int]:
+        """Where documents stand among all, in the order of ``self.documents``."""
+        return [self._place[document] for document in sorted(documents)]
+
+
+class Mining:
+    """The hard negatives that ``config`` asks for, of the pairs ``train``; BM25 ranks when they are first wanted."""
+
+    def __init__(self, config: TextConfig, pairs: PairFile, train: Rows) -> None:
+        self._config, self._pairs, self._train = config, pairs, train
+        self._shortlist: Shortlist | None = None
+
+    def __call__(self, encoder: TextEncoder) -> tuple[Rows, MinedNegatives]:
+        """For each pair those whose documents are its negatives, int64 (n, negative_pool), -1 behind the last.
+
+        Raises:
+            ConfigError: nothing is left.
+        """
+        config, pairs = self._config, self._pairs
+        if self._shortlist is None:
+            self._shortlist = Shortlist(pairs, self._train, count=config.negative_candidates)
+        found = self._shortlist
+        by_question: dict[str, tuple[str, ...]] = {}
+        counts: Counter[str] = Counter()
+        documents = None
+        if config.negative_source == "model":
+            documents = _encoded(encoder, pairs, list(found.documents.values()), "document")
+        for queries in _parts(list(found.queries)):
+            if documents is None:
+                rankings = {query: found.ranking(query) for query in queries}
+            else:
+                vectors = _encoded(encoder, pairs, [found.queries[query] for query in queries], "query")
+                both = zip(queries, vectors, strict=True)
+                rankings = {query: found.ranking_by(query, vector, documents) for query, vector in both}
+            mined = mine(
+                rankings,
+                found.positives,
+                available=found.documents,
+                keep=config.negative_pool,
+                closest=config.negative_closest,
+            )
+            by_question |= mined.by_question
+            counts.update(mined.counts)
+        if not by_question:
+            fates = ", ".join(f"{count:,} {fate}" for fate, count in counts.items()) or "nothing was ranked"
+            raise ConfigError(
+                f"text.negative_source={config.negative_source} leaves no hard negatives of {len(found.queries):,} "
+                f"queries ({fates}); rank more with text.negative_candidates, or set text.negative_closest=null"
+            )
+        pool = np.full((len(pairs), config.negative_pool), -1, np.int64)
+        for row in self._train.tolist():
+            rows = [found.documents[document] for document in by_question.get(pairs[row].query_id, ())]
+            pool[row, : len(rows)] = rows
+        return pool, MinedNegatives(by_question, dict(counts), len(found.queries) - len(by_question))
+
+
+class _Categories:
+    """Which documents share a category."""
+
+    def __init__(self, categories: Sequence[Sequence[str]]) -> None:
+        counts = Counter(name for own in categories for name in set(own))
+        common = [name for name, count in sorted(counts.items()) if count >= RARE * len(categories)]
+        column = {name: i for i, name in enumerate(common)}
+        self._has = np.zeros((len(categories), len(common) + 1), np.bool_)  # the last column: rare, or none at all
+        for row, own in enumerate(categories):
+            self._has[row, [column.get(name, len(common)) for name in own] or [len(common)]] = True
+
+    def mask(self, rows: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Documents that share a category with one of ``rows``, bool (n,)."""
+        columns = np.flatnonzero(self._has[list(rows)].any(axis=0))
+        return np.asarray(self._has[:, columns].any(axis=1))
+
+
+def _encoded(encoder: TextEncoder, pairs: PairFile, rows: Sequence[int], side: Side) -> npt.NDArray[np.float32]:
+    """Unit vectors (n, d) of one side of pairs, whose texts are never in memory all at once."""
+    return np.concatenate([encoder.encode([getattr(pairs[row], side) for row in some], side) for some in _parts(rows)])
+
+
+def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), _AT_ONCE):
+        yield items[start : start + _AT_ONCE]
