@@ -6,7 +6,6 @@ import re
 
 from graphs.amr.draft import UNUSED, Draft, Token, name
 from graphs.amr.lexicon import MATHEMATICAL_ADJECTIVES, MATHEMATICAL_NOUNS, Lexicon
-from graphs.amr.penman_text import quote
 from graphs.amr.reading import FORMULA, IFF, ORDINAL_ENDINGS, SUCH_THAT
 from graphs.amr.words import (
     DETERMINERS,
@@ -359,8 +358,3 @@ def quantity(draft: Draft, token: Token, value: str) -> None:
     draft.attribute(node, ":quant", value)
     draft.edge(node, ":unit", unit)
     token.node = token.inner = token.outer = node
-
-
-def as_constant(text: str) -> str:
-    """A word as a constant: numbers bare, others quoted."""
-    return text if _NUMBER.fullmatch(text) else quote(text)

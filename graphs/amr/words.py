@@ -12,9 +12,6 @@ PRONOUNS = {
     "they": "they", "them": "they", "their": "they", "theirs": "they", "themselves": "they",
     "one": "one", "oneself": "one",
 }  # fmt: skip
-REFLEXIVES = frozenset(
-    ["myself", "yourself", "yourselves", "himself", "herself", "itself", "ourselves", "themselves", "oneself"]
-)
 #: The concept that a modal verb puts over its verb, and the role between them.
 MODALS = {
     "can": ("possible-01", ":ARG1"), "could": ("possible-01", ":ARG1"), "ca": ("possible-01", ":ARG1"),

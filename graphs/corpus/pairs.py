@@ -6,9 +6,9 @@ The corpus here has one question with three answers, and a duplicate of it with 
 ...     Post("q1", "question", accepted_answer_id="a1"), Post("a1", "answer", parent_id="q1", score=0),
 ...     Post("a2", "answer", parent_id="q1", score=4), Post("a3", "answer", parent_id="q1", score=-1),
 ...     Post("q2", "question", accepted_answer_id="a4"), Post("a4", "answer", parent_id="q2", score=2)]
->>> duplicates = [("q2", "q1")]
+>>> accepted, duplicates = [Pair("q1", "a1"), Pair("q2", "a4")], [("q2", "q1")]
 >>> def pairs(positives):
-...     found = chosen(posts, accepted_pairs(posts), duplicates, positives, least_score=1)
+...     found = chosen(posts, accepted, duplicates, positives, least_score=1)
 ...     return [(pair.question_id, pair.answer_id) for pair in found]
 >>> pairs("accepted")
 [('q1', 'a1'), ('q2', 'a4')]
@@ -95,11 +95,6 @@ def chosen(
         borrowed = (Pair(question, answer) for question, other in both for answer in answers.get(other, ()))
         pairs |= dict.fromkeys(sorted((pair for pair in borrowed if pair.question_id in questions), key=_order))
     return list(pairs)
-
-
-def accepted_pairs(posts: Iterable[Post]) -> list[Pair]:
-    """(question, accepted answer) of every question that names one."""
-    return [Pair(post.post_id, post.accepted_answer_id) for post in posts if post.accepted_answer_id is not None]
 
 
 def _order(pair: Pair) -> tuple[str, str]:

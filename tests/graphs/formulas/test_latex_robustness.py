@@ -46,32 +46,54 @@ def levels(tree: FormulaTree) -> int:
     return max(depth)
 
 
-def check(parsed: ParsedFormula, most_nodes: int = NODES_A_PIECE * MAX_TOKENS) -> None:
-    """Each tree is one, or has its error; it is no larger than ``most_nodes``, nor nested deeper than groups may be."""
+def faults(parsed: ParsedFormula, most_nodes: int = NODES_A_PIECE * MAX_TOKENS) -> list[str]:
+    """What is wrong with the trees, in words: nothing where each is one, or has its error.
+
+    A tree may be no larger than ``most_nodes``, nor nested deeper than groups may be.
+    """
     refused = {kind for kind, _ in parsed.errors}
+    found = []
     for kind, tree in (("slt", parsed.slt), ("opt", parsed.opt)):
-        assert (tree is None) == (kind in refused)
+        if (tree is None) != (kind in refused):
+            found.append(f"{kind}: a tree and an error, or neither")
         if tree is not None:
-            assert all(tree.labels)
-            assert tree.parents[0] == -1
-            assert all(parent < child for child, parent in enumerate(tree.parents))
-            assert len(tree) <= most_nodes
-    if parsed.slt is not None:
-        assert levels(parsed.slt) <= LEVELS_A_GROUP * MAX_DEPTH
+            if not all(tree.labels):
+                found.append(f"{kind}: a node without a label")
+            if tree.parents[0] != -1 or any(parent >= child for child, parent in enumerate(tree.parents)):
+                found.append(f"{kind}: parents {tree.parents} are not those of a tree")
+            if len(tree) > most_nodes:
+                found.append(f"{kind}: {len(tree)} nodes, more than {most_nodes}")
+    if parsed.slt is not None and levels(parsed.slt) > LEVELS_A_GROUP * MAX_DEPTH:
+        found.append(f"slt: {levels(parsed.slt)} levels, more than {LEVELS_A_GROUP * MAX_DEPTH}")
+    return found
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text(latex: str) -> None:
-    check(parse_latex(latex), NODES_A_PIECE * (len(latex) + 1))
+    assert not faults(parse_latex(latex), NODES_A_PIECE * (len(latex) + 1))
 
 
 @settings(max_examples=600, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=60))
 def test_any_sequence_of_commands(pieces: list[str]) -> None:
     most = NODES_A_PIECE * (MAX_TOKENS if {r"\q", r"\z"} & {*pieces} else len(pieces) + 1)
-    check(parse_latex(" ".join(pieces)), most)
-    check(parse_latex("".join(pieces)))
+    assert not faults(parse_latex(" ".join(pieces)), most)
+    assert not faults(parse_latex("".join(pieces)))
+
+
+def test_every_fault_is_found() -> None:
+    tree = FormulaTree("slt", ("a", "", "c"), (-1, 2, 0), ("", "n", "n"))
+    assert faults(ParsedFormula(tree, None, (("slt", "refused"),)), 2) == [
+        "slt: a tree and an error, or neither",
+        "slt: a node without a label",
+        "slt: parents (-1, 2, 0) are not those of a tree",
+        "slt: 3 nodes, more than 2",
+        "opt: a tree and an error, or neither",
+    ]
+    deep = LEVELS_A_GROUP * MAX_DEPTH + 2
+    tree = FormulaTree("slt", ("x",) * deep, tuple(range(-1, deep - 1)), ("", *"a" * (deep - 1)))
+    assert faults(ParsedFormula(tree, None, (("opt", "refused"),))) == [f"slt: {deep - 1} levels, more than {deep - 2}"]
 
 
 def test_an_enclosure_without_a_notation_has_a_label() -> None:
@@ -84,7 +106,7 @@ def test_an_enclosure_without_a_notation_has_a_label() -> None:
 @given(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=20))
 def test_any_definitions(text: str, pieces: list[str]) -> None:
     macros = read_macros(text + r"\newcommand{\q}[1]{" + "".join(pieces) + "}")
-    check(parse_latex(r"\q{x}+\q y", macros))
+    assert not faults(parse_latex(r"\q{x}+\q y", macros))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +115,7 @@ def test_any_definitions(text: str, pieces: list[str]) -> None:
 @pytest.mark.parametrize("depth", [20, 59, 61, 400, 1_300])
 def test_nesting_is_bounded(opening: str, depth: int) -> None:
     parsed = parse_latex(opening * depth + "x")
-    check(parsed)
+    assert not faults(parsed)
     if depth > MAX_DEPTH and "{" in opening:
         assert parsed.slt is parsed.opt is None
         assert "nested" in parsed.errors[0][1]
@@ -135,7 +157,7 @@ def test_nesting_is_bounded(opening: str, depth: int) -> None:
     ids=range(29),
 )
 def test_hostile_input(latex: str) -> None:
-    check(parse_latex(latex))
+    assert not faults(parse_latex(latex))
 
 
 def test_many_definitions_are_cut_short() -> None:
@@ -161,7 +183,7 @@ def test_formulas_of_solved_problems_are_read_almost_always() -> None:
     unread = 0
     for formula in formulas:
         parsed = parse_latex(formula)
-        check(parsed)
+        assert not faults(parsed)
         unread += any(
             tree is not None and any(label[:2] == "E!" for label in tree.labels) for tree in (parsed.slt, parsed.opt)
         )

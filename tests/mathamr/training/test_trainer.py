@@ -190,9 +190,11 @@ def test_a_second_ctrl_c_stops_at_once(store: GraphStore, pairs: list[Pair], tmp
 def test_a_signal_that_is_ignored_stays_so(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path, log=lambda record: signal.raise_signal(2))
+        ended = train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path, log=lambda _: signal.raise_signal(2))
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+    assert len(ended.epochs) == 1
 
 
 def test_training_runs_outside_the_main_thread(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
