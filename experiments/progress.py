@@ -55,10 +55,17 @@ class Console:
 
     def __init__(self) -> None:
         self._rich = RichConsole(stderr=True, highlight=False, soft_wrap=True)
+        self._said: set[str] = set()
 
     def say(self, message: str) -> None:
         """One line."""
         self._rich.print(message, markup=False)
+
+    def once(self, message: str) -> None:
+        """One line, unless it was said before."""
+        if message not in self._said:
+            self._said.add(message)
+            self.say(message)
 
     def failures(self, what: str, counts: Mapping[tuple[str, str], int]) -> None:
         """A table of failures by stage and kind; nothing where there are none."""

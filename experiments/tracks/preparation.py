@@ -10,6 +10,11 @@ It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
     preprocessed-HASH.db          tensors of the posts, for each way of making them
     topics-HASH.db                tensors of the topics, likewise
 
+Sources that are learned from as well (:mod:`experiments.sources`) have folders of their own, with the graphs and counts
+that every experiment uses which learns from them. The vocabulary is that of the sum of all counts, and
+preprocessed-HASH.db also has the tensors of the sources' posts, under ids with the source's name before them; posts.db
+and topics-HASH.db know nothing of them, and what is searched are the posts in collection-PARSER.db.
+
 A stage that is finished leaves a ``.done`` file, so the next job passes it by; one that was interrupted goes on. Hashes
 are of the configuration and of the graphs that the files were made from. So where graphs have changed (posts that
 failed were tried again, say) tensors are made anew, and models trained anew; more topics change neither.
@@ -17,41 +22,35 @@ failed were tried again, say) tensors are made anew, and models trained anew; mo
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from experiments import parsers
-from experiments.outputs import locked, read_json, write_json
+from experiments import parsers, sources
 from experiments.progress import Console
+from experiments.tracks.parsed import POSTS, ParsedCollection, graphs_version, is_done
 from experiments.tracks.track import Question
-from graphs import collection, database, mathamr_plus, store, vocabulary
+from graphs import database, mathamr_plus, store
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.post import Post
-from graphs.errors import Failure, StoreError
-from graphs.formulas import store as formula_store
+from graphs.corpus.sources import Source, asked
+from graphs.errors import ConfigError, StoreError
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Counts, Row, Vocabulary
-from graphs.whole_file import write_whole
-from mathamr.retrieval import posts as post_texts
-
-_POSTS = ("question", "answer")
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Where the stages of a configuration lie; ``content`` identifies the graphs of the posts."""
+    """Where the stages of a configuration lie; ``content`` identifies the graphs of the posts, ``sources`` those of
+    each source."""
 
     collection: Path
     texts: Path
@@ -59,6 +58,7 @@ class Prepared:
     topics: Path
     formulas: Path | None
     content: str
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 class Preparation:
@@ -68,197 +68,111 @@ class Preparation:
         self._corpus = corpus
         self._shared = shared
         self._console = console
-        self._said: set[Path] = set()
         self._prepared: dict[str, Prepared] = {}
+        self._sources: dict[str, Source] = {}
 
     def __call__(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
         """What the configuration needs; looked for once a process, later files of others do not change it."""
         key = _key(config)
         if key not in self._prepared:
-            self._shared.mkdir(parents=True, exist_ok=True)
-            with self._alone():
-                self._prepared[key] = self._prepare(config, questions)
+            further = {
+                name: self._parse(name, source, config, questions) for name, source in self.sources(config).items()
+            }
+            own = ParsedCollection(self._corpus, self._shared, self._console)
+            with own.alone():
+                self._prepared[key] = self._prepare(config, questions, own, further)
         return self._prepared[key]
 
     def of(self, config: DictConfig) -> Prepared:
         """What an earlier call has prepared."""
         return self._prepared[_key(config)]
 
-    def _prepare(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
-        formulas = self._build_formulas(config)
-        path = self._shared / f"collection-{parsers.name(config)}.db"
-        self._build_collection(path, config, questions, formulas)
-        texts = self._build_texts()
-        content = self._content(path)
-        graph = _plain(config.graph)
-        posts = self._shared / f"preprocessed-{_digest(graph, content['posts'])}.db"
-        self._build_tensors(posts, config, path, _POSTS, content["posts"])
-        topics = self._shared / f"topics-{_digest(graph, content['posts'], content['topics'])}.db"
-        self._build_tensors(topics, config, path, ("topic",), content["topics"], GraphStore(posts).vocabulary)
-        return Prepared(path, texts, posts, topics, formulas, content["posts"])
+    def sources(self, config: DictConfig) -> dict[str, Source]:
+        """The sources that a configuration learns from; each is read once a process."""
+        return {name: self._sources.setdefault(name, source) for name, source in sources.opened(config).items()}
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        lock = self._shared / ".lock"
-        with locked(lock) as mine:
-            if mine:
-                yield
-                return
-        self._console.say(f"  waiting for another process that works in {self._shared}")
-        with locked(lock, wait=True):
-            yield
-
-    def _build_formulas(self, config: DictConfig) -> Path | None:
-        """formulas.db, where the collection publishes trees."""
-        files = self._corpus.formulas()
-        if files is None:
-            return None
-        path = self._shared / "formulas.db"
-        done = path.with_suffix(".done")
-        if not self._is_done(done, path):
-            with self._console.stage("formula trees", unit="rows") as advance:
-                rows = 0
-
-                def progress(state: formula_store.Progress) -> None:
-                    nonlocal rows
-                    advance(state.rows - rows)
-                    rows = state.rows
-
-                summary = formula_store.build(path, files, workers=config.workers, progress=progress)
-            self._console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
-            self._console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
-            done.write_text(graphs_version(), encoding="utf-8")
-        return path
-
-    def _build_collection(
-        self, path: Path, config: DictConfig, questions: Sequence[Question], formulas: Path | None
-    ) -> None:
-        """collection.db of the posts and of the questions' topics."""
-        done = path.with_suffix(".done")
-        if not (self._is_done(done, path) and _is_whole(path)):
-            self._add(path, config, self._corpus.posts(), formulas, "posts to graphs", "posts")
-            self._list_failures(path)
-            done.write_text(graphs_version(), encoding="utf-8")
-        with Collection(path) as source:
-            known = {*source.post_ids("topic"), *(failure.post_id for failure in source.failures())}
+    def _parse(self, name: str, source: Source, config: DictConfig, questions: Sequence[Question]) -> ParsedCollection:
+        """The graphs of a source, which is refused where it holds a topic."""
         topics = {topic.post.post_id: topic.post for question in questions for topic in question.topics}
-        missing = [post for post_id, post in topics.items() if post_id not in known]
-        if missing:
-            self._add(path, config, missing, formulas, "topics to graphs", "topics")
-            self._list_failures(path)
-
-    def _add(
-        self,
-        path: Path,
-        config: DictConfig,
-        posts: Iterable[Post | Failure],
-        formulas: Path | None,
-        stage: str,
-        unit: str,
-    ) -> None:
-        parser = parsers.factory(*parsers.chosen(config))
-        with self._console.stage(stage, unit=unit) as advance:
-            summary = collection.build(
-                path,
-                posts,
-                parser,
-                source=self._corpus.fingerprint(),
-                formulas_db=formulas,
-                workers=config.workers,
-                progress=advance,
+        held = [pair.question_id for pair in source.pairs() if pair.question_id in topics]
+        if held:
+            raise ConfigError(
+                f"data.sources.{name} holds {len(held)} topics of the experiment, {held[0]} among them: a model would "
+                "learn their answers; use a source without them"
             )
-        attached = ", ".join(f"{how} {count:,}" for how, count in sorted(summary.attachments.items()))
-        self._console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
-        self._console.failures("posts that failed", summary.failures)
+        alike = asked(source.posts(), topics.values())
+        some = f", e.g. {', '.join(alike[:3])}" if alike else ""
+        self._console.say(
+            f"  source {name}: {len(source.pairs()):,} pairs; posts that read like a topic: {len(alike)}{some}"
+        )
+        folder = self._shared.parent / f"{source.name}-{source.fingerprint()[:12]}"
+        parsed = ParsedCollection(source, folder, self._console)
+        with parsed.alone():
+            parsed.make(config)
+            parsed.counts(config)
+        return parsed
 
-    def _is_done(self, done: Path, path: Path) -> bool:
-        """Whether a stage is finished; says so where another version of the code has made it."""
-        if not (done.exists() and path.exists()):
-            return False
-        if done.read_text(encoding="utf-8") != graphs_version() and done not in self._said:
-            self._said.add(done)
-            self._console.say(f"  {path} was made by another version of graphs/; delete {done} and it to make it anew")
-        return True
-
-    def _list_failures(self, path: Path) -> None:
-        """``collection-PARSER.failures.tsv``, and its first lines on the terminal."""
-        with Collection(path) as source:
-            failures = list(source.failures())
-        listed = path.with_suffix(".failures.tsv")
-        with listed.open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, delimiter="\t")
-            table.writerow(["post_id", "stage", "kind", "message"])
-            table.writerows((f.post_id, f.stage, f.kind, f.message) for f in failures)
-        for failure in failures[:5]:
-            self._console.say(f"    {failure.post_id}: {failure.message.strip().splitlines()[-1]}")
-        if failures:
-            self._console.say(f"    all of them: {listed}")
-
-    def _build_texts(self) -> Path:
-        """posts.db: the texts, without formula ids, which depend on the graphs."""
-        path = self._shared / "posts.db"
-        done = path.with_suffix(".done")
-        if not (done.exists() and path.exists()):
-            with self._console.stage("texts", unit="posts") as advance:
-                post_texts.build(path, self._corpus.posts(), (), advance)
-            done.touch()
-        return path
-
-    def _content(self, path: Path) -> dict[str, str]:
-        """Identifies the graphs of the posts and those of the topics; computed when the file has changed."""
-        status = path.stat()
-        kept = path.with_suffix(".content.json")
-        stamp = {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
-        known = read_json(kept)
-        if known is None or any(known.get(key) != value for key, value in stamp.items()):
-            with Collection(path) as source:
-                known = {
-                    **stamp,
-                    "posts": _rows_digest(source.rows(*_POSTS)),
-                    "topics": _rows_digest(source.rows("topic")),
-                }
-            write_json(kept, known)
-        return {key: str(known[key]) for key in ("posts", "topics")}
+    def _prepare(
+        self,
+        config: DictConfig,
+        questions: Sequence[Question],
+        own: ParsedCollection,
+        further: Mapping[str, ParsedCollection],
+    ) -> Prepared:
+        formulas = own.make(config, [topic.post for question in questions for topic in question.topics])
+        texts = own.texts()
+        graph, content = _plain(config.graph), own.content(config)
+        contents = {name: parsed.content(config)["posts"] for name, parsed in further.items()}
+        identity = _digest(content["posts"], contents) if contents else content["posts"]
+        posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
+        if not is_done(posts.with_suffix(".done"), posts, self._console):
+            labels = self._vocabulary(config, [parsed.counts(config) for parsed in (own, *further.values())])
+            paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
+            self._build_tensors(posts, config, paths, POSTS, identity, labels)
+        topics = self._shared / f"topics-{_digest(graph, identity, content['topics'])}.db"
+        if not is_done(topics.with_suffix(".done"), topics, self._console):
+            labels = GraphStore(posts).vocabulary
+            self._build_tensors(topics, config, {"": own.path(config)}, ("topic",), content["topics"], labels)
+        return Prepared(own.path(config), texts, posts, topics, formulas, content["posts"], contents)
 
     def _build_tensors(
         self,
         path: Path,
         config: DictConfig,
-        graphs: Path,
+        graphs: Mapping[str, Path],
         kinds: Sequence[str],
         content: str,
-        labels: Vocabulary | None = None,
+        labels: Vocabulary,
     ) -> None:
-        """Tensors of the graphs of some ``kinds``, with the vocabulary of the posts where that is not given."""
-        done = path.with_suffix(".done")
-        if self._is_done(done, path):
-            return
+        """Tensors of the graphs of some ``kinds``; ``graphs`` are collections, by the source that stands before ids."""
         spec = spec_of(config)
-        with Collection(graphs) as source:
-            labels = labels or self._vocabulary(config, source, content)
-            _remove_begun_otherwise(path, store.config_hash(spec, labels), content)
-            rows = list(source.rows(*kinds)) if kinds == ("topic",) else source.rows(*kinds)
-            total = len(rows) if isinstance(rows, list) else len(source)
-            with self._console.stage("graphs to tensors", total=total, unit="graphs") as advance:
-                store.build(
-                    path,
-                    rows,
-                    mathamr_plus.decode,
-                    spec,
-                    labels,
-                    source=content,
-                    workers=config.workers,
-                    progress=advance,
-                )
+        _remove_begun_otherwise(path, store.config_hash(spec, labels), content)
+        total = 0
+        for collection in graphs.values():
+            with Collection(collection) as source:
+                total += len(source.post_ids(*kinds))
+        with self._console.stage("graphs to tensors", total=total, unit="graphs") as advance:
+            store.build(
+                path,
+                _rows(graphs, kinds),
+                mathamr_plus.decode,
+                spec,
+                labels,
+                source=content,
+                workers=config.workers,
+                progress=advance,
+            )
         lost = Counter((failure.stage, failure.kind) for failure in GraphStore(path).failures())
         self._console.failures("graphs without tensors", lost)
-        done.write_text(graphs_version(), encoding="utf-8")
+        path.with_suffix(".done").write_text(graphs_version(), encoding="utf-8")
 
-    def _vocabulary(self, config: DictConfig, source: Collection, content: str) -> Vocabulary:
+    def _vocabulary(self, config: DictConfig, counted: Sequence[Counts]) -> Vocabulary:
+        """The vocabulary of the collection and its sources together."""
+        total = Counts()
+        for counts in counted:
+            total.merge(counts)
         made = Vocabulary.build(
-            self._counts(config, source, content),
-            size=config.graph.vocabulary_size,
-            number_threshold=config.graph.number_threshold,
+            total, size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
         )
         facts = made.statistics
         self._console.say(
@@ -267,47 +181,23 @@ class Preparation:
         )
         return made
 
-    def _counts(self, config: DictConfig, source: Collection, content: str) -> Counts:
-        """Label and relation counts over questions and answers; topics stay unseen."""
-        path = source.path.with_name(f"counts-{parsers.name(config)}-{config.graph.formulas}-{content[:10]}.json")
-        if path.exists():
-            return Counts.from_json(path.read_text(encoding="utf-8"))
-        with self._console.stage("vocabulary", total=len(source), unit="graphs") as advance:
-            counts = vocabulary.count(
-                source.rows(*_POSTS),
-                mathamr_plus.decode,
-                config.graph.formulas,
-                workers=config.workers,
-                progress=advance,
-            )
-        write_whole(path, counts.to_json())
-        return counts
+
+def _rows(graphs: Mapping[str, Path], kinds: Sequence[str]) -> Iterator[Row]:
+    """The rows of several collections, ids with the name of the source before them where there is one."""
+    for name, path in graphs.items():
+        with Collection(path) as source:
+            for post_id, penman, formula_map in source.rows(*kinds):
+                yield sources.post_id_of(name, post_id) if name else post_id, penman, formula_map
 
 
 def _key(config: DictConfig) -> str:
-    return json.dumps([_plain(config.graph), parsers.name(config)], sort_keys=True)
+    return json.dumps([_plain(config.graph), parsers.name(config), sorted(sources.opened(config))], sort_keys=True)
 
 
 def spec_of(config: DictConfig) -> VirtualNodeSpec:
     """The virtual nodes and formula mode of a configuration."""
     graph = config.graph
     return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
-
-
-@cache
-def graphs_version() -> str:
-    """Hash of the code that makes graphs: what another version has made is not passed off as this one's."""
-    digest = hashlib.sha256()
-    root = Path(collection.__file__).parent
-    for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
-        digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:12]
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether every post went through: not after ``scripts/collection.py`` has forgotten the failures."""
-    with Collection(path) as source:
-        return bool(source.meta.get("finished"))
 
 
 def _remove_begun_otherwise(path: Path, config_hash: str, content: str) -> None:
@@ -322,13 +212,6 @@ def _remove_begun_otherwise(path: Path, config_hash: str, content: str) -> None:
         return
     if (meta.get("config_hash", config_hash), meta.get("source", content)) != (config_hash, content):
         path.unlink()
-
-
-def _rows_digest(rows: Iterable[Row]) -> str:
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update("\0".join(row).encode() + b"\1")
-    return digest.hexdigest()[:16]
 
 
 def _digest(*content: Any) -> str:

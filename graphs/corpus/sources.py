@@ -1,4 +1,4 @@
-r"""The part of a collection that is learned from: its first pairs, and the posts of these.
+r"""The part of a collection that is learned from: its first pairs and their posts, and which of these are asked for.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -14,7 +14,9 @@ r"""The part of a collection that is learned from: its first pairs, and the post
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import html
+import re
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 
@@ -66,3 +68,27 @@ class Source:
     def fingerprint(self) -> str:
         """Changes with the collection and with the number of pairs."""
         return self._fingerprint
+
+
+def asked(posts: Iterable[Post | Failure], topics: Iterable[Post]) -> list[str]:
+    """The posts that have the title or the body of a topic, by their words and symbols alone; by their ids.
+
+    >>> topic = Post("A.1", "topic", title="Is <b>$x$</b> odd?", body="<p>I ask &amp; wonder.</p>")
+    >>> asked([Post("7", "question", title="is $x$ odd"), Post("8", "answer", body="It is.")], [topic])
+    ['7']
+    """
+    texts = {text for topic in topics for text in (_comparable(topic.title), _comparable(topic.body)) if text}
+    return [
+        post.post_id
+        for post in posts
+        if isinstance(post, Post) and not texts.isdisjoint((_comparable(post.title), _comparable(post.body)))
+    ]
+
+
+def _comparable(markup: str) -> str:
+    """Markup without tags, punctuation and case; "" where nothing is left."""
+    return _NEITHER_LETTER_NOR_DIGIT.sub(" ", html.unescape(_TAG.sub(" ", markup))).casefold().strip()
+
+
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_NEITHER_LETTER_NOR_DIGIT = re.compile(r"[\W_]+")

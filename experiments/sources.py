@@ -1,0 +1,76 @@
+"""The further collections that a job learns from: ``data.sources`` describes them, ``train.pairs`` and
+``train.pretrain_pairs`` name those in use.
+
+>>> from omegaconf import OmegaConf
+>>> math = {"name": "problems", "root": "/data/math-train", "most_pairs": None}
+>>> config = OmegaConf.create({"data": {"name": "arqmath", "sources": {"math": math}}, "train": {"pairs": ["maths"]}})
+>>> opened(config)
+Traceback (most recent call last):
+    ...
+graphs.errors.ConfigError: train.pairs names maths: it is neither the collection arqmath nor of data.sources: math
+
+They are learned from alone: what is searched, and judged, is the collection ``data.name``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from omegaconf import DictConfig
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.post import Pair
+from graphs.corpus.sources import Source
+from graphs.errors import ConfigError
+
+
+def opened(config: DictConfig) -> dict[str, Source]:
+    """The sources that are trained on, by name; nothing of them is read yet.
+
+    Raises:
+        ConfigError: a name that is none of them, that two collections have, or that cannot stand before post ids; or
+            a source that cannot be opened.
+    """
+    described, train = config.data.get("sources") or {}, config.train
+    for name in described:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+            raise ConfigError(f"data.sources: {name!r} stands before post ids; use letters, digits and . _ - only")
+        if name == config.data.name:
+            raise ConfigError(f"data.sources: {name} is the name of the collection itself; choose another one")
+    found: dict[str, Source] = {}
+    for key in ("pairs", "pretrain_pairs"):
+        for name in train.get(key) or ():
+            if name == config.data.name:
+                continue
+            if name not in described:
+                known = ", ".join(described) or "there are none"
+                among = f"it is neither the collection {config.data.name} nor of data.sources: {known}"
+                raise ConfigError(f"train.{key} names {name}: {among}")
+            source = described[name]
+            if source.most_pairs is not None and source.most_pairs < 1:
+                raise ConfigError(f"data.sources.{name}.most_pairs={source.most_pairs} must be at least 1, or null")
+            try:
+                found[name] = Source(open_corpus(source.name, source.root), source.most_pairs)
+            except ConfigError as error:
+                raise ConfigError(f"data.sources.{name}: {error.message}") from error
+    return found
+
+
+def fingerprints(config: DictConfig) -> dict[str, str]:
+    """The content of each source that is trained on."""
+    return {name: source.fingerprint() for name, source in opened(config).items()}
+
+
+def post_id_of(source: str, post_id: str) -> str:
+    """The id that a source's post has beside the posts of others.
+
+    >>> post_id_of("math", "train-1/solution")
+    'math/train-1/solution'
+    """
+    return f"{source}/{post_id}"
+
+
+def pairs_of(source: str, pairs: Iterable[Pair]) -> list[Pair]:
+    """Likewise the pairs of a source."""
+    return [Pair(post_id_of(source, pair.question_id), post_id_of(source, pair.answer_id)) for pair in pairs]
