@@ -3,6 +3,7 @@ r"""The grammar of factors: names and numbers with their scripts, functions with
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 from graphs.formulas.latex_constructs import ADDITIVE, LARGE, MULTIPLICATIVE, fence, product, relation
 from graphs.formulas.latex_cursor import AFTER_IDLE, ATOMS, FLOATS, FUNCTIONS, NAMED, OPERATORS, RELATIONAL, SCRIPTS
@@ -34,7 +35,8 @@ class Factors(Fences):
         if role == "OPEN":
             return self.opened(at) or (self._odd_factor(at) if self.lenient else None)
         if role in LARGE:
-            return self._large(at)
+            self.at = at + 1
+            return self._large_applied(self.scripted(self.items[at]), role == "INTOP")
         if role in FLOATS:
             return self._prescripted(at, ())
         if role == "VERTBAR":
@@ -105,7 +107,7 @@ class Factors(Fences):
         applied = self._easy_arguments(function)
         if applied is not None:
             return applied
-        argument = self._bare_arguments(trig)
+        argument = self._product_of(self._bare_argument, trig)
         return function if argument is None else Prefix(function, [argument])
 
     def _easy_arguments(self, function: Node) -> Node | None:
@@ -162,20 +164,16 @@ class Factors(Fences):
             argument = Infix(self.items[start], [argument, following])
         return argument
 
-    def _bare_arguments(self, trig: bool) -> Node | None:
-        first = self._bare_argument(trig)
-        if first is None:
+    def _product_of(self, read: Callable[[bool], Node | None], choice: bool) -> Node | None:
+        """What ``read(choice)`` reads, as often as it does, multiplied by signs or by standing together."""
+        result = read(choice)
+        if result is None:
             return None
-        result: Node = first
         fresh = True
         while self.at < self.end:
             start = self.at
-            if self.roles[start] in MULTIPLICATIVE:
-                operator = self.operator()
-                following = self._bare_argument(trig)
-            else:
-                operator = INVISIBLE_TIMES
-                following = self._bare_argument(trig)
+            operator = self.operator() if self.roles[start] in MULTIPLICATIVE else INVISIBLE_TIMES
+            following = read(choice)
             if following is None:
                 self.at = start
                 break
@@ -199,31 +197,10 @@ class Factors(Fences):
             return None
         return self.named(trig)
 
-    def _large(self, at: int) -> Node:
-        """A large operator with all factors that follow it; after an integral, ``d x`` is a differential."""
-        self.at = at + 1
-        return self._large_applied(self.scripted(self.items[at]), self.roles[at] == "INTOP")
-
     def _large_applied(self, operator: Node, integral: bool) -> Node:
-        first = self._integrand_factor(integral)
-        if first is None:
-            return operator
-        result: Node = first
-        fresh = True
-        while self.at < self.end:
-            start = self.at
-            if self.roles[start] in MULTIPLICATIVE:
-                sign = self.operator()
-                following = self._integrand_factor(integral)
-            else:
-                sign = INVISIBLE_TIMES
-                following = self._integrand_factor(integral)
-            if following is None:
-                self.at = start
-                break
-            result = product(sign, result, following, fresh)
-            fresh = False
-        return Prefix(operator, [result])
+        """A large operator with all factors that follow it; after an integral, ``d x`` is a differential."""
+        operand = self._product_of(self._integrand_factor, integral)
+        return operator if operand is None else Prefix(operator, [operand])
 
     def _integrand_factor(self, integral: bool) -> Node | None:
         at = self.at
