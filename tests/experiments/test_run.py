@@ -23,21 +23,11 @@ from graphs.corpus.post import Post
 from graphs.errors import ConfigError, MathAMRError
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import qrels_of, read_run
+from tests.experiments.tiny_settings import TINY
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS = 10
-TINY = [
-    "data=jsonl",
-    "model.hidden_dim=16",
-    "model.projection_dim=8",
-    "model.num_layers=2",
-    "model.num_bases=4",
-    "train.batch_size=8",
-    "train.epochs=2",
-    "train.device=cpu",
-    "workers=1",
-    "experiment.seeds=[1,2]",
-]
+SETTINGS = [*TINY, "train.epochs=2", "experiment.seeds=[1,2]"]
 TWO = {"none": {"graph": {"connectivity": "none"}}, "circular": {"graph": {"connectivity": "circular"}}}
 
 
@@ -45,7 +35,7 @@ def composed(collection: Path, outputs: Path, *overrides: str, conditions: dict[
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         places = [f"data.root={collection}", f"outputs={outputs}"]
-        config = compose("config", ["+exp=vn_connectivity", *TINY, *places, *overrides])
+        config = compose("config", ["+exp=vn_connectivity", *SETTINGS, *places, *overrides])
     config.experiment.conditions = conditions
     return validated(config)
 

@@ -13,28 +13,17 @@ from pathlib import Path
 import pytest
 
 from mathamr.training import checkpoint
+from tests.experiments.tiny_settings import TINY
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 300  # that anything may take, on a machine with other work to do
-SMALL = [
-    "+exp=trial",
-    "data=jsonl",
-    "model.hidden_dim=16",
-    "model.projection_dim=8",
-    "model.num_layers=2",
-    "model.num_bases=4",
-    "train.batch_size=8",
-    "train.device=cpu",
-    "workers=1",
-]
-
 pytestmark = pytest.mark.slow
 
 
 def start(collection: Path, outputs: Path, *overrides: str) -> "subprocess.Popen[str]":
     places = [f"data.root={collection}", f"outputs={outputs}"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "experiments.run", *SMALL, *places, *overrides]
+    command = [sys.executable, "-m", "experiments.run", "+exp=trial", *TINY, *places, *overrides]
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 import time
@@ -13,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from scripts.bench_collection import usage
+
 ROOT = Path(__file__).resolve().parents[2]
-usage = runpy.run_path(str(ROOT / "scripts" / "bench_collection.py"))["usage"]
 
 
 def bench(name: str, *arguments: str | Path) -> tuple[list[str], dict[str, Any]]:

@@ -16,11 +16,9 @@ from pathlib import Path
 import pytest
 
 from mathamr.retrieval.catalog import Catalog
+from tests.scripts.small_collection import ANSWERS, index_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(Path(__file__).parent))
-from test_search import ANSWERS, index_arguments, work  # noqa: E402, F401  (the fixture of a small collection)
-
 KILLS = 5
 # Arguments: a JSON list of [arguments of index.py, folder to watch, operation to die at or 0]. Each runs in a fork, so
 # that modules are imported once. Prints, as JSON, for each the signal or code that ended it and its file operations.
@@ -76,7 +74,7 @@ def content(path: Path) -> tuple[object, ...]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["exact", "qdrant"])
-def test_kills_at_random_lose_and_double_nothing(work: Path, tmp_path: Path, backend: str) -> None:  # noqa: F811
+def test_kills_at_random_lose_and_double_nothing(work: Path, tmp_path: Path, backend: str) -> None:
     def arguments(out: Path) -> list[str]:
         return index_arguments(work, out, "--posts-a-shard", "1", "--backend", backend)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -11,28 +10,19 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from urllib.request import Request, urlopen
 
 import pytest
 
+from scripts import serve
+from tests.mathamr.web.tiny_index import build
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = load(ROOT / "tests/mathamr/web/tiny_index.py").build(tmp_path_factory.mktemp("serve"))
-    return path
+    return build(tmp_path_factory.mktemp("serve"))
 
 
 def test_it_answers_until_it_is_interrupted(index: Path) -> None:
@@ -78,7 +68,7 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
 def test_what_is_wrong_is_one_message_and_code_2(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert load(ROOT / "scripts/serve.py").main(arguments) == 2
+    assert serve.main(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert message in captured.err
@@ -87,14 +77,13 @@ def test_what_is_wrong_is_one_message_and_code_2(
 def test_a_port_in_use_is_told_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert load(ROOT / "scripts/serve.py").main(["index=nowhere", f"port={port}"]) == 2
+        assert serve.main(["index=nowhere", f"port={port}"]) == 2
     assert "Address already in use" in capsys.readouterr().err
 
 
 def test_without_the_extra_it_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = load(ROOT / "scripts/serve.py")
-    monkeypatch.setattr(script, "find_spec", lambda _: None)
-    assert script.main(["index=nowhere"]) == 2
+    monkeypatch.setattr(serve, "find_spec", lambda _: None)
+    assert serve.main(["index=nowhere"]) == 2
     assert "pip install -e '.[web]'" in capsys.readouterr().err

@@ -13,11 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from mathamr.training import checkpoint
+from tests.mathamr.tiny_collection import make_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SANDBOX = ROOT / "scripts" / "slurm_sandbox.sh"
@@ -109,17 +109,6 @@ def runs(pid: int) -> bool:
         return False
 
 
-def tiny_collection() -> ModuleType:
-    """The collection that the tests of training share, from wherever it lies among them."""
-    (path,) = (ROOT / "tests").rglob("tiny_collection.py")
-    spec = importlib.util.spec_from_file_location("tiny_collection", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty questions with their answers, four topics with judgments."""
@@ -202,7 +191,7 @@ def test_without_the_extra_only_the_launcher_is_missing() -> None:
 def test_two_ranks_stop_at_a_signal_go_on_when_queued_again_and_stay_away_when_cancelled(
     slurm: Slurm, tmp_path: Path
 ) -> None:
-    tiny_collection().make_store(tmp_path / "preprocessed.db").close()
+    make_store(tmp_path / "preprocessed.db").close()
     (tmp_path / "pairs.tsv").write_text("".join(f"q{i}\ta{i}\n" for i in range(48)))
     files = ["--graphs", tmp_path / "preprocessed.db", "--pairs", tmp_path / "pairs.tsv", "--out", tmp_path / "model"]
     long = ["train.epochs=5000", "train.patience=5000", "train.learning_rate=1e-4"]

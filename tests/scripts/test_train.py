@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import signal
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from graphs.store import GraphStore
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
+from scripts import train
+from tests.mathamr.tiny_collection import make_store
 
-ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["train.epochs=2", "train.batch_size=8", "model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2"]
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    return load(ROOT / "scripts" / "train.py")
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
-    tiny = load(ROOT / "tests" / "mathamr" / "tiny_collection.py")
-    made: GraphStore = tiny.make_store(tmp_path_factory.mktemp("graphs") / "preprocessed.db")
-    return made
+    return make_store(tmp_path_factory.mktemp("graphs") / "preprocessed.db")
 
 
 @pytest.fixture
@@ -48,9 +29,9 @@ def command(store: GraphStore, tmp_path: Path) -> list[str]:
 
 
 def test_it_trains_and_says_what_came_of_it(
-    script: ModuleType, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert script.main([*command, *SMALL]) == 0
+    assert train.main([*command, *SMALL]) == 0
     lines = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
     assert list(lines) == ["best", "pairs", "epochs", "speed", "peak memory", "parameters"]
     assert "43 trained on, 5 held out, 1 left out (1 posts without graph: lost)" in lines["pairs"]
@@ -59,7 +40,7 @@ def test_it_trains_and_says_what_came_of_it(
     records = [json.loads(line) for line in (tmp_path / "model" / "log.jsonl").read_text().splitlines()]
     assert [record["kind"] for record in records].count("step") == 10
     assert checkpoint.load(tmp_path / "model" / "best").info.encoder["hidden_dim"] == 16
-    assert script.main([*command, *SMALL]) == 0  # finished: answers at once
+    assert train.main([*command, *SMALL]) == 0  # finished: answers at once
     assert "2 of" in capsys.readouterr().out
 
 
@@ -73,55 +54,55 @@ def test_it_trains_and_says_what_came_of_it(
     ],
 )
 def test_a_setting_that_does_not_fit_is_a_message_and_code_2(
-    script: ModuleType, command: list[str], settings: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    command: list[str], settings: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert script.main([*command, *settings]) == 2
+    assert train.main([*command, *settings]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_a_bad_file_is_a_message_with_its_line(
-    script: ModuleType, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "pairs.tsv").write_text("q1\ta1\nq2 a2\n")
-    assert script.main(command) == 2
+    assert train.main(command) == 2
     assert "pairs.tsv:2: 1 columns, 2 are needed" in capsys.readouterr().err
     (tmp_path / "pairs.tsv").unlink()
-    assert script.main(command) == 2
+    assert train.main(command) == 2
     assert "pairs.tsv: cannot be read" in capsys.readouterr().err
 
 
 def test_hard_negatives_come_from_a_file(
-    script: ModuleType, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "hard.tsv").write_text("".join(f"q{i}\ta{j}\n" for i in range(48) for j in range(0, 48, 5)))
     hard = ["--negatives", str(tmp_path / "hard.tsv")]
-    assert script.main([*command, *hard, *SMALL, "train.negatives=2"]) == 0
-    assert script.main([*command, *SMALL, "train.negatives=2"]) == 2
+    assert train.main([*command, *hard, *SMALL, "train.negatives=2"]) == 0
+    assert train.main([*command, *SMALL, "train.negatives=2"]) == 2
     assert "but none are given" in capsys.readouterr().err
     mined = ["train.negatives=2", "train.negative_source=model", "train.negative_closest=null"]
-    assert script.main([*command, *SMALL, *mined, "--resume=never"]) == 0
+    assert train.main([*command, *SMALL, *mined, "--resume=never"]) == 0
     assert "hard negatives by model: of 48 questions, 0 have none; posts: 480 kept, " in capsys.readouterr().err
-    assert script.main([*command, *hard, *SMALL]) == 2
+    assert train.main([*command, *hard, *SMALL]) == 2
     assert "hard negatives are given, but train.negatives=0 of them are drawn" in capsys.readouterr().err
 
 
 def test_an_interrupted_run_has_its_own_code(
-    script: ModuleType, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stopped(*_: object, **__: object) -> None:
         raise Interrupted(signal.SIGUSR1, 7, "model/last")
 
-    monkeypatch.setattr(script, "train", stopped)
-    assert script.main([*command, *SMALL]) == 75
+    monkeypatch.setattr(train, "train", stopped)
+    assert train.main([*command, *SMALL]) == 75
     assert "stopped by SIGUSR1 after step 7, saved" in capsys.readouterr().err
 
 
 def test_a_second_ctrl_c_has_the_code_of_shells(
-    script: ModuleType, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(script, "train", stopped)
-    assert script.main([*command, *SMALL]) == 130
+    monkeypatch.setattr(train, "train", stopped)
+    assert train.main([*command, *SMALL]) == 130
     assert "stopped at once; the same command goes on" in capsys.readouterr().err

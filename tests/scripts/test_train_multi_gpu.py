@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mathamr.training import checkpoint
+from tests.mathamr.tiny_collection import make_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SRUN = """#!/usr/bin/env bash
@@ -63,12 +63,7 @@ def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]
 
 @pytest.mark.slow
 def test_two_tasks_train_and_are_queued_again_when_stopped(environment: dict[str, str], tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("tiny_collection", ROOT / "tests" / "mathamr" / "tiny_collection.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tiny = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tiny)
-    tiny.make_store(tmp_path / "preprocessed.db").close()
+    make_store(tmp_path / "preprocessed.db").close()
     (tmp_path / "pairs.tsv").write_text("".join(f"q{i}\ta{i}\n" for i in range(48)))
     small = ["train.batch_size=8", "model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2"]
     files = ["--graphs", str(tmp_path / "preprocessed.db"), "--pairs", str(tmp_path / "pairs.tsv")]

@@ -2,40 +2,26 @@ r"""The trees from LaTeX against the official ones, as ``scripts/formula_agreeme
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from scripts import formula_agreement
 
 ROOT = Path(__file__).resolve().parents[3]
 ORACLE = ROOT / ".." / "shared" / "data" / "tangent" / "oracle_2020_2021.jsonl"
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    specification = importlib.util.spec_from_file_location(
-        "formula_agreement", ROOT / "scripts" / "formula_agreement.py"
-    )
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["formula_agreement"] = module  # dataclasses look their module up
-    specification.loader.exec_module(module)
-    return module
-
-
-def test_edges_of_a_string(script: ModuleType) -> None:
-    assert script.edges_of_string("[V!x[+[V!y]],a[N!2]]") == Counter(
+def test_edges_of_a_string() -> None:
+    assert formula_agreement.edges_of_string("[V!x[+[V!y]],a[N!2]]") == Counter(
         {("", "", "V!x"): 1, ("V!x", "n", "+"): 1, ("+", "n", "V!y"): 1, ("V!x", "a", "N!2"): 1}
     )
 
 
-def test_a_file_of_two_formulas(script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_two_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[dict[str, Any]] = [
         {
             "formula_id": "1",
@@ -50,7 +36,7 @@ def test_a_file_of_two_formulas(script: ModuleType, tmp_path: Path, capsys: pyte
     ]
     oracle = tmp_path / "oracle.jsonl"
     oracle.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    script.main(["--oracle", str(oracle), "--part", "all"])
+    formula_agreement.main(["--oracle", str(oracle), "--part", "all"])
     summary = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert summary["slt"] == {"compared": 2, "identical": 0.5, "edge_f1": 0.8}
     assert summary["opt"] == {"compared": 1, "identical": 1.0, "edge_f1": 1.0}
@@ -59,10 +45,10 @@ def test_a_file_of_two_formulas(script: ModuleType, tmp_path: Path, capsys: pyte
 
 @pytest.mark.shared
 @pytest.mark.parametrize("part", ["dev", "heldout"])
-def test_agreement_with_official_trees(script: ModuleType, part: str) -> None:
+def test_agreement_with_official_trees(part: str) -> None:
     if not ORACLE.exists():
         pytest.skip(f"no official trees at {ORACLE}")
-    figures = script.measure(ORACLE, part)
+    figures = formula_agreement.measure(ORACLE, part)
     assert figures["slt"].share >= 0.95
     assert figures["opt"].share >= 0.88
     assert figures["slt"].edge_f1 >= 0.985

@@ -1,8 +1,7 @@
-"""The engine that the page is tested with. Tests of scripts import ``tiny_index`` from here."""
+"""The engine that the page is tested with."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,14 +9,11 @@ import pytest
 
 from mathamr.engine import Engine
 from mathamr.search_settings import Settings, read
-
-sys.path.insert(0, str(Path(__file__).parent))
+from tests.mathamr.web.tiny_index import build
 
 
 @pytest.fixture(scope="session")
 def index_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tiny_index import build
-
     return build(tmp_path_factory.mktemp("web"))
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from graphs import collection, mathamr_plus, store, vocabulary
 from graphs.amr.embedded import EmbeddedParser
 from graphs.collection import Collection
@@ -14,22 +12,12 @@ from graphs.graph_maker import ParserFactory
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Vocabulary
-from mathamr.model.encoder import Encoder, EncoderConfig
 from mathamr.retrieval import catalog
 from mathamr.retrieval.catalog import Material
 from mathamr.retrieval.encoding import encode
 from mathamr.training import checkpoint
+from tests.mathamr.tiny_model import save_model
 
-ENCODER = {
-    "hidden_dim": 16,
-    "projection_dim": 8,
-    "num_layers": 2,
-    "num_bases": 4,
-    "num_blocks": None,
-    "edge_vectors": True,
-    "vn_init": "zero",
-    "vn_learned": "embedding",
-}
 BREAK_IN = """<script>document.title = "owned"</script><img src=x onerror="document.title = 'owned'">"""
 ANSWERS = {
     "11": "Suppose $\\sqrt2 = p/q$ in lowest terms. Then $p^2 = 2q^2$. This is a contradiction.",
@@ -59,24 +47,7 @@ def build(path: Path) -> Path:
         formula_ids = {name: list(source.get(name).formula_map.values()) for name in ANSWERS}
         parser = str(source.meta.get("parser", ""))
     graphs = GraphStore(path / "graphs.db")
-    torch.manual_seed(0)
-    encoder = Encoder(EncoderConfig(**ENCODER), words.num_labels, words.num_relations)
-    info = checkpoint.CheckpointInfo(
-        encoder=ENCODER,
-        train={},
-        vocabulary_hash=words.hash,
-        config_hash=graphs.config_hash,
-        num_labels=words.num_labels,
-        num_relations=words.num_relations,
-        code_version="test",
-        seed=0,
-        step=1,
-        epoch=1,
-        best_step=1,
-        best_val_loss=1.0,
-        temperature=0.05,
-    )
-    checkpoint.save(path / "model", info, encoder.state_dict())
+    encoder = save_model(path / "model", graphs, seed=0)
     names = list(ANSWERS)
     material = Material(
         model=path / "model",

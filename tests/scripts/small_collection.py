@@ -1,0 +1,61 @@
+"""A collection of four answers that is indexed and searched, from JSON lines to graphs and two models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from graphs import collection, mathamr_plus, store, vocabulary
+from graphs.amr.embedded import EmbeddedParser
+from graphs.collection import Collection
+from graphs.corpus.jsonl import JsonLines
+from graphs.graph_maker import ParserFactory
+from graphs.store import GraphStore
+from graphs.virtual_nodes import VirtualNodeSpec
+from graphs.vocabulary import Vocabulary
+from tests.mathamr.tiny_model import save_model
+
+ANSWERS = {
+    "11": "Suppose $\\sqrt2 = p/q$ in lowest terms. Then $p^2 = 2q^2$.",
+    "12": "The integral $\\int_0^1 x\\,dx$ is $1/2$.",
+    "13": "No formula here, \x1b[2J only words.",
+    "14": "Both $\\sqrt2$ and $\\sqrt3$ are irrational.",
+}
+TOPICS = {"A.1": "Why is $\\sqrt2$ irrational?", "A.2": "What is $\\int_0^1 x\\,dx$?", "A.3": ""}
+
+
+def make(path: Path) -> None:
+    """Posts, topics and judgments, their graphs, and two models, ``model1`` and ``model2``, in the folder ``path``."""
+    records = [{"post_id": "1", "kind": "question", "title": "Is $\\sqrt2$\n odd?", "body": "Well?", "markup": "text"}]
+    records += [
+        {"post_id": name, "kind": "answer", "body": body, "markup": "text", "parent_id": "1"}
+        for name, body in ANSWERS.items()
+    ]
+    (path / "posts.jsonl").write_text("\n".join(json.dumps(record) for record in records) + "\n")
+    topics = [{"post_id": name, "body": body, "markup": "text"} for name, body in TOPICS.items()]
+    (path / "topics.jsonl").write_text("\n".join(json.dumps(topic) for topic in topics) + "\n")
+    tasks = [
+        {**topic, "post_id": f"B{topic['post_id'][1:]}", "formula_id": f"B{topic['post_id'][1:]}:0"}
+        for topic in topics[:2]
+    ]
+    (path / "topics2.jsonl").write_text("\n".join(json.dumps(topic) for topic in tasks) + "\n")
+    (path / "qrels.tsv").write_text("A.1\t0\t14\t2\n")
+    collection.build(path / "collection.db", JsonLines(path).posts(), ParserFactory(EmbeddedParser), source="test")
+    with Collection(path / "collection.db") as source:
+        words = Vocabulary.build(vocabulary.count(source.rows(), mathamr_plus.decode), size=300)
+        store.build(path / "graphs.db", source.rows(), mathamr_plus.decode, VirtualNodeSpec(), words)
+    for seed in (1, 2):
+        save_model(path / f"model{seed}", GraphStore(path / "graphs.db"), seed)
+
+
+def index_arguments(work: Path, out: Path, *more: str) -> list[str]:
+    """Arguments of scripts/index.py for what :func:`make` left in ``work``."""
+    named = {
+        "graphs": work / "graphs.db",
+        "collection": work / "collection.db",
+        "model": work / "model1",
+        "corpus": "jsonl",
+        "root": work,
+        "out": out,
+    }
+    return [*(str(part) for name, value in named.items() for part in (f"--{name}", value)), *more]
