@@ -7,12 +7,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphs.errors import ConfigError
-from mathamr.engine import RESULTS, check
+from mathamr.engine import RESULTS, Engine, check
 from mathamr.retrieval.index import Strategy
 
 KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "model", "device")
@@ -59,6 +60,14 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     strategy = Strategy(plain.name, plain.exact, whole(given, "pool", plain.pool), whole(given, "ef", plain.ef))
     model = Path(given["model"]) if given.get("model") else None
     return Settings(Path(given["index"]), strategy, k, task, model, given.get("device", "cpu")), others
+
+
+def opened(settings: Settings) -> tuple[Engine, str]:
+    """The engine of these settings; and a line that tells what was loaded, and another one if there is a note."""
+    start = time.perf_counter()
+    engine = Engine.open(settings.index, model=settings.model, device=settings.device)
+    told = f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s"
+    return engine, f"{told}\nnote: {engine.note}" if engine.note else told
 
 
 def whole(given: Mapping[str, str], key: str, default: int) -> int:

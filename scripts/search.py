@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from graphs.errors import ConfigError, MathAMRError
 from mathamr.engine import Answer, Engine
 from mathamr.retrieval.explanation import Match, VirtualNode
-from mathamr.search_settings import Settings, read
+from mathamr.search_settings import Settings, opened, read
 
 SHOWN = 100  # characters of a virtual node's text
 
@@ -39,14 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings, queries = read(words)
         if len(queries) > 1:
             raise ConfigError(f"{len(queries)} queries; put the query in quotes: {queries[0]!r}, {queries[1]!r} ...")
-        start = time.perf_counter()
-        engine = Engine.open(settings.index, model=settings.model, device=settings.device)
+        engine, told = opened(settings)
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s", file=sys.stderr)
-    if engine.note:
-        print(f"note: {engine.note}", file=sys.stderr)
+    print(told, file=sys.stderr)
     try:
         if queries:
             return show(engine, queries[0], settings)

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import socket
 import sys
-import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 
 from graphs.errors import ConfigError, MathAMRError
 from mathamr.engine import Engine
-from mathamr.search_settings import Settings, read, whole
+from mathamr.search_settings import Settings, opened, read, whole
 
 HOST, PORT = "127.0.0.1", 8000
 MAX_CONNECTIONS = 64  # a browser holds six; what comes on top is answered 503
@@ -40,12 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if find_spec(package) is None:
                 raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
         with listen(host, port) as listener:
-            start = time.perf_counter()
-            engine = Engine.open(settings.index, model=settings.model, device=settings.device)
+            engine, told = opened(settings)
             try:
-                print(f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s", file=sys.stderr)
-                if engine.note:
-                    print(f"note: {engine.note}", file=sys.stderr)
+                print(told, file=sys.stderr)
                 serve(engine, settings, listener, host)
             finally:
                 engine.close()
