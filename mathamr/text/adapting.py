@@ -25,6 +25,26 @@ from mathamr.training.distributed import Ranks, ranks
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules.module import Module
+    from sentence_transformers.sentence_transformer.modules import Transformer
+
+
+def transformers_of(encoder: TextEncoder) -> list[Transformer]:
+    """The transformer of an encoder; two where queries and documents have one each."""
+    from sentence_transformers.sentence_transformer.modules import Transformer
+
+    return [module for module in encoder.model.modules() if isinstance(module, Transformer)]
+
+
+def check_length(encoder: TextEncoder, tokens: int, setting: str) -> None:
+    """Refuse more tokens than an encoder has positions.
+
+    Raises:
+        ConfigError: names the ``setting``, and the most.
+    """
+    for transformer in transformers_of(encoder):
+        most = getattr(transformer.auto_model.config, "max_position_embeddings", tokens)
+        if tokens > most:
+            raise ConfigError(f"{setting}={tokens}, but {encoder.name} takes {most} tokens at most")
 
 
 def limit_length(encoder: TextEncoder, tokens: int | None) -> None:
@@ -33,16 +53,11 @@ def limit_length(encoder: TextEncoder, tokens: int | None) -> None:
     Raises:
         ConfigError: the encoder has fewer positions.
     """
-    from sentence_transformers.sentence_transformer.modules import Transformer
-
     if tokens is None:
         return
-    for module in encoder.model.modules():
-        if isinstance(module, Transformer):
-            most = getattr(module.auto_model.config, "max_position_embeddings", tokens)
-            if tokens > most:
-                raise ConfigError(f"text.max_length={tokens}, but {encoder.name} takes {most} tokens at most")
-            module.max_seq_length = tokens
+    check_length(encoder, tokens, "text.max_length")
+    for transformer in transformers_of(encoder):
+        transformer.max_seq_length = tokens
 
 
 def separate(encoder: TextEncoder) -> None:

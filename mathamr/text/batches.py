@@ -5,29 +5,17 @@
 >>> batches.shape, any({0, 1} == set(batch) for batch in batches.tolist())
 ((2, 2), False)
 
-Everything random is a function of the seed and of the place of a batch in training, as in
-:mod:`mathamr.training.loading`: there is no state of a generator to save.
+Everything random is a function of the seed and of the place of a batch in training (:mod:`mathamr.training.streams`).
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 import numpy.typing as npt
 
+from mathamr.training.streams import ORDER, stream
+
 Rows = npt.NDArray[np.int64]
-
-
-class Stream(IntEnum):
-    """What random numbers are for; each has a stream of its own."""
-
-    ORDER, NEGATIVES, DROPOUT, MASK = range(4)
-
-
-def stream(*key: int) -> int:
-    """A seed for the random stream of ``key``, unlike those of all other keys."""
-    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1)
 
 
 def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, seed: int, epoch: int) -> Rows:
@@ -38,7 +26,7 @@ def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, 
     Args:
         keys: uint64 (n, any), of all pairs.
     """
-    order = np.random.default_rng(stream(seed, Stream.ORDER, epoch)).permutation(rows)
+    order = np.random.default_rng(stream(seed, ORDER, epoch)).permutation(rows)
     waiting = order.tolist()
     batches: list[list[int]] = []
     while waiting:

@@ -32,7 +32,7 @@ from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
 from mathamr.text.adapting import arithmetic, export, fingerprint, limit_length, own_randomness, separate, world_of
-from mathamr.text.batches import Rows, Stream, draw_negatives, no_duplicates, stream
+from mathamr.text.batches import Rows, draw_negatives, no_duplicates
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.hard_negatives import Mining
@@ -45,6 +45,7 @@ from mathamr.training.losses import info_nce
 from mathamr.training.mining import record_of
 from mathamr.training.pairs import known_positives
 from mathamr.training.result import EpochRecord
+from mathamr.training.streams import AUGMENTATION, NEGATIVES, stream
 from mathamr.training.validation import MRR_PAIRS, ValidationScore, rank_of
 
 # Settings that no result depends on: a run may go on with others.
@@ -207,6 +208,8 @@ class _HeldOut:
 class _Contrast:
     """Telling each query's document from others: an :class:`mathamr.text.loop.Objective`."""
 
+    unit = "pairs"
+
     def __init__(
         self,
         config: TextConfig,
@@ -299,7 +302,7 @@ class _Contrast:
         rows, groups = self._batches[number], self._pairs.groups
         columns: list[tuple[Rows, Side]] = [(rows, "query"), (rows, "document")]
         if self._pool is not None:
-            seed = stream(self._seed, Stream.NEGATIVES, epoch, number)
+            seed = stream(self._seed, NEGATIVES, epoch, number)
             drawn = draw_negatives(self._pool, rows, groups, self._train, self._config.negatives, seed)
             columns += [(column, "document") for column in drawn.T]
         own = np.array_split(np.arange(len(rows)), self._world.size)[self._world.rank]
@@ -315,7 +318,7 @@ class _Contrast:
         cached = any(len(column) > 1 for column in parts)
 
         def encoded(column: int, part: int) -> Tensor:
-            return self._forward(*parts[column][part], stream(self._seed, Stream.DROPOUT, *key, column, part))
+            return self._forward(*parts[column][part], stream(self._seed, AUGMENTATION, *key, column, part))
 
         with torch.set_grad_enabled(not cached):
             vectors = [[encoded(k, i) for i in range(len(column))] for k, column in enumerate(parts)]

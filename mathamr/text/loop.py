@@ -59,10 +59,11 @@ class Settings:
 
 
 class Objective(Protocol):
-    """What is learned, and from what. ``items`` is what a step is counted in, e.g. pairs a batch."""
+    """What is learned, and from what: ``items`` of the ``unit`` in each step, e.g. 32 pairs."""
 
     steps_per_epoch: int
     items: int
+    unit: str
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
         """Make what the steps of an epoch need."""
@@ -293,7 +294,7 @@ class Run:
                 "kind": "epoch",
                 **shown,
                 "validation_seconds": time.perf_counter() - start,
-                "pairs_per_s": per_epoch * self._objective.items / max(record.seconds, 1e-9),
+                f"{self._objective.unit}_per_s": per_epoch * self._objective.items / max(record.seconds, 1e-9),
                 "best": improved,
                 "peak_memory_bytes": peak_device_memory(self._world.device),
             }

@@ -1,0 +1,246 @@
+"""Domain-adaptive pretraining: masked language modelling over the texts of a collection, before fine-tuning.
+
+    encoder = open_encoder("modernbert")
+    result = pretrain(TextConfig(...), encoder, texts, out=Path("pretrained"), seed=42, log=print)
+    result.losses[0], result.losses[-1]      # (3.1, 1.4)
+    finetune(config, encoder, pairs, ...)    # or later, open_encoder("pretrained/best")
+
+Texts become windows of tokens, each beginning some tokens before the end of the one before it; a part of the tokens of
+a window is hidden, anew in every epoch, and the model says which they were. Its head is the published one where the
+encoder's folder has it, as ModernBERT's does, and a new one otherwise; it is not kept. Source: ModernBERT thesis (000),
+section 4 (b): windows of 1,024 tokens, 126 shared, 15 % hidden, three epochs.
+
+Windows lie in ``OUT/windows-RANK.bin`` and are read as they are needed. Interruption and ranks are as of
+:mod:`mathamr.text.finetuning`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from graphs.errors import ConfigError, TrainingError
+from mathamr.evaluation.efficiency import peak_device_memory
+from mathamr.maxsim import VectorSets
+from mathamr.text.adapting import (
+    arithmetic,
+    check_length,
+    export,
+    fingerprint,
+    own_randomness,
+    transformers_of,
+    world_of,
+)
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import TextEncoder
+from mathamr.text.loop import Log, Progress, Run, Settings
+from mathamr.training.distributed import Ranks
+from mathamr.training.interruption import listen
+from mathamr.training.streams import AUGMENTATION, ORDER, stream
+
+_NO_LABEL = -100  # of tokens that were not hidden, as the library writes it
+_MIN_TOKENS = 8  # of a window: from less nothing can be told
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What came out of pretraining.
+
+    Attributes:
+        best: folder of the encoder.
+        losses: of every step, mean over hidden tokens.
+        windows: how many were trained on.
+        costs: columns of a table: pretraining_seconds, pretraining_windows_per_second, peak_memory_bytes.
+    """
+
+    best: Path
+    losses: tuple[float, ...]
+    windows: int
+    costs: Mapping[str, float]
+
+
+def pretrain(
+    config: TextConfig,
+    encoder: TextEncoder,
+    texts: Iterable[str],
+    *,
+    out: Path,
+    seed: int,
+    log: Log | None = None,
+    resume: Literal["auto", "never"] = "auto",
+    progress: Progress | None = None,
+) -> Pretrained:
+    """Train ``encoder`` in place for ``config.pretraining_epochs``; ``OUT/best`` is the same on disk.
+
+    Raises:
+        ConfigError: a window longer than the encoder takes, two encoders in one, no epochs.
+        TrainingError: texts that do not fill a batch, a gradient that is not finite, a checkpoint of another run.
+        Interrupted: told to stop; the same call goes on.
+    """
+    if not config.pretraining_epochs:
+        raise ConfigError("text.pretraining_epochs=0 trains nothing; use at least 1")
+    transformers = transformers_of(encoder)
+    if len(transformers) > 1:
+        raise ConfigError(f"{encoder.name} has an encoder each for queries and documents; pretrain it before that")
+    came_as = fingerprint(encoder)
+    [transformer] = transformers
+    check_length(encoder, config.pretraining_window, "text.pretraining_window")
+    with world_of(encoder.model) as world, listen() as signal, own_randomness(world):
+        torch.manual_seed(stream(seed, ORDER))
+        model = _with_head(transformer)
+        out.mkdir(parents=True, exist_ok=True)
+        place = out / f"windows-{world.rank}.bin"  # ranks may be on different machines
+        windows = Windows(transformer.tokenizer, texts, config.pretraining_window, config.pretraining_overlap, place)
+        task = _Masked(config, model.to(world.device), transformer.tokenizer, windows, seed, world)
+        chosen = {
+            key: value
+            for key, value in dataclasses.asdict(config).items()
+            if key.startswith("pretraining_") or key in ("precision", "warmup", "weight_decay", "grad_clip")
+        }
+        training = {"seed": seed, "texts": windows.hash, "encoder": came_as}
+        settings = Settings(
+            identity={"text": chosen, "training": training},
+            epochs=config.pretraining_epochs,
+            learning_rate=config.pretraining_learning_rate,
+            warmup=config.warmup,
+            weight_decay=config.weight_decay,
+            grad_clip=config.grad_clip,
+            patience=config.pretraining_epochs,
+            checkpoint_every=config.checkpoint_every,
+        )
+        run = Run(task, model, settings, out=out, world=world, signal=signal)
+        best = out / "best"
+        if resume == "never" or not run.restore():
+            if world.is_main:
+                shutil.rmtree(best, ignore_errors=True)
+            run.begin()
+        tell: Log = log if log is not None and world.is_main else lambda record: None
+        tell({**run.start_record(), "windows": len(windows)})
+        run.finish(tell, progress if progress is not None and world.is_main else lambda steps: None)
+        encoder.model.eval()
+        if world.is_main and not best.exists():
+            export(encoder, best)
+        world.any(False)  # no rank opens the folder before it is there
+        seconds = max(run.state.train_seconds, 1e-9)
+        costs = {
+            "pretraining_seconds": seconds,
+            "pretraining_windows_per_second": run.state.step * task.items / seconds,
+            "peak_memory_bytes": peak_device_memory(world.device),
+        }
+        return Pretrained(best, tuple(run.state.losses), len(windows), costs)
+
+
+class Windows:
+    """Windows of token ids, in the file ``path``; ``hash`` identifies them.
+
+    >>> import tempfile
+    >>> def tokenizer(text, *, max_length, stride, **_):  # a letter is a token; the library's puts ends around a window
+    ...     starts = range(0, max(1, len(text) - stride), max_length - stride)
+    ...     return {"input_ids": [list(text.encode()[start : start + max_length]) for start in starts]}
+    >>> windows = Windows(tokenizer, ["abcdefghijklmnopqr", "too few"], 12, 4, Path(tempfile.mkdtemp()) / "windows.bin")
+    >>> [bytes(window.tolist()).decode() for window in windows]
+    ['abcdefghijkl', 'ijklmnopqr']
+    """
+
+    def __init__(self, tokenizer: Any, texts: Iterable[str], size: int, overlap: int, path: Path) -> None:
+        ends, digest = [0], hashlib.sha256()
+        options = {"truncation": True, "return_overflowing_tokens": True, "verbose": False}
+        with path.open("wb") as file:
+            for text in texts:
+                for ids in tokenizer(text, max_length=size, stride=overlap, **options)["input_ids"]:
+                    if len(ids) >= _MIN_TOKENS:
+                        content = np.array(ids, np.int32).tobytes()
+                        digest.update(content)
+                        file.write(content)
+                        ends.append(ends[-1] + len(ids))
+        self._ends = np.array(ends, np.int64)
+        self._tokens = np.memmap(path, np.int32, mode="r") if ends[-1] else np.zeros(0, np.int32)
+        self.hash = digest.hexdigest()[:16]
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, number: int) -> npt.NDArray[np.int32]:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return np.array(self._tokens[self._ends[number] : self._ends[number + 1]])
+
+
+class _Masked:
+    """Saying which tokens were hidden: an :class:`mathamr.text.loop.Objective`."""
+
+    unit = "windows"
+
+    def __init__(
+        self, config: TextConfig, model: Any, tokenizer: Any, windows: Windows, seed: int, world: Ranks
+    ) -> None:
+        from transformers import DataCollatorForLanguageModeling
+
+        self.items = config.pretraining_batch_size
+        self.steps_per_epoch = len(windows) // self.items
+        if not self.steps_per_epoch:
+            raise TrainingError(
+                f"{len(windows)} windows of text do not fill a batch of text.pretraining_batch_size={self.items}; use "
+                "more texts, or smaller batches"
+            )
+        if self.items < world.size:
+            raise ConfigError(f"text.pretraining_batch_size={self.items} cannot be shared by {world.size} ranks")
+        self._model, self._windows, self._seed, self._world = model, windows, seed, world
+        self._precision = config.precision
+        self._hide = DataCollatorForLanguageModeling(tokenizer, mlm_probability=config.pretraining_mask)
+        self._order = np.arange(len(windows))
+
+    def begin_epoch(self, epoch: int, log: Log) -> None:
+        """The windows in a new order."""
+        self._order = np.random.default_rng(stream(self._seed, ORDER, epoch)).permutation(len(self._windows))
+
+    def backward(self, epoch: int, number: int) -> float:
+        """Gradients of this rank's windows under the mean over all hidden tokens of the batch."""
+        rows = self._order[number * self.items : (number + 1) * self.items]
+        # Every rank hides the same tokens of the whole batch, then takes its part: the loss is that of one rank.
+        torch.manual_seed(stream(self._seed, AUGMENTATION, epoch, number))
+        batch = self._hide([{"input_ids": self._windows[row].tolist()} for row in rows])
+        hidden = max(1, int((batch["labels"] != _NO_LABEL).sum()))
+        own = np.array_split(np.arange(len(rows)), self._world.size)[self._world.rank]
+        part = {name: tensor[own].to(self._world.device) for name, tensor in batch.items()}
+        labels = part.pop("labels")
+        torch.manual_seed(stream(self._seed, AUGMENTATION, epoch, number, self._world.rank))
+        with arithmetic(self._precision, self._world.device):
+            logits = self._model(**part).logits
+        asked = labels != _NO_LABEL
+        loss = functional.cross_entropy(logits[asked].float(), labels[asked], reduction="sum") / hidden
+        loss.backward()
+        one = torch.arange(2, device=self._world.device)
+        return float(self._world.gather(VectorSets(loss.detach().view(1, 1), one))[0].vectors.sum())
+
+    def validate(self) -> None:
+        """Nothing is held out: the last weights are the result."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Nothing beside the weights."""
+        return {}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Nothing beside the weights."""
+
+
+def _with_head(transformer: Any) -> Any:
+    """The encoder's own weights under a head that says which token was hidden."""
+    from transformers import AutoModelForMaskedLM
+
+    body = transformer.auto_model
+    model = AutoModelForMaskedLM.from_pretrained(body.config._name_or_path)
+    setattr(model, model.base_model_prefix, body)
+    model.tie_weights()
+    return model
