@@ -41,7 +41,7 @@ class TrainConfig:
             every seed; None takes all. Those of further collections do not count.
         pairs: the collections whose pairs are trained on, by name; None is the collection that is searched, alone.
             Held out are pairs of that collection alone, the same whatever else is trained on.
-        pair_weights: how often an epoch has the pairs of one of ``pairs``, by its name; 1 where that is not given.
+        pair_weights: how often an epoch has the pairs of each of ``pairs``, e.g. 0.5: half of them; None: once.
         pretrain_pairs: the collections of a stage before, each pair once an epoch. Training begins with its last
             weights, temperature and moments of the optimizer; the learning rate falls in both. None: no such stage.
         pretrain_epochs: epochs of that stage, beside ``epochs``; ``patience`` does not count in it.
@@ -87,7 +87,7 @@ class TrainConfig:
     least_score: int
     max_pairs: int | None
     pairs: list[str] | None
-    pair_weights: dict[str, float] | None
+    pair_weights: list[float] | None
     pretrain_pairs: list[str] | None
     pretrain_epochs: int
     batch_size: int
@@ -172,11 +172,13 @@ class TrainConfig:
             found = getattr(self, name)
             if found is not None and (not found or len(set(found)) < len(found)):
                 raise ConfigError(f"train.{name}={found} names no collection, or one twice; use null for none")
-        for name, weight in (self.pair_weights or {}).items():
-            if name not in (self.pairs or ()):
-                raise ConfigError(f"train.pair_weights names {name}, which is not one of train.pairs={self.pairs}")
-            if not 0 < weight < math.inf:
-                raise ConfigError(f"train.pair_weights: {name} has {weight}; a weight is a positive number")
+        if self.pair_weights is not None:
+            if len(self.pair_weights) != len(self.pairs or ()):
+                raise ConfigError(
+                    f"train.pair_weights={self.pair_weights} are not one for each of train.pairs={self.pairs}"
+                )
+            if not all(0 < weight < math.inf for weight in self.pair_weights):
+                raise ConfigError(f"train.pair_weights={self.pair_weights}: a weight is a positive number")
 
     @property
     def collections(self) -> tuple[str, ...]:

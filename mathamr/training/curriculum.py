@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,9 +113,9 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
             f"train.pairs names {' and '.join(own)}: one is the collection itself, of the others no pairs are given"
         )
 
-    def stage(name: str, names: Sequence[str] | None, weights: Mapping[str, float], epochs: int) -> Stage:
+    def stage(name: str, names: Sequence[str] | None, weights: Sequence[float] | None, epochs: int) -> Stage:
         chosen = [split.train] if names is None else [split.sources.get(name, split.train) for name in names]
-        shares = [1.0] if names is None else [weights.get(name, 1.0) for name in names]
+        shares = weights or [1.0] * len(chosen)
         draws = tuple(round(share * len(pairs)) for share, pairs in zip(shares, chosen, strict=True))
         for i, drawn in enumerate(draws):
             if drawn < config.batch_size:
@@ -126,9 +126,9 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
                 )
         return Stage(name, tuple(chosen), draws, epochs)
 
-    stages = [stage("training", config.pairs, config.pair_weights or {}, config.epochs)]
+    stages = [stage("training", config.pairs, config.pair_weights, config.epochs)]
     if config.pretrain_pairs is not None:
-        stages.insert(0, stage("pretraining", config.pretrain_pairs, {}, config.pretrain_epochs))
+        stages.insert(0, stage("pretraining", config.pretrain_pairs, None, config.pretrain_epochs))
     made = Curriculum(stages, config.batch_size, config.accumulate)
     for epoch in range(made.epochs):
         if made.steps(epoch) == 0:

@@ -42,7 +42,7 @@ def test_without_sources_an_epoch_is_what_it_was() -> None:
 
 
 def test_a_batch_holds_pairs_of_one_source_and_an_epoch_its_share() -> None:
-    config = settings(batch_size=4, pairs=["own", "math", "titles"], pair_weights={"math": 0.5, "titles": 2.0})
+    config = settings(batch_size=4, pairs=["own", "math", "titles"], pair_weights=[1.0, 0.5, 2.0])
     course = curriculum(config, split(math=16, titles=6))
     seen: Counter[str] = Counter()
     for epoch in range(4):
@@ -80,7 +80,7 @@ def test_each_stage_has_its_steps_and_its_learning_rate() -> None:
     ("changes", "message"),
     [
         (
-            {"pairs": ["own", "math"], "pair_weights": {"math": 0.4}},
+            {"pairs": ["own", "math"], "pair_weights": [1.0, 0.4]},
             "batch_size=8 is larger than an epoch's share of math",
         ),
         ({"pairs": ["own", "titles", "math"]}, "names own and titles: one is the collection itself"),
@@ -97,8 +97,8 @@ def test_what_cannot_be_trained_on_is_refused(changes: dict[str, Any], message: 
     [
         ({"pairs": []}, r"train\.pairs=\[\] names no collection"),
         ({"pretrain_pairs": ["a", "a"]}, r"train\.pretrain_pairs=\['a', 'a'\] names no collection, or one twice"),
-        ({"pair_weights": {"math": 1.0}}, "pair_weights names math, which is not one of train.pairs=None"),
-        ({"pairs": ["math"], "pair_weights": {"math": 0.0}}, "math has 0.0; a weight is a positive number"),
+        ({"pair_weights": [1.0]}, r"pair_weights=\[1.0\] are not one for each of train.pairs=None"),
+        ({"pairs": ["math"], "pair_weights": [0.0]}, r"pair_weights=\[0.0\]: a weight is a positive number"),
         ({"pretrain_epochs": 0}, r"train\.pretrain_epochs=0 must be at least 1"),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_source_without_any_graph_is_refused() -> None:
 
 
 OTHERS = 16  # of the small collection's questions are another collection here
-STAGES = {"pairs": ["own", "more"], "pair_weights": {"more": 0.5}, "pretrain_pairs": ["more"], "epochs": 2}
+STAGES = {"pairs": ["own", "more"], "pair_weights": [1.0, 0.5], "pretrain_pairs": ["more"], "epochs": 2}
 SOURCES = {"more": [Pair(f"q{i}", f"a{i}") for i in range(OTHERS)]}
 
 
