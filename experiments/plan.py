@@ -49,6 +49,7 @@ from omegaconf.errors import OmegaConfBaseException
 from experiments import parsers, sources
 from experiments.outputs import is_locked, read_json
 from graphs.errors import ConfigError
+from mathamr.text import encoder
 
 # What a condition may change.
 _CHANGEABLE = ("track", "graph", "model", "train", "text", "bm25", "fusion", "index", "retrieval")
@@ -290,6 +291,8 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
             plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ()) and later.get(k, ...) != v}
         if group == "graph" and "parsers" in config:
             plain["parser"] = parsers.name(config)
+        if group == "model" and plain.get("label_text"):
+            plain["label_text"] = encoder.identity(plain["label_text"])
         settings[group] = plain
     return settings
 

@@ -132,6 +132,8 @@ def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]
         ConfigError: an unknown key, group or value.
     """
     model, settings = read_groups(overrides, "model", "train")
+    if model.pop("label_text") is not None:
+        raise ConfigError("model.label_text is for experiments.run; here, name vectors with model.label_vectors=HASH")
     return EncoderConfig(**model), TrainConfig(**settings)
 
 

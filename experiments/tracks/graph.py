@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from experiments import parsers, sources
-from experiments.config import settings
+from experiments.config import ModelConfig, settings
 from experiments.progress import Console
 from experiments.tracks.dense import (
     check_search,
@@ -32,6 +32,7 @@ from experiments.tracks.dense import (
     speed,
 )
 from experiments.tracks.encoded import EncodedPosts
+from experiments.tracks.label_text import LabelText
 from experiments.tracks.preparation import Preparation, Prepared, spec_of
 from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from graphs.collection import Collection
@@ -74,6 +75,7 @@ class GraphTrack:
         self._corpus = corpus
         self._console = console
         self._preparation = Preparation(corpus, shared, console)
+        self._label_text = LabelText(console)
         self._texts: Path | None = None
         # Read once a process, for reading them passes over the whole collection: by its file, and by the task.
         self._formulas_of: dict[Path, Formulas] = {}
@@ -87,7 +89,14 @@ class GraphTrack:
         """Every setting once: the library's own types know what they may be."""
         parsers.chosen(config)
         spec = spec_of(config)
-        settings(EncoderConfig, config.model, "model")
+        model = settings(ModelConfig, config.model, "model")
+        if model.label_text is not None:
+            if model.label_vectors is not None:
+                raise ConfigError(
+                    f"model.label_text={model.label_text} makes label vectors, and model.label_vectors="
+                    f"{model.label_vectors} names others; set one of them to null"
+                )
+            self._label_text.check(model.label_text)
         training = settings(TrainConfig, config.train, "train")
         strategy = check_search(config)
         if spec.structure == "none" and strategy.name != "maxsim":
@@ -130,7 +139,9 @@ class GraphTrack:
 
     def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Formula trees, graphs and tensors."""
-        self._texts = self._preparation(config, questions).texts
+        prepared = self._preparation(config, questions)
+        self._texts = prepared.texts
+        self._encoder_config(config, prepared)
 
     def source(self, config: DictConfig) -> str:
         """The configuration of the graphs with their vocabulary, the graphs themselves, and what is trained on."""
@@ -140,7 +151,18 @@ class GraphTrack:
             digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
         for name, content in prepared.sources.items():
             digest.update(f"{name}\t{content}\n".encode())
-        return f"{GraphStore(prepared.posts).config_hash[:16]}-{prepared.content}-{digest.hexdigest()[:8]}"
+        parts = [GraphStore(prepared.posts).config_hash[:16], prepared.content, digest.hexdigest()[:8]]
+        if config.model.label_text is not None:
+            parts.append(str(self._encoder_config(config, prepared).label_vectors))
+        return "-".join(parts)
+
+    def _encoder_config(self, config: DictConfig, prepared: Prepared) -> EncoderConfig:
+        """What is trained; where a text encoder is named, with the label vectors that it makes."""
+        model = settings(ModelConfig, config.model, "model")
+        if model.label_text is None:
+            return model.encoder(None)
+        graphs = GraphStore(prepared.posts)
+        return model.encoder(self._label_text(model.label_text, graphs, lambda: self._preparation.counts(config)))
 
     # -- the model ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +192,7 @@ class GraphTrack:
                 training,
                 graphs,
                 pairs,
-                settings(EncoderConfig, config.model, "model"),
+                self._encoder_config(config, prepared),
                 out=folder,
                 negatives=mining.negatives_of(training, graphs, pairs, posts=self._corpus.posts, report=told),
                 visual_ids=self._formulas(prepared).by_post() if training.compares_formulas else None,

@@ -69,6 +69,7 @@ class Preparation:
         self._shared = shared
         self._console = console
         self._prepared: dict[str, Prepared] = {}
+        self._parsed: dict[str, list[ParsedCollection]] = {}
         self._sources: dict[str, Source] = {}
 
     def __call__(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
@@ -81,11 +82,16 @@ class Preparation:
             own = ParsedCollection(self._corpus, self._shared, self._console)
             with own.alone():
                 self._prepared[key] = self._prepare(config, questions, own, further)
+            self._parsed[key] = [own, *further.values()]
         return self._prepared[key]
 
     def of(self, config: DictConfig) -> Prepared:
         """What an earlier call has prepared."""
         return self._prepared[_key(config)]
+
+    def counts(self, config: DictConfig) -> Counts:
+        """What the vocabulary of a prepared configuration was built from: its collection and its sources together."""
+        return _together([parsed.counts(config) for parsed in self._parsed[_key(config)]])
 
     def sources(self, config: DictConfig) -> dict[str, Source]:
         """The sources that a configuration learns from; each is read once a process."""
@@ -168,11 +174,8 @@ class Preparation:
 
     def _vocabulary(self, config: DictConfig, counted: Sequence[Counts]) -> Vocabulary:
         """The vocabulary of the collection and its sources together."""
-        total = Counts()
-        for counts in counted:
-            total.merge(counts)
         made = Vocabulary.build(
-            total, size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
+            _together(counted), size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
         )
         facts = made.statistics
         self._console.say(
@@ -180,6 +183,13 @@ class Preparation:
             f"{made.num_labels:,} kept, {facts['coverage']:.2%} of nodes; {made.num_relations} relations"
         )
         return made
+
+
+def _together(counted: Sequence[Counts]) -> Counts:
+    total = Counts()
+    for counts in counted:
+        total.merge(counts)
+    return total
 
 
 def _rows(graphs: Mapping[str, Path], kinds: Sequence[str]) -> Iterator[Row]:

@@ -13,17 +13,18 @@ A text encoder is here whatever gives a vector for each of some texts; this one 
 >>> read(folder, found, vocabulary).equal(vectors)
 True
 
-With ``sentence-transformers`` (the extra ``text``) the encoder is ``SentenceTransformer(NAME).encode``. Write the file
-into the folder of preprocessed.db, then train with ``model.label_vectors=HASH``: the configuration names the vectors by
-their hash and the weights of a checkpoint hold them, so that neither depends on where a file lies.
+The words are those of :mod:`mathamr.model.label_words`. Where a configuration names a text encoder
+(``model.label_text=minilm``) the graph track makes the file; for any other encoder, write it into the folder of
+preprocessed.db and train with ``model.label_vectors=HASH``. The configuration names the vectors by their hash and the
+weights of a checkpoint hold them, so that neither depends on where a file lies.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,35 +36,24 @@ import torch
 from torch import Tensor, nn
 
 from graphs.errors import ConfigError
-from graphs.vocabulary import RESERVED_LABELS, Vocabulary
+from graphs.vocabulary import Vocabulary
 from graphs.whole_file import whole_file
-
-_FRAME_NUMBER = re.compile(r"-\d{2,3}$")  # solve-01
-_TREE_PREFIX = re.compile(r"^[A-Z]+!(?=.)")  # V!x, N!2, O!SUP
-_SPACES = re.compile(r"[-_\s]+")
+from mathamr.model.label_words import words
 
 
-def words(label: str) -> str:
-    """What a text encoder reads for a label; nothing for those that stand for many.
-
-    >>> words("have-org-role-91"), words("V!alpha"), words("equat"), words("[UNK]")
-    ('have org role', 'alpha', 'equat', '')
-    """
-    if label in RESERVED_LABELS:
-        return ""
-    return _SPACES.sub(" ", _FRAME_NUMBER.sub("", _TREE_PREFIX.sub("", label))).strip()
-
-
-def of_labels(vocabulary: Vocabulary, encode: Callable[[list[str]], npt.ArrayLike]) -> Tensor:
+def of_labels(
+    vocabulary: Vocabulary, encode: Callable[[list[str]], npt.ArrayLike], forms: Mapping[str, str] | None = None
+) -> Tensor:
     """Vectors of all labels, float32 (num_labels, k); zeros for labels without words, the mask among them.
 
     Args:
         encode: from texts to their vectors (len(texts), k).
+        forms: words of labels that are stems, as of :func:`mathamr.model.label_words.full_forms`.
 
     Raises:
         ConfigError: when it gives anything else, or a vector that is not finite.
     """
-    of_label = [words(label) for label in vocabulary.labels]
+    of_label = [words(label, forms) for label in vocabulary.labels]
     texts = sorted({text for text in of_label if text})
     vectors = np.asarray(encode(texts), dtype=np.float32) if texts else np.zeros((0, 1), np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
@@ -89,13 +79,37 @@ def path_of(folder: str | os.PathLike[str], wanted: str) -> Path:
     return Path(folder) / f"label_vectors-{wanted}.safetensors"
 
 
-def write(folder: str | os.PathLike[str], vectors: Tensor, vocabulary: Vocabulary) -> str:
-    """Keep vectors (num_labels, k) of a vocabulary in a file of ``folder``; returns their hash."""
+def source_of(vocabulary: Vocabulary, encoder: str, forms: Mapping[str, str] | None = None) -> str:
+    """Identifies what vectors are made from: the vocabulary, the words of its labels, and the encoder's identity."""
+    content = [vocabulary.hash, encoder, [words(label, forms) for label in vocabulary.labels]]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def made_from(folder: str | os.PathLike[str], source: str) -> str | None:
+    """The hash of the vectors in ``folder`` that were made from ``source``; None where there are none."""
+    for path in sorted(Path(folder).glob(path_of("", "*").name)):
+        try:
+            with safetensors.safe_open(path, "pt") as file:
+                found = (file.metadata() or {}).get("source")
+        except (OSError, safetensors.SafetensorError):
+            continue
+        if found == source:
+            return path.stem.removeprefix(path_of("", "").stem)
+    return None
+
+
+def write(folder: str | os.PathLike[str], vectors: Tensor, vocabulary: Vocabulary, source: str = "") -> str:
+    """Keep vectors (num_labels, k) of a vocabulary in a file of ``folder``; returns their hash.
+
+    Args:
+        source: what they were made from, for :func:`made_from` to find them by.
+    """
     found = hash_of(vectors)
     path = path_of(folder, found)
     tensors = {"vectors": vectors.detach().cpu().float().contiguous()}
+    about = {"vocabulary": vocabulary.hash, "source": source}
     with whole_file(path) as partial:  # as bytes: a file of safetensors' own could be read by its owner alone
-        partial.write_bytes(safetensors.torch.save(tensors, metadata={"vocabulary": vocabulary.hash}))
+        partial.write_bytes(safetensors.torch.save(tensors, metadata=about))
     return found
 
 

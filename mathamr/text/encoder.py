@@ -21,8 +21,10 @@ weights and a tokenizer of the collection's own, so that everything runs without
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,6 +123,32 @@ class TextEncoder:
         """Write the model and the prefixes, so that its folder is the name of an encoder."""
         self.model.prompts = {side: self._prefix[side] for side in ("query", "document")}
         self.model.save(str(folder), create_model_card=False)
+
+
+def identity(name: str) -> str:
+    """What vectors depend on by their encoder: its name, and of weights that lie here a hash as well.
+
+    A model of the hub is known by its name alone.
+    """
+    folder = _packaged() if name == "minilm" else Path(name)
+    if folder is None or not folder.is_dir():
+        return name
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in _OF_MODEL)
+    stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    return f"{Path(name).name}-{_digest(folder, stamps)}"
+
+
+_OF_MODEL = frozenset((".safetensors", ".bin", ".json", ".txt", ".model"))  # weights, tokenizer, configuration
+
+
+@lru_cache(maxsize=64)
+def _digest(folder: Path, stamps: tuple[tuple[Path, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _, _ in stamps:
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder)} {content}\n".encode())
+    return digest.hexdigest()[:12]
 
 
 def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:

@@ -16,7 +16,17 @@ from graphs.store import GraphStore
 from graphs.tensors import GraphArrays
 from graphs.vocabulary import MASK, RESERVED_LABELS, RESERVED_RELATIONS, Vocabulary
 from mathamr.model.encoder import Encoder, EncoderConfig
-from mathamr.model.label_vectors import LabelText, hash_of, label_text_reference, of_labels, path_of, read, write
+from mathamr.model.label_vectors import (
+    LabelText,
+    hash_of,
+    label_text_reference,
+    made_from,
+    of_labels,
+    path_of,
+    read,
+    source_of,
+    write,
+)
 from mathamr.training import checkpoint
 from mathamr.training.trainer import train
 
@@ -59,9 +69,9 @@ def test_labels_have_vectors_of_their_words_and_the_reserved_ones_zeros() -> Non
         asked.extend(texts)
         return letters(texts)
 
-    vectors = of_labels(VOCABULARY, encode)
-    assert asked == ["SUP", "equat", "solve", "x"]
-    assert vectors.tolist() == [[0, 0, 0]] * 8 + [[1, 0, 5], [0, 0, 5], [0, 1, 1], [0, 0, 3]]
+    vectors = of_labels(VOCABULARY, encode, {"equat": "equation"})
+    assert asked == ["equation", "solve", "superscript", "x"]
+    assert vectors.tolist() == [[0, 0, 0]] * 8 + [[1, 0, 5], [0, 0, 8], [0, 1, 1], [2, 0, 11]]
 
 
 def test_nodes_have_the_sum_of_both_embeddings() -> None:
@@ -125,6 +135,19 @@ def test_files_are_found_by_hash(tmp_path: Path) -> None:
     path_of(tmp_path, "beef").write_bytes(b"nothing of the kind")
     with pytest.raises(ConfigError, match="is missing or damaged"):
         read(tmp_path, "beef", VOCABULARY)
+
+
+def test_files_are_found_by_what_they_were_made_from(tmp_path: Path) -> None:
+    vectors, source = of_labels(VOCABULARY, letters), source_of(VOCABULARY, "letters")
+    assert made_from(tmp_path, source) is None
+    found = write(tmp_path, vectors, VOCABULARY, source)
+    path_of(tmp_path, "beef").write_bytes(b"nothing of the kind")
+    assert made_from(tmp_path, source) == found
+    other = Vocabulary([*VOCABULARY.labels[:-1], "O!SUB"], RESERVED_RELATIONS)
+    others = {source_of(VOCABULARY, "words"), source_of(VOCABULARY, "letters", {"equat": "equation"})}
+    others.add(source_of(other, "letters"))
+    assert len(others) == 3
+    assert [made_from(tmp_path, one) for one in others] == [None] * 3
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:

@@ -1,0 +1,92 @@
+"""A text encoder for the labels, as a configuration names it: keys, refusals, and a run on a made-up collection."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from experiments.config import register, validated
+from experiments.plan import plan
+from experiments.run import run
+from graphs.errors import ConfigError
+from mathamr.model import label_vectors
+from mathamr.training import checkpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]
+
+
+def configured(*settings: str) -> DictConfig:
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return validated(compose("config", ["+exp=trial", "data=arqmath", "data.root=/data", *settings]))
+
+
+def model_key(*settings: str) -> str:
+    return plan(configured(*settings), "fingerprint")[0].model_key
+
+
+def test_models_without_keep_the_keys_that_they_had() -> None:
+    assert model_key() == "969b7ad59b8b7fe3"
+
+
+def test_a_model_is_that_of_its_encoder_and_of_the_weights(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    weights = tmp_path / "one" / "model.safetensors"
+    weights.write_bytes(b"1")
+    first = model_key(f"model.label_text={tmp_path}/one")
+    assert first == model_key(f"model.label_text={tmp_path}/one") != model_key()
+    assert model_key("model.label_text=org/one") not in (first, model_key())
+    weights.write_bytes(b"23")
+    assert model_key(f"model.label_text={tmp_path}/one") != first
+
+
+def test_without_the_extra_it_is_refused_before_anything_runs(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+
+    def without(name: str, *rest: Any) -> Any:
+        return None if name == "sentence_transformers" else find(name, *rest)
+
+    monkeypatch.setattr("mathamr.text.encoder.find_spec", without)
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
+    with pytest.raises(ConfigError, match=r"text encoders need sentence-transformers: pip install -e '\.\[text\]'"):
+        run(configured(*places, "model.label_text=minilm"), "the command")
+    assert not (tmp_path / "shared").exists()
+
+
+def test_two_sources_of_label_vectors_are_one_too_many(collection: Path, tmp_path: Path) -> None:
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
+    with pytest.raises(ConfigError, match=r"label_text=tiny makes label vectors, and .*=beef names"):
+        run(configured(*places, "model.label_text=tiny", "model.label_vectors=beef"), "the command")
+
+
+@pytest.mark.slow
+def test_the_vectors_are_made_once_and_trained_with(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sentence_transformers")
+    from mathamr.text.encoder import make_tiny
+
+    make_tiny(["Is every finite group a ring?"], tmp_path / "encoder", vocabulary=300)
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "workers=1", "train.device=cpu"]
+    config = configured(*SMALL, *places, f"model.label_text={tmp_path}/encoder", "experiment.seeds=[1,2]")
+    made: list[str] = []
+    write = label_vectors.write
+    monkeypatch.setattr(label_vectors, "write", lambda *given: made.append(write(*given)) or made[-1])
+    assert run(config, "the command").failed == 0
+    (vectors,) = (tmp_path / "shared").glob("*/label_vectors-*.safetensors")
+    wanted = vectors.stem.removeprefix("label_vectors-")
+    assert made == [wanted]
+    trained = list((tmp_path / "shared").glob("*/models/*/best"))
+    assert len(trained) == 2
+    for path in trained:
+        assert checkpoint.load(path).info.encoder["label_vectors"] == wanted
+        assert (path.parent / "source").read_text().endswith(wanted)
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("trial-*/jobs/*/result.json")]
+    assert [result["parameters_label_vectors"] for result in results] == [64 * 16] * 2
