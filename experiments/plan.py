@@ -70,7 +70,15 @@ UNTRAINED = ("bm25", "fusion")
 # Settings that came later, and the value that stands for how it was before: with it, keys are what they were.
 _LATER: dict[str, dict[str, Any]] = {
     "model": {"label_text": None},
-    "train": {"pairs": None, "pair_weights": None, "pretrain_pairs": None, "pretrain_epochs": 1},
+    "train": {
+        "pairs": None,
+        "pair_weights": None,
+        "pretrain_pairs": None,
+        "pretrain_epochs": 1,
+        "teacher": None,
+        "distill_weight": 1.0,
+        "distill_temperature": 0.05,
+    },
 }
 
 LOCK = ".lock"
@@ -279,6 +287,8 @@ def _asked(config: DictConfig) -> dict[str, Any]:
     """What an experiment asks of every condition."""
     experiment = config.experiment
     asked = {"tasks": list(experiment.get("tasks") or [1]), "example": _plain(experiment.get("example"))}
+    if analyses := sorted(experiment.get("analyses") or []):  # without any, keys are what they were before there were
+        asked["analyses"] = [*analyses, *([_plain(config.geometry)] if "geometry" in analyses else [])]
     return {"experiment": asked}
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from experiments.tracks.dense import (
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.label_text import LabelText
 from experiments.tracks.preparation import Preparation, Prepared, spec_of
+from experiments.tracks.teacher import teacher
 from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
@@ -51,8 +53,10 @@ from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.training import checkpoint, mining
 from mathamr.training.config import TrainConfig
 from mathamr.training.curriculum import curriculum
+from mathamr.training.distillation import Teacher
 from mathamr.training.distributed import ranks
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs, with_sources
+from mathamr.training.refusals import Negatives
 from mathamr.training.trainer import train
 
 
@@ -72,7 +76,7 @@ class GraphTrack:
     """See :class:`experiments.tracks.track.Track`."""
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
-        self._corpus = corpus
+        self._corpus, self._shared = corpus, shared
         self._console = console
         self._preparation = Preparation(corpus, shared, console)
         self._label_text = LabelText(console)
@@ -98,6 +102,8 @@ class GraphTrack:
                 )
             self._label_text.check(model.label_text)
         training = settings(TrainConfig, config.train, "train")
+        if training.teacher is not None:
+            self._label_text.check(training.teacher)
         strategy = check_search(config)
         if spec.structure == "none" and strategy.name != "maxsim":
             raise ConfigError(
@@ -188,15 +194,17 @@ class GraphTrack:
 
             training = settings(TrainConfig, config.train, "train")
             pairs = sample_pairs(self._pairs(training), frozenset(graphs.post_ids()), training.max_pairs)
+            negatives = mining.negatives_of(training, graphs, pairs, posts=self._corpus.posts, report=told)
             result = train(
                 training,
                 graphs,
                 pairs,
                 self._encoder_config(config, prepared),
                 out=folder,
-                negatives=mining.negatives_of(training, graphs, pairs, posts=self._corpus.posts, report=told),
+                negatives=negatives,
                 visual_ids=self._formulas(prepared).by_post() if training.compares_formulas else None,
                 sources=self._source_pairs(config),
+                teacher=self._teacher(config, pairs, negatives),
                 log=told,
                 progress=advance,
             )
@@ -216,6 +224,21 @@ class GraphTrack:
         }
         history = [{"kind": "epoch", **asdict(record)} for record in result.epochs]
         return Trained(result.best, costs, history)
+
+    def _teacher(self, config: DictConfig, pairs: Sequence[Pair], negatives: Negatives | None) -> Teacher | None:
+        """The text encoder to follow, with vectors of all posts that are trained on."""
+        name = config.train.teacher
+        if name is None:
+            return None
+        every = [pair for some in (pairs, *(self._source_pairs(config) or {}).values()) for pair in some]
+        further = (
+            [] if negatives is None or callable(negatives) else [post for some in negatives.values() for post in some]
+        )
+        graphs = frozenset(GraphStore(self._preparation.of(config).posts).post_ids())
+        questions = {pair.question_id for pair in every} & graphs
+        documents = {*(pair.answer_id for pair in every), *further} & graphs
+        read = partial(self._preparation.read, config)
+        return teacher(name, questions, documents, read, self._shared, device_of(config), self._console)
 
     def best(self, folder: Path) -> Path | None:
         """The checkpoint of the lowest validation loss."""

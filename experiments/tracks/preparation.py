@@ -34,6 +34,7 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import parsers, sources
+from experiments.exhibits import as_text
 from experiments.progress import Console
 from experiments.tracks.parsed import POSTS, ParsedCollection, graphs_version, is_done
 from experiments.tracks.track import Question
@@ -45,6 +46,7 @@ from graphs.errors import ConfigError, StoreError
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Counts, Row, Vocabulary
+from mathamr.retrieval.posts import PostTexts
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,24 @@ class Preparation:
     def counts(self, config: DictConfig) -> Counts:
         """What the vocabulary of a prepared configuration was built from: its collection and its sources together."""
         return _together([parsed.counts(config) for parsed in self._parsed[_key(config)]])
+
+    def read(self, config: DictConfig, post_ids: Sequence[str]) -> list[str]:
+        """The texts of posts of a prepared configuration, of its sources as well, formulas between dollars."""
+        own, *further = self._parsed[_key(config)]
+        parsed = dict(zip(self.sources(config), further, strict=True))
+        of_source: dict[str, list[str]] = {}
+        for post_id in post_ids:
+            name = post_id.split("/")[0]
+            of_source.setdefault(name if name in parsed else "", []).append(post_id)
+        found: dict[str, str] = {}
+        for name, some in of_source.items():
+            with parsed.get(name, own).alone():
+                path = parsed.get(name, own).texts()
+            prefix = f"{name}/" if name else ""
+            with PostTexts(path) as texts:
+                posts = texts.get([post_id.removeprefix(prefix) for post_id in some])
+            found |= {prefix + post_id: as_text(post.text) for post_id, post in posts.items()}
+        return [found[post_id] for post_id in post_ids]
 
     def sources(self, config: DictConfig) -> dict[str, Source]:
         """The sources that a configuration learns from; each is read once a process."""

@@ -8,7 +8,8 @@ Settings that contradict each other are refused before anything is loaded:
 ...     accumulate=1, node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
 ...     weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3, validation_fraction=0.1, node_mask=0.1,
 ...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, single_vector=False, formula_weight=0.0,
-...     formula_view_weight=0.0, seed=42, device="cpu", precision="fp32", workers=1, checkpoint_every=500)
+...     formula_view_weight=0.0, teacher=None, distill_weight=1.0, distill_temperature=0.05, seed=42, device="cpu",
+...     precision="fp32", workers=1, checkpoint_every=500)
 >>> TrainConfig(**settings).batch_size
 32
 >>> TrainConfig(**settings | {"min_learning_rate": 0.01})
@@ -76,6 +77,10 @@ class TrainConfig:
         formula_weight: of a further loss, by which formulas that look alike find each other
             (:mod:`mathamr.training.formula_pairs`); 0 leaves it out.
         formula_view_weight: likewise, of the operator tree and the symbol layout tree of one formula.
+        teacher: a text encoder (:mod:`mathamr.text.encoder`) whose order of the documents is a further target
+            (:mod:`mathamr.training.distillation`), or None. Without it the next two mean nothing.
+        distill_weight: of that loss.
+        distill_temperature: that the teacher's cosines are divided by.
         seed: of weights, order and augmentation. The held-out questions do not depend on it.
         device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         precision: ``fp32`` or ``bf16``, the arithmetic of the encoder; scores and loss are always float32.
@@ -116,6 +121,9 @@ class TrainConfig:
     single_vector: bool
     formula_weight: float
     formula_view_weight: float
+    teacher: str | None
+    distill_weight: float
+    distill_temperature: float
     seed: int
     device: str
     precision: str
@@ -126,7 +134,7 @@ class TrainConfig:
         for name, least in _AT_LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"train.{name}={getattr(self, name)} must be at least {least}")
-        for name in ("learning_rate", "temperature", "grad_clip"):
+        for name in ("learning_rate", "temperature", "grad_clip", "distill_weight", "distill_temperature"):
             value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise ConfigError(f"train.{name}={value} must be a positive number")

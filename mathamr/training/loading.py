@@ -27,6 +27,7 @@ from graphs.errors import ConfigError
 from graphs.store import GraphStore
 from mathamr.training.config import TrainConfig
 from mathamr.training.curriculum import curriculum
+from mathamr.training.distillation import Teacher
 from mathamr.training.distributed import Ranks
 from mathamr.training.formula_pairs import FormulasOfBatch, FormulaViews, VisualIds, formulas_of
 from mathamr.training.pairs import PairSplit, known_positives
@@ -48,6 +49,7 @@ class TrainingBatch:
         known_positives: bool (B, C), documents known to answer a question, its own answer among them.
         formulas: those of the graphs of all ranks, where a loss compares formulas.
         views: the chunks with operator trees alone and with symbol layout trees alone, where a loss compares these.
+        teacher: float32 (B, C), how near a teacher holds the documents to the questions, where there is one.
     """
 
     pairs: tuple[Pair, ...]
@@ -57,6 +59,7 @@ class TrainingBatch:
     known_positives: Tensor
     formulas: FormulasOfBatch | None = None
     views: tuple[tuple[GraphBatch, ...], ...] = ()
+    teacher: Tensor | None = None
 
     @property
     def num_graphs(self) -> int:
@@ -77,6 +80,7 @@ class TrainingBatch:
             queries=self.queries.to(device),
             documents=self.documents.to(device),
             known_positives=self.known_positives.to(device),
+            teacher=None if self.teacher is None else self.teacher.to(device),
         )
 
 
@@ -89,6 +93,7 @@ class TrainingBatches:
             are drawn for each question of a batch, fewer where there are not so many. Known answers and posts of the
             held-out pairs are passed over.
         visual_ids: of the formulas of each post, where ``config`` compares formulas.
+        teacher: that of ``config``, where it names one.
 
     Raises:
         ConfigError: when the pairs of a source do not fill a batch, or the ranks outnumber its pairs.
@@ -107,6 +112,7 @@ class TrainingBatches:
         self._store, self._split, self._config, self._world = store, split, config, world
         self.negatives: Mapping[str, Sequence[str]] = {}
         self.visual_ids: VisualIds = {}
+        self.teacher: Teacher | None = None
         self._views = FormulaViews(store.vocabulary) if config.formula_view_weight > 0 else None
         held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
         self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
@@ -155,6 +161,7 @@ class TrainingBatches:
             known_positives=known_positives(questions, documents, self._split.positives),
             formulas=formulas,
             views=tuple(zip(*(views for _, views in prepared), strict=True)),
+            teacher=None if self.teacher is None else self.teacher.scores(questions, documents),
         )
 
     def _chunks(self, posts: list[str], epoch: int, number: int) -> Iterator[tuple[GraphBatch, tuple[GraphBatch, ...]]]:

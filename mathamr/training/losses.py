@@ -101,7 +101,8 @@ def known_positives_mask(answers: Sequence[Collection[str]], document_ids: Seque
 class RetrievalLoss:
     """``total`` is to be minimised; the parts, detached, are for the log, None where their weight is zero.
 
-    ``scores`` (B, C), detached, are those of the MaxSim part, or of the document part alone where beta is 0.
+    ``scores`` (B, C) are those of the MaxSim part, or of the document part alone where beta is 0; a further loss may go
+    back through them.
     """
 
     total: Tensor
@@ -135,10 +136,10 @@ def retrieval_loss(
     parts: dict[str, tuple[Tensor, Tensor]] = {}
     if beta > 0.0:
         all_scores = maxsim.scores(queries, documents, normalize=normalize)
-        parts["maxsim"] = nce(all_scores, temperature), all_scores.detach()
+        parts["maxsim"] = nce(all_scores, temperature), all_scores
     if beta < 1.0:
         document_scores = _document_scores(queries, documents)
-        parts["document"] = nce(document_scores, temperature), document_scores.detach()
+        parts["document"] = nce(document_scores, temperature), document_scores
     weights = {"maxsim": beta, "document": 1.0 - beta}
     total = torch.stack([weights[name] * loss for name, (loss, _) in parts.items()]).sum()
     if not torch.isfinite(total):

@@ -12,6 +12,7 @@ import torch
 from graphs.errors import ConfigError
 from graphs.store import GraphStore
 from mathamr.training.config import TrainConfig
+from mathamr.training.distillation import Teacher
 from mathamr.training.formula_pairs import VisualIds
 from mathamr.training.negatives import NegativeSource
 
@@ -19,7 +20,12 @@ Negatives = Mapping[str, Sequence[str]] | NegativeSource
 
 
 def check(
-    config: TrainConfig, store: GraphStore, negatives: Negatives | None, visual_ids: VisualIds | None, resume: str
+    config: TrainConfig,
+    store: GraphStore,
+    negatives: Negatives | None,
+    visual_ids: VisualIds | None,
+    teacher: Teacher | None,
+    resume: str,
 ) -> None:
     """Refuse what contradicts itself, the graphs or what is given beside them; arguments as of ``train``.
 
@@ -52,6 +58,11 @@ def check(
         raise ConfigError(
             f"train.formula_view_weight={config.formula_view_weight} compares two trees of a formula, but graphs of "
             f"graph.formulas={store.spec.formulas} have one; use graph.formulas=both"
+        )
+    if (teacher is None) != (config.teacher is None):
+        raise ConfigError(
+            f"train.teacher={config.teacher}, but the vectors of a teacher are {'not ' * (teacher is None)}given; "
+            "use train.teacher=null, or an experiment (experiments.run), which makes them"
         )
     if store.spec.structure == "none" and config.maxsim_weight < 1:
         raise ConfigError(

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from graphs.batching import GraphBatch
 from mathamr.maxsim import VectorSets
 from mathamr.training.config import TrainConfig
+from mathamr.training.distillation import distillation_loss
 from mathamr.training.distributed import Ranks
 from mathamr.training.formula_pairs import alike_loss, view_loss
 from mathamr.training.loading import TrainingBatch
@@ -52,7 +53,7 @@ class StepLoss:
 
 
 def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorSets], temperature: Tensor) -> StepLoss:
-    """The loss of a batch: that of retrieval, and by their weights those of formulas.
+    """The loss of a batch: that of retrieval, and by their weights those of formulas and of a teacher.
 
     Args:
         forms: vectors of the graphs of all ranks; with ``train.formula_view_weight`` also from operator trees alone and
@@ -74,6 +75,9 @@ def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorS
         operators, layouts = (batch.formulas.vectors(view) for view in forms[1:])
         loss = view_loss(operators, layouts, temperature, batch.formulas.key)
         parts["formula_view_loss"], total = loss.detach(), total + config.formula_view_weight * loss
+    if batch.teacher is not None:
+        loss = distillation_loss(found.scores, temperature, batch.teacher, config.distill_temperature)
+        parts["distill_loss"], total = loss.detach(), total + config.distill_weight * loss
     return StepLoss(total, {name: part for name, part in parts.items() if part is not None})
 
 

@@ -42,6 +42,7 @@ from mathamr.model.encoder import EncoderConfig
 from mathamr.retrieval.encoding import out_of_memory
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig
+from mathamr.training.distillation import Teacher
 from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.formula_pairs import VisualIds
 from mathamr.training.interruption import Interrupted, StopSignal, listen
@@ -76,6 +77,7 @@ def train(
     negatives: Negatives | None = None,
     visual_ids: VisualIds | None = None,
     sources: Mapping[str, Sequence[Pair]] | None = None,
+    teacher: Teacher | None = None,
     log: Log | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
@@ -93,6 +95,7 @@ def train(
             ``config.formula_view_weight`` need them to know which formulas look alike.
         sources: pairs of further collections, by the names that ``config.pairs`` and ``config.pretrain_pairs`` give
             them; any other name stands for ``pairs``. None of theirs is held out, and they get no hard negatives.
+        teacher: has vectors of all posts of pairs and negatives; ``config.teacher`` names it.
         log: receives records, see above.
         progress: called with the number of optimizer steps done since the last call.
 
@@ -103,7 +106,7 @@ def train(
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C came; ``OUT/last`` is of the step at which training stopped.
         KeyboardInterrupt: Ctrl-C came twice; ``OUT/last`` is what was saved before.
     """
-    check(config, store, negatives, visual_ids, resume)
+    check(config, store, negatives, visual_ids, teacher, resume)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
         available = frozenset(store.post_ids())
@@ -112,7 +115,7 @@ def train(
         split = with_sources(split, sources or {}, available)
         if negatives is None:
             negatives = negatives_of(config, store, pairs, report=log if world.is_main else None)
-        run = _Run(config, store, split, encoder_config, Path(out), negatives, visual_ids or {}, world, signal)
+        run = _Run(config, store, split, encoder_config, Path(out), negatives, visual_ids or {}, teacher, world, signal)
         if resume == "auto" and checkpoint.exists(run.last):
             run.restore()
         elif world.is_main:
@@ -133,6 +136,7 @@ class _Run:
         out: Path,
         negatives: Negatives | None,
         visual_ids: VisualIds,
+        teacher: Teacher | None,
         world: Ranks,
         signal: StopSignal,
     ) -> None:
@@ -141,6 +145,7 @@ class _Run:
         self.encoder_config = encoder_config
         self.batches = TrainingBatches(store, split, config, world)
         self.batches.visual_ids = visual_ids
+        self.batches.teacher = teacher
         self.source: NegativeSource | None = None
         if callable(negatives):
             self.source = negatives
@@ -148,7 +153,7 @@ class _Run:
             self.batches.negatives = negatives
         self.validation = Validation(store, split, config, world)
         self.curriculum = self.batches.curriculum
-        self.data_hash = _data_hash(split, self.batches.negatives)
+        self.data_hash = _data_hash(split, self.batches.negatives, teacher)
         vectors = None
         if encoder_config.label_vectors is not None:
             vectors = label_vectors.read(store.path.parent, encoder_config.label_vectors, store.vocabulary)
@@ -393,6 +398,8 @@ class _Run:
         )
 
 
-def _data_hash(split: PairSplit, negatives: Mapping[str, Sequence[str]]) -> str:
-    content = json.dumps([split.fingerprint(), {key: list(value) for key, value in negatives.items()}])
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+def _data_hash(split: PairSplit, negatives: Mapping[str, Sequence[str]], teacher: Teacher | None) -> str:
+    content: list[object] = [split.fingerprint(), {key: list(value) for key, value in negatives.items()}]
+    if teacher is not None:
+        content.append(teacher.identity)
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from graphs import store as graph_store
 from graphs.mathamr_plus import decode
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Row, Vocabulary, count
+from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import EncoderConfig
 from mathamr.training.config import TrainConfig
+from mathamr.training.distillation import Teacher
 
 ENCODER = EncoderConfig(
     hidden_dim=16,
@@ -62,6 +65,9 @@ SETTINGS: dict[str, Any] = {
     "single_vector": False,
     "formula_weight": 0.0,
     "formula_view_weight": 0.0,
+    "teacher": None,
+    "distill_weight": 1.0,
+    "distill_temperature": 0.05,
     "seed": 42,
     "device": "cpu",
     "precision": "fp32",
@@ -101,3 +107,9 @@ def make_store(path: Path, spec: VirtualNodeSpec | None = None, size: int = 500)
     vocabulary = Vocabulary.build(count(rows(), decode), size=size)
     graph_store.build(path, rows(), decode, spec, vocabulary)
     return GraphStore(path)
+
+
+def teacher_of(identity: str = "any") -> Teacher:
+    """Holds posts for near that share a theme, and nothing else."""
+    themes = torch.nn.functional.normalize(torch.randn(24, 24, generator=torch.Generator().manual_seed(0)))
+    return Teacher(identity, lambda ids: VectorSets.of([themes[int(post_id[1:]) % 24][None] for post_id in ids]))

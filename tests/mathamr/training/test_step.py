@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from tiny_collection import ENCODER, settings
+from tiny_collection import ENCODER, settings, teacher_of
 from torch import Tensor
 
 from graphs.corpus.post import Pair
@@ -90,6 +90,28 @@ def test_losses_of_formulas_have_the_same_gradient_in_chunks(
     plain_loss, without = gradients(store, first_batch(store, pairs, plain), plain, backward)
     assert loss > plain_loss + 0.01
     assert any(not torch.allclose(found[name], without[name], rtol=0.01) for name in found)
+
+
+@pytest.mark.parametrize("node_budget", [60, 100_000])
+def test_the_loss_of_a_teacher_has_the_same_gradient_in_chunks(
+    store: GraphStore, pairs: list[Pair], node_budget: int
+) -> None:
+    config = settings(node_budget=node_budget, teacher="any", distill_weight=2.0)
+    split = split_pairs(pairs, set(store.post_ids()), validation_fraction=0.25)
+    batches = TrainingBatches(store, split, config, ALONE)
+    plain = batches.batch(split.train[:8], 0, 0)
+    batches.teacher = teacher = teacher_of()
+    batch = batches.batch(split.train[:8], 0, 0)
+    assert plain.teacher is None
+    assert batch.teacher is not None
+    own = teacher.vectors_of([pair.question_id for pair in batch.pairs]).vectors
+    answers = teacher.vectors_of([pair.answer_id for pair in batch.pairs]).vectors
+    torch.testing.assert_close(batch.teacher, own @ answers.T)
+    loss, found = gradients(store, batch, config, backward)
+    reference_loss, wanted = gradients(store, batch, config, backward_reference)
+    assert loss == pytest.approx(reference_loss, abs=1e-5)
+    assert_close(found, wanted)
+    assert loss > gradients(store, plain, config, backward)[0] + 0.01
 
 
 def test_augmentation_is_the_same_in_both_passes_over_a_chunk(store: GraphStore, pairs: list[Pair]) -> None:
