@@ -15,19 +15,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.progress import Console
 from graphs.corpus.corpus import NAMES, Corpus, open_corpus
-from graphs.corpus.placeholders import extract
-from graphs.corpus.post import FormulaRef, Post
 from graphs.errors import MathAMRError, RetrievalError
 from graphs.formulas.store import FormulaStore
-from graphs.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, write_run
-from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_latex, tokens_of_post
+from mathamr.retrieval.lexical import Tokens, index_answers, index_formulas
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,23 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _answers(corpus: Corpus, given: argparse.Namespace) -> tuple[dict[str, list[tuple[str, float]]], float]:
     """Task 1: answers by what they share with the whole question."""
-    tokens: Callable[[Post], list[str]] = tokens_of_post
-    if given.by == "formulas":
-        trees = FormulaTrees(given.formulas)
-
-        def tokens(post: Post) -> list[str]:
-            return [token for formula in trees.of(extract(post).formulas) for token in tokens_of_formula(formula)]
-
-    post_ids, documents = [], []
+    tokens = Tokens(given.by, given.formulas)
     with Console().stage("reading", unit="answers") as advance:
-        for post in _posts(corpus):
-            if post.kind == "answer":
-                post_ids.append(post.post_id)
-                documents.append(tokens(post))
-                advance(1)
-    index = BM25Index.build(post_ids, documents)
+        index = index_answers(corpus.posts(), tokens, progress=advance)
     topics = corpus.topics(1, given.years)
-    queries = [tokens(topic.post) for topic in topics]
+    queries = [tokens.of_post(topic.post) for topic in topics]
     with Stopwatch() as watch:
         rankings = index.search(queries, given.k)
     return dict(zip([topic.topic_id for topic in topics], rankings, strict=True)), watch.seconds
@@ -85,46 +70,21 @@ def _answers(corpus: Corpus, given: argparse.Namespace) -> tuple[dict[str, list[
 
 def _formulas(corpus: Corpus, given: argparse.Namespace) -> tuple[dict[str, list[Hit]], float]:
     """Task 2: formulas, one of each look, by what they share with the query formula."""
-    trees = FormulaTrees(given.formulas)
-
-    def tokens(formulas: Sequence[FormulaRef]) -> Iterator[list[str]]:
-        if given.by == "text":
-            return (tokens_of_latex(formula.latex) for formula in formulas)
-        return (list(tokens_of_formula(parsed)) for parsed in trees.of(formulas))
-
+    tokens = Tokens(given.by, given.formulas)
     store = None if given.formulas is None else FormulaStore.open(given.formulas)
-    post_of: dict[str, str] = {}  # the formulas that stand for their look, and where they are
-    documents, looks = [], set()
     with Console().stage("reading", unit="posts") as advance:
-        for post in _posts(corpus):
-            formulas = extract(post).formulas
-            visual_ids = {} if store is None else store.visual_ids(formula.formula_id for formula in formulas)
-            for formula, document in zip(formulas, tokens(formulas), strict=True):
-                look = visual_ids.get(formula.formula_id, f"formula {formula.formula_id}")
-                if look not in looks and formula.formula_id not in post_of:
-                    looks.add(look)
-                    post_of[formula.formula_id] = post.post_id
-                    documents.append(document)
-            advance(1)
-    index = BM25Index.build(list(post_of), documents)
-    topics, queries = [], []
+        formulas = index_formulas(corpus.posts(), tokens, store=store, progress=advance)
+    queries = {}
     for topic in corpus.topics(2, given.years):
-        formulas = extract(topic.post).formulas
-        for formula, query in zip(formulas, tokens(formulas), strict=True):
-            if formula.formula_id == topic.formula_id:
-                topics.append(topic.topic_id)
-                queries.append(query)
-                break
+        query = tokens.of_query_formula(topic)
+        if query is None:
+            lost = f"topic {topic.topic_id}: formula {topic.formula_id} is not in its post; scores 0"
+            print(lost, file=sys.stderr)
         else:
-            print(f"topic {topic.topic_id}: formula {topic.formula_id} is not in its post; scores 0", file=sys.stderr)
+            queries[topic.topic_id] = query
     with Stopwatch() as watch:
-        rankings = index.search(queries, given.k)
-    hits = [[Hit(name, score, post_of[name]) for name, score in ranking] for ranking in rankings]
-    return dict(zip(topics, hits, strict=True)), watch.seconds
-
-
-def _posts(corpus: Corpus) -> Iterator[Post]:
-    return (post for post in corpus.posts() if isinstance(post, Post))
+        hits = formulas.search(queries.values(), given.k)
+    return dict(zip(queries, hits, strict=True)), watch.seconds
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 from graphs.errors import MathAMRError, RetrievalError
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Hit, Run, read_qrels, read_run, read_visual_ids, write_run
-from mathamr.retrieval.fusion import interpolate, rankings_of, reciprocal_rank_fusion, tune_weight
+from mathamr.retrieval.fusion import interpolate, one_a_look, rankings_of, reciprocal_rank_fusion, tune_weight
 from mathamr.retrieval.index import Ranking
 
 
@@ -56,7 +56,8 @@ def _fused(runs: Sequence[Run], given: argparse.Namespace) -> Run:
     if given.task == 2:
         if given.visual_ids is None:
             raise RetrievalError("Task 2 fuses formulas by their look; add --visual-ids TSV")
-        rankings = _one_a_look(rankings, given.visual_ids)
+        names = {name for run in rankings for ranking in run.values() for name, _ in ranking}
+        rankings = one_a_look(rankings, read_visual_ids(given.visual_ids, names))
     weights = given.weights
     if given.k is not None and (weights is not None or given.tune is not None):
         raise RetrievalError(
@@ -83,23 +84,6 @@ def _fused(runs: Sequence[Run], given: argparse.Namespace) -> Run:
     place = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
     found = {topic: [Hit(name, value, place[name]) for name, value in ranking] for topic, ranking in fused.items()}
     return Run.from_results(given.name, found, task=2)
-
-
-def _one_a_look(rankings: Sequence[dict[str, Ranking]], path: Path) -> list[dict[str, Ranking]]:
-    """The rankings with each formula under the name of the first one of the runs that looks like it, best first."""
-    names = {name for run in rankings for ranking in run.values() for name, _ in ranking}
-    looks = read_visual_ids(path, names)
-    chosen: dict[str, str] = {}
-    changed = []
-    for run in rankings:
-        own: dict[str, Ranking] = {}
-        for topic, ranking in run.items():
-            best: dict[str, float] = {}
-            for name, score in ranking:
-                best.setdefault(chosen.setdefault(looks.get(name, f"formula {name}"), name), score)
-            own[topic] = list(best.items())
-        changed.append(own)
-    return changed
 
 
 if __name__ == "__main__":

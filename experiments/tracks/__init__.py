@@ -7,7 +7,7 @@ from experiments.tracks.track import Track
 from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError
 
-TRACKS = ("graph",)
+TRACKS = ("graph", "text", "bm25", "fusion")
 
 
 def open_track(name: str, corpus: Corpus, shared: Path, console: Console) -> Track:
@@ -16,4 +16,16 @@ def open_track(name: str, corpus: Corpus, shared: Path, console: Console) -> Tra
         from experiments.tracks.graph import GraphTrack
 
         return GraphTrack(corpus, shared, console)
+    if name == "text":
+        from experiments.tracks.text import TextTrack
+
+        return TextTrack(corpus, shared, console)
+    if name == "bm25":
+        from experiments.tracks.bm25 import BM25Track
+
+        return BM25Track(corpus, shared, console)
+    if name == "fusion":
+        from experiments.tracks.fusion import FusionTrack
+
+        return FusionTrack(corpus, shared, console)
     raise ConfigError(f"track={name} is not known; the tracks are {', '.join(TRACKS)}")

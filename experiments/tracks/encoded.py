@@ -96,20 +96,25 @@ class EncodedPosts:
         Within the budgets of training, which are what a device has memory for, and never more at once than encoding
         gains by.
         """
+        budgets = {"max_nodes": min(node_budget, MAX_NODES), "max_edges": min(edge_budget, MAX_EDGES)}
+
+        def encode(working: Path) -> shards.Encoded:
+            identity = self.model_hash
+            return shards.encode_in_shards(
+                encoder, store, post_ids, working, identity=identity, progress=progress, **budgets
+            )
+
+        self.extend(encode, post_ids, kind)
+
+    def extend(
+        self, encode: Callable[[Path], shards.Encoded], post_ids: Sequence[str], kind: Literal["posts", "topics"]
+    ) -> None:
+        """Add posts that are not here yet, with the vectors that ``encode`` makes of them in a folder for shards."""
         if not post_ids:
             return
         working = self._folder / "encoding"
         start = time.perf_counter()
-        made = shards.encode_in_shards(
-            encoder,
-            store,
-            post_ids,
-            working,
-            identity=self.model_hash,
-            max_nodes=min(node_budget, MAX_NODES),
-            max_edges=min(edge_budget, MAX_EDGES),
-            progress=progress,
-        )
+        made = encode(working)
         # Before the vectors are in place: what a kill makes happen twice is measured twice, and the rate stays.
         self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - made.resumed
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start

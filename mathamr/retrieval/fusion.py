@@ -36,6 +36,25 @@ def rankings_of(run: Run) -> dict[str, Ranking]:
     return rankings
 
 
+def one_a_look(rankings: Sequence[Rankings], visual_ids: Mapping[str, str]) -> list[dict[str, Ranking]]:
+    """The rankings of Task 2 with each formula under the name of the first of any run that looks like it, best first.
+
+    >>> one_a_look([{"B.1": [("f1", 2.0)]}, {"B.1": [("f2", 0.9), ("f1", 0.8)]}], {"f1": "v", "f2": "v"})
+    [{'B.1': [('f1', 2.0)]}, {'B.1': [('f1', 0.9)]}]
+    """
+    chosen: dict[str, str] = {}
+    changed = []
+    for run in rankings:
+        own: dict[str, Ranking] = {}
+        for topic, ranking in run.items():
+            best: dict[str, float] = {}
+            for name, score in ranking:
+                best.setdefault(chosen.setdefault(visual_ids.get(name, f"formula {name}"), name), score)
+            own[topic] = list(best.items())
+        changed.append(own)
+    return changed
+
+
 def reciprocal_rank_fusion(runs: Sequence[Rankings], *, k: int = 60, limit: int = MAX_PER_TOPIC) -> dict[str, Ranking]:
     """Score each document by the sum of 1 / (k + rank) over the runs that have it (Cormack et al., SIGIR 2009).
 

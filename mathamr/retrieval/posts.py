@@ -8,6 +8,8 @@ r"""posts.db: what an index shows of a post that it has found, its title and tex
 2
 >>> with PostTexts(path) as texts:
 ...     found = texts.get(["8", "9"])
+...     texts.post_ids("answer")
+['8']
 >>> found["8"].title, found["8"].text.sentences, found["8"].formula_ids
 ('Why is $\\sqrt2$ irrational?', ('Suppose FORMULA_0.',), ['8:0'])
 >>> "9" in found
@@ -114,6 +116,12 @@ class PostTexts:
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+
+    def post_ids(self, *kinds: PostKind) -> list[str]:
+        """Ids of the posts of these kinds, of all without any, that have a title or a text; sorted."""
+        of_kinds = f" AND kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+        query = f"SELECT post_id FROM post WHERE trim(title || body) != ''{of_kinds} ORDER BY post_id"
+        return [post_id for (post_id,) in self._connection.execute(query, kinds)]
 
     def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
         """The posts of these ids, as far as they are there."""

@@ -61,21 +61,43 @@ def encode_in_shards(
     if not post_ids:
         raise StoreError("there is no post to encode; does preprocessed.db belong to the collection?", path=store.path)
     report = progress or (lambda count: None)
+
+    def encode_some(ids: Sequence[str]) -> VectorSets:
+        return encode(encoder, store, ids, max_nodes=max_nodes, max_edges=max_edges, progress=report)
+
+    identity = json.dumps([identity, store.config_hash, store.source])
+    return in_shards(encode_some, post_ids, folder, identity=identity, posts_a_shard=posts_a_shard, resumed=report)
+
+
+def in_shards(
+    encode_some: Callable[[Sequence[str]], VectorSets],
+    post_ids: Sequence[str],
+    folder: Path,
+    *,
+    identity: str,
+    posts_a_shard: int = POSTS_A_SHARD,
+    resumed: Callable[[int], None] = lambda count: None,
+) -> Encoded:
+    """What ``encode_some`` makes of one or more posts, a shard at a time, from shards that are there or are made.
+
+    ``identity`` is of all that the vectors depend on; ``resumed`` is called with the number of posts of each shard that
+    was there.
+    """
     names: list[Path] = []
     shard_sizes: list[torch.Tensor] = []
     widths: set[int] = set()
-    resumed = 0
+    there = 0
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for number, begin in enumerate(range(0, len(post_ids), posts_a_shard)):
             ids = post_ids[begin : begin + posts_a_shard]
             name = folder / f"{number:05}.safetensors"
-            who = _digest(identity, store, ids)
+            who = _digest(identity, ids)
             if _is_of(name, who):
-                resumed += len(ids)
-                report(len(ids))
+                there += len(ids)
+                resumed(len(ids))
             else:
-                made = encode(encoder, store, ids, max_nodes=max_nodes, max_edges=max_edges, progress=report).to("cpu")
+                made = encode_some(ids).to("cpu")
                 tensors = {"vectors": made.vectors.float().contiguous(), "sizes": made.sizes.contiguous()}
                 with whole_file(name) as partial:
                     safetensors.torch.save_file(tensors, partial, metadata={"identity": who})
@@ -94,7 +116,7 @@ def encode_in_shards(
             row += len(vectors)
     except OSError as error:
         raise StoreError(f"the vectors cannot be written: {error}; make room, and run it again", path=folder) from error
-    return Encoded(VectorSets.of_sizes(torch.from_numpy(packed), sizes), resumed)
+    return Encoded(VectorSets.of_sizes(torch.from_numpy(packed), sizes), there)
 
 
 def remove(folder: Path) -> None:
@@ -102,8 +124,8 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _digest(identity: str, store: GraphStore, post_ids: Sequence[str]) -> str:
-    content = json.dumps([identity, store.config_hash, store.source, list(post_ids)])
+def _digest(identity: str, post_ids: Sequence[str]) -> str:
+    content = json.dumps([identity, list(post_ids)])
     return hashlib.sha256(content.encode()).hexdigest()
 
 

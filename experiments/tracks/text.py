@@ -1,0 +1,279 @@
+"""The text track: posts as text with LaTeX between dollars -> a text encoder -> one vector a post, or one a token.
+
+The encoder is taken as it is, or fine-tuned on the pairs that the graph track learns from, with the same questions held
+out (where every post has a graph). Vectors of posts are kept beside the model by :mod:`experiments.tracks.encoded` and
+searched as those of graphs are. In the folder of a model
+
+    best/encoder.json             what the vectors depend on: the encoder, its weights, its length
+    best/                         the fine-tuned encoder, as sentence-transformers writes it
+    encoded/, tokens/encoded/     vectors of texts; and of tokens, for late interaction
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from omegaconf import DictConfig
+
+from experiments.config import settings
+from experiments.exhibits import as_text
+from experiments.outputs import read_json, write_json
+from experiments.progress import Console
+from experiments.tracks.dense import check_search, device_of, index_posts, say_lost, search_posts
+from experiments.tracks.encoded import EncodedPosts
+from experiments.tracks.parsed import ParsedCollection
+from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.pairs import training_pairs
+from graphs.corpus.placeholders import extract
+from graphs.corpus.post import Pair, Topic
+from graphs.errors import ConfigError
+from mathamr.analysis.collapse import KINDS
+from mathamr.evaluation.efficiency import reset_peak_memory
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval import shards
+from mathamr.retrieval.explanation import Explanation
+from mathamr.retrieval.posts import PostText, PostTexts
+from mathamr.text import finetuning
+from mathamr.text.adapting import fingerprint, limit_length
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import Side, TextEncoder, make_tiny, open_encoder
+from mathamr.text.pair_sources import of_answers, text_of
+from mathamr.text.pairs import write_pairs
+from mathamr.training.config import TrainConfig
+from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
+
+_TINY_TEXTS = 20_000
+_POSTS_A_SHARD = {False: 10_000, True: 1_000}  # by late interaction: a text has a hundred tokens
+_AT_ONCE = 1_000  # texts of posts.db
+
+
+class TextTrack:
+    """See :class:`experiments.tracks.track.Track`."""
+
+    def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
+        self._corpus, self._shared, self._console = corpus, shared, console
+        self._collection = ParsedCollection(corpus, shared, console)
+        self._texts = shared / "posts.db"
+        self._tiny = shared / "tiny-encoder"
+        self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
+        self._opened: set[tuple[str, int | None]] = set()
+
+    # -- what can be said before anything runs -----------------------------------------------------------------------
+
+    def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
+        """Settings, and whether there is such an encoder."""
+        text = settings(TextConfig, config.text, "text")
+        training = settings(TrainConfig, config.train, "train")
+        check_search(config)
+        if any(question.task == 2 for question in questions):
+            raise ConfigError(
+                "track=text has vectors of whole posts and finds no formulas: leave Task 2 out with "
+                "experiment.tasks=[1], or use track=graph or bm25"
+            )
+        if text.pretraining_epochs:
+            raise ConfigError(f"text.pretraining_epochs={text.pretraining_epochs} is not of this runner; use 0")
+        if text.epochs and training.collections:
+            raise ConfigError(
+                f"track=text learns from the pairs of the collection alone, not from {', '.join(training.collections)};"
+                " use train.pairs=null train.pretrain_pairs=null, or text.epochs=0"
+            )
+        if text.encoder != "tiny" and (text.encoder, text.max_length) not in self._opened:
+            limit_length(open_encoder(text.encoder, device="cpu"), text.max_length)
+            self._opened.add((text.encoder, text.max_length))
+
+    # -- what jobs share ---------------------------------------------------------------------------------------------
+
+    def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
+        """posts.db; no graphs. And the encoder ``tiny``, where that is the one."""
+        with self._collection.alone():
+            self._collection.texts()
+            done = self._tiny.with_suffix(".done")
+            if config.text.encoder == "tiny" and not done.exists():
+                with PostTexts(self._texts) as texts:
+                    some = texts.post_ids()[:_TINY_TEXTS]
+                parts = (some[start : start + _AT_ONCE] for start in range(0, len(some), _AT_ONCE))
+                make_tiny((text for part in parts for text in self._read(part)), self._tiny)
+                done.touch()
+
+    def source(self, config: DictConfig) -> str:
+        """The collection."""
+        return self._corpus.fingerprint()[:16]
+
+    def _read(self, post_ids: Sequence[str]) -> list[str]:
+        """The texts of posts, in order."""
+        found = self.texts(post_ids)
+        return [text_of(found[post_id]) for post_id in post_ids]
+
+    def _open(self, config: DictConfig, trained: Path | None = None) -> TextEncoder:
+        """The encoder that a configuration begins with, or the one that it has ``trained``."""
+        name = str(self._tiny) if config.text.encoder == "tiny" else config.text.encoder
+        encoder = open_encoder(name if trained is None else str(trained), device=device_of(config))
+        limit_length(encoder, config.text.max_length)
+        return encoder
+
+    # -- the model ---------------------------------------------------------------------------------------------------
+
+    def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
+        """Fine-tune the encoder on the collection's pairs; with ``text.epochs=0`` take it as it is."""
+        encoder, best = self._open(config), folder / "best"
+        if config.text.epochs:
+            result = self._finetune(config, encoder, folder, log)
+            trained = Trained(best, result.costs, [{"kind": "epoch", **asdict(record)} for record in result.history])
+        else:
+            best.mkdir(exist_ok=True)
+            trained = Trained(best, {"parameters": encoder.parameters})
+        identity = f"{fingerprint(encoder)}-{config.text.max_length}"
+        write_json(best / "encoder.json", {"encoder": config.text.encoder, "identity": identity})
+        return trained
+
+    def _finetune(self, config: DictConfig, encoder: TextEncoder, folder: Path, log: Log) -> finetuning.Finetuned:
+        split = self._split(config)
+        reset_peak_memory()
+        with PostTexts(self._texts) as texts:
+            pairs = write_pairs(folder / "pairs.jsonl", of_answers(split.train, texts))
+            validation = write_pairs(folder / "validation.jsonl", of_answers(split.validation, texts))
+        with self._console.stage("fine-tuning", unit="steps") as advance:
+
+            def told(record: dict[str, Any]) -> None:
+                log(record)
+                if record["kind"] == "start":
+                    advance.expect(record["total_steps"])
+                elif record["kind"] == "epoch":
+                    self._console.say(
+                        f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.3f}, validation loss "
+                        f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
+                    )
+
+            return finetuning.finetune(
+                settings(TextConfig, config.text, "text"),
+                encoder,
+                pairs,
+                validation=validation,
+                out=folder,
+                seed=config.train.seed,
+                log=told,
+                progress=advance,
+            )
+
+    def _split(self, config: DictConfig) -> PairSplit:
+        """The pairs of the graph track, were there a graph of every post that has a text."""
+        training = settings(TrainConfig, config.train, "train")
+        key = (training.positives, training.least_score)
+        if key not in self._all_pairs:
+            self._all_pairs[key] = training_pairs(self._corpus, *key)
+        with PostTexts(self._texts) as texts:
+            available = frozenset(texts.post_ids())
+        sample = sample_pairs(self._all_pairs[key], available, training.max_pairs)
+        return split_pairs(sample, available, validation_fraction=training.validation_fraction)
+
+    def best(self, folder: Path) -> Path | None:
+        """The encoder of the lowest validation loss, or the record of the one that is taken as it is."""
+        best = folder / "best"
+        return best if (best / "encoder.json").exists() else None
+
+    def tidy(self, folder: Path) -> None:
+        """Remove what only training needs."""
+        finetuning.tidy(folder)
+        for name in ("pairs.jsonl", "validation.jsonl"):
+            (folder / name).unlink(missing_ok=True)
+
+    # -- retrieval ---------------------------------------------------------------------------------------------------
+
+    def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
+        """Vectors of posts and topics, from beside the model as far as they are there."""
+        tokens = config.text.late_interaction
+        identity = (read_json(trained.folder / "encoder.json") or {})["identity"]
+        folder = trained.folder.parent / "tokens" if tokens else trained.folder.parent
+        folder.mkdir(exist_ok=True)
+        place = EncodedPosts(folder, identity)
+        wanted = [post_id for question in questions for post_id in self._searched(question)]
+        topics = {topic.post.post_id: as_text(extract(topic.post)) for q in questions for topic in q.topics}
+        asked = [post_id for post_id, text in topics.items() if text.strip()]
+        new_posts, new_topics = place.lacks(wanted), place.lacks(asked)
+        if new_posts or new_topics:
+            encoder = self._open(config, trained.folder if config.text.epochs else None)
+            encode = _encode_tokens if tokens else _encode_texts
+            with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+                options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": identity, "resumed": advance}
+
+                def encode_posts(working: Path) -> shards.Encoded:
+                    def some(ids: Sequence[str]) -> VectorSets:
+                        return encode(encoder, self._read(ids), "document", advance)
+
+                    return shards.in_shards(some, new_posts, working, **options)
+
+                def encode_topics(working: Path) -> shards.Encoded:
+                    def some(ids: Sequence[str]) -> VectorSets:
+                        return encode(encoder, [topics[name] for name in ids], "query", advance)
+
+                    return shards.in_shards(some, new_topics, working, **options)
+
+                place.extend(encode_posts, new_posts, "posts")
+                place.extend(encode_topics, new_topics, "topics")
+        return Encoded(place, place.costs(len(dict.fromkeys(wanted))))
+
+    def _searched(self, question: Question) -> list[str]:
+        """All answers that have a text; in the regime judged those that are judged."""
+        with PostTexts(self._texts) as texts:
+            answers = texts.post_ids("answer")
+        if question.regime != "judged":
+            return answers
+        judged = {judgment.doc_id for judgment in question.judgments}
+        return [post_id for post_id in answers if post_id in judged]
+
+    def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+        """Put answers into an index."""
+        vectors: EncodedPosts = encoded.vectors
+        return index_posts(config, vectors, vectors.there(self._searched(question)), folder)
+
+    def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+        """Search the index with the topics."""
+        vectors: EncodedPosts = encoded.vectors
+        topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
+        say_lost(self._console, question, topics, "have no text")
+        return search_posts(config, vectors, indexed, topics)
+
+    # -- examples ----------------------------------------------------------------------------------------------------
+
+    def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
+        """Nothing: a map of a hundred tokens against a hundred tells no more than the texts themselves."""
+        return None
+
+    def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
+        """The vectors of whole texts; none with late interaction, whose vectors are of tokens."""
+        if config.text.late_interaction:
+            return None
+        vectors: EncodedPosts = encoded.vectors
+        topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
+        posts = choose(vectors.there(self._searched(question)))
+        document = KINDS.index("document")
+        return Space(
+            topics=[topic.topic_id for topic in topics],
+            queries=vectors.sets([topic.post.post_id for topic in topics]),
+            query_kinds=np.full(len(topics), document),
+            posts=posts,
+            documents=vectors.sets(posts),
+            document_kinds=np.full(len(posts), document),
+        )
+
+    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
+        """Posts as they are shown."""
+        with PostTexts(self._texts) as texts:
+            return texts.get(post_ids)
+
+
+def _encode_texts(encoder: TextEncoder, texts: Sequence[str], side: Side, advance: Callable[[int], None]) -> VectorSets:
+    vectors = torch.from_numpy(encoder.encode(texts, side, progress=advance))
+    return VectorSets.of_sizes(vectors, torch.ones(len(texts), dtype=torch.int64))
+
+
+def _encode_tokens(
+    encoder: TextEncoder, texts: Sequence[str], side: Side, advance: Callable[[int], None]
+) -> VectorSets:
+    return encoder.encode_tokens(texts, side, progress=advance)

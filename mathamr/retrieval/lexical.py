@@ -1,0 +1,141 @@
+r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one of those that look alike.
+
+>>> posts = [
+...     Post("7", "question", body="Is $x^2=2$ solvable?", markup="text"),
+...     Post("8", "answer", body="Yes, as $x^2=2$ has the root $\\sqrt2$.", markup="text"),
+... ]
+>>> words = Tokens("text")
+>>> [found for found, score in index_answers(posts, words).search([words.of_post(posts[0])])[0]]
+['8']
+>>> formulas = index_formulas(posts, words)
+>>> [(hit.doc_id, hit.post_id) for hit in formulas.search([["x", "2"]])[0]]
+[('7:0', '7'), ('8:0', '8'), ('8:1', '8')]
+
+Tokens are words and LaTeX, or pairs of symbols in the trees of formulas (:mod:`mathamr.retrieval.bm25`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from graphs.corpus.placeholders import extract
+from graphs.corpus.post import FormulaRef, Post, Topic
+from graphs.errors import ConfigError, Failure
+from graphs.formulas.store import FormulaStore
+from graphs.graph_maker import FormulaTrees
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
+from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_latex, tokens_of_post
+
+By = Literal["text", "formulas"]
+Progress = Callable[[int], None]
+
+
+class Tokens:
+    """What posts and formulas are compared ``by``; trees come from ``formulas_db`` where it has them, else from LaTeX.
+
+    Raises:
+        ConfigError: ``by`` is neither text nor formulas.
+    """
+
+    def __init__(self, by: str, formulas_db: Path | None = None) -> None:
+        if by not in get_args(By):
+            raise ConfigError(f"by={by} is not one of {', '.join(get_args(By))}")
+        self._trees = FormulaTrees(formulas_db) if by == "formulas" else None
+
+    def of_post(self, post: Post) -> list[str]:
+        """The tokens of a post, or of all its formulas."""
+        if self._trees is None:
+            return tokens_of_post(post)
+        return [token for own in self.of_formulas(extract(post).formulas) for token in own]
+
+    def of_formulas(self, formulas: Sequence[FormulaRef]) -> Iterator[list[str]]:
+        """The tokens of each formula of one post."""
+        if self._trees is None:
+            return (tokens_of_latex(formula.latex) for formula in formulas)
+        return (list(tokens_of_formula(parsed)) for parsed in self._trees.of(formulas))
+
+    def of_query_formula(self, topic: Topic) -> list[str] | None:
+        """The tokens of the formula that a topic asks for; None where its post lacks it."""
+        formulas = extract(topic.post).formulas
+        for formula, tokens in zip(formulas, self.of_formulas(formulas), strict=True):
+            if formula.formula_id == topic.formula_id:
+                return tokens
+        return None
+
+
+@dataclass(frozen=True)
+class FormulaDocuments:
+    """An index of formulas; the post of each that is in it, and the visual ids of all that were seen."""
+
+    index: BM25Index
+    post_of: dict[str, str]
+    visual_ids: dict[str, str]
+
+    def search(self, queries: Iterable[Sequence[str]], k: int = MAX_PER_TOPIC) -> list[list[Hit]]:
+        """At most ``k`` formulas for each query."""
+        rankings = self.index.search(queries, k)
+        return [[Hit(name, score, self.post_of[name]) for name, score in ranking] for ranking in rankings]
+
+
+def index_answers(
+    posts: Iterable[Post | Failure],
+    tokens: Tokens,
+    *,
+    wanted: Container[str] | None = None,
+    progress: Progress | None = None,
+) -> BM25Index:
+    """Index the answers among ``posts``, with ``wanted`` those of these ids; ``progress`` hears of each that is read.
+
+    Raises:
+        RetrievalError: there are none.
+    """
+    post_ids, documents = [], []
+    for post in posts:
+        if isinstance(post, Post) and post.kind == "answer" and (wanted is None or post.post_id in wanted):
+            post_ids.append(post.post_id)
+            documents.append(tokens.of_post(post))
+            if progress is not None:
+                progress(1)
+    return BM25Index.build(post_ids, documents)
+
+
+def index_formulas(
+    posts: Iterable[Post | Failure],
+    tokens: Tokens,
+    *,
+    store: FormulaStore | None = None,
+    wanted: Container[str] | None = None,
+    progress: Progress | None = None,
+) -> FormulaDocuments:
+    """Index the formulas of ``posts``, the first of each visual id that ``store`` knows; others stand for themselves.
+
+    With ``wanted`` (visual ids) only of posts that have one of these. Raises as :func:`index_answers`.
+    """
+    post_of: dict[str, str] = {}
+    visual_ids: dict[str, str] = {}
+    documents, looks = [], set()
+    for post in posts:
+        if not isinstance(post, Post):
+            continue
+        formulas = extract(post).formulas
+        own = visual_ids_of(formulas, store)
+        visual_ids |= own
+        if wanted is None or any(look in wanted for look in own.values()):
+            for formula, document in zip(formulas, tokens.of_formulas(formulas), strict=True):
+                look = own.get(formula.formula_id, f"formula {formula.formula_id}")
+                if look not in looks and formula.formula_id not in post_of:
+                    looks.add(look)
+                    post_of[formula.formula_id] = post.post_id
+                    documents.append(document)
+        if progress is not None:
+            progress(1)
+    return FormulaDocuments(BM25Index.build(list(post_of), documents), post_of, visual_ids)
+
+
+def visual_ids_of(formulas: Sequence[FormulaRef], store: FormulaStore | None) -> dict[str, str]:
+    """The visual ids that ``store`` knows; without one, a formula looks like itself alone."""
+    names = [formula.formula_id for formula in formulas]
+    return {name: name for name in names} if store is None else store.visual_ids(names)

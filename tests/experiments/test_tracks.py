@@ -1,0 +1,223 @@
+"""BM25, text and fusions behind the same runner as graphs: keys, what runs first, what is not run twice."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from experiments import run as runner
+from experiments.config import register, validated
+from experiments.plan import Job, plan
+from graphs.errors import ConfigError, TrainingError
+from mathamr.evaluation.runs import read_run
+from tests.experiments.conftest import FORMULAS as FORMULAS_OF_POSTS
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ["data=jsonl", "index=exact", "train.device=cpu", "workers=1", "wandb=disabled", "text=tiny"]
+BM25 = {"track": "bm25"}
+FORMULAS = {"track": "bm25", "bm25": {"by": "formulas"}}
+BASE = {"track": "text", "text": {"epochs": 0}}
+RRF = {"track": "fusion", "fusion": {"of": ["words", "formulas"]}}
+
+
+def configured(conditions: dict[str, Any], *overrides: str, seeds: tuple[int, ...] = (1, 2)) -> Any:
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("config", ["+exp=trial", *SMALL, *overrides])
+    changes = {"name": "tracks", "conditions": conditions, "baseline": next(iter(conditions)), "seeds": list(seeds)}
+    OmegaConf.set_struct(config, False)
+    config.experiment = OmegaConf.merge(config.experiment, {**changes, "labels": {}})
+    config.experiment.conditions = conditions
+    return validated(config)
+
+
+def planned(conditions: dict[str, Any], *overrides: str) -> dict[str, Job]:
+    return {job.name: job for job in plan(configured(conditions, "data.root=nowhere", *overrides), "fingerprint")}
+
+
+def test_keys_of_graph_models_are_what_they_were() -> None:
+    """Models that were trained before there were other tracks, and later settings, are still found."""
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = validated(compose("config", ["+exp=vn_connectivity", "wandb=disabled"]))
+    first = plan(config, "fingerprint")[0]
+    assert (first.name, first.key, first.model_key) == ("none-seed42", "0b8901e7443893f1", "969b7ad59b8b7fe3")
+
+
+def test_a_model_depends_on_its_track_alone() -> None:
+    conditions = {
+        "words": BM25,
+        "base": BASE,
+        "longer": {"track": "text", "text": {"epochs": 0, "max_length": 32}},
+        "tokens": {"track": "text", "text": {"epochs": 0, "late_interaction": True}},
+        "tuned": {"track": "text", "text": {"epochs": 1}},
+        "tuned_tokens": {"track": "text", "text": {"epochs": 1, "late_interaction": True}},
+    }
+    jobs = planned(conditions)
+    assert jobs["words-seed1"].model_key == ""
+    assert jobs["base-seed1"].model_key == jobs["base-seed2"].model_key == jobs["tokens-seed1"].model_key
+    assert jobs["longer-seed1"].model_key != jobs["base-seed1"].model_key
+    assert jobs["tuned-seed1"].model_key != jobs["tuned-seed2"].model_key
+    assert jobs["tuned-seed1"].model_key == jobs["tuned_tokens-seed1"].model_key
+    assert jobs["words-seed1"].key == jobs["words-seed2"].key
+    assert jobs["base-seed1"].key == jobs["base-seed2"].key != jobs["tokens-seed1"].key
+    assert jobs["tuned-seed1"].key != jobs["tuned_tokens-seed1"].key
+    other = planned(conditions, "graph.connectivity=none", "model.num_layers=1", "train.epochs=2", "text.scale=10")
+    same = {name for name, job in jobs.items() if (job.key, job.model_key) == (other[name].key, other[name].model_key)}
+    assert same == {f"{name}-seed{seed}" for name in ("words", "base", "longer", "tokens") for seed in (1, 2)}
+    other = planned(conditions, "train.positives=all")
+    assert other["tuned-seed1"].model_key != jobs["tuned-seed1"].model_key
+    assert other["base-seed1"].key == jobs["base-seed1"].key
+
+
+def test_a_fusion_depends_on_its_parts_and_comes_last() -> None:
+    conditions = {"fused": RRF, "words": BM25, "formulas": FORMULAS}
+    jobs = planned(conditions)
+    assert list(jobs)[-2:] == ["fused-seed1", "fused-seed2"]
+    assert [need.name for need in jobs["fused-seed2"].needs] == ["words-seed2", "formulas-seed2"]
+    assert jobs["fused-seed1"].key == jobs["fused-seed2"].key  # as no part of it depends on the seed
+    assert planned({**conditions, "words": FORMULAS, "formulas": BM25})["fused-seed1"].key != jobs["fused-seed1"].key
+    assert planned(conditions, "retrieval.k=10")["fused-seed1"].key != jobs["fused-seed1"].key
+    assert planned(conditions, "fusion.k=10")["fused-seed1"].key != jobs["fused-seed1"].key
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            ["words", "formula"],
+            "names formula; it is not among the conditions that can be fused: .*did you mean formulas",
+        ),
+        (["words"], "fusing takes two or more different conditions"),
+        (["words", "words"], "fusing takes two or more different conditions"),
+        (["words", "fused"], "names fused; it is not among"),
+    ],
+)
+def test_what_cannot_be_fused_is_said(parts: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        planned({"words": BM25, "formulas": FORMULAS, "fused": {"track": "fusion", "fusion": {"of": parts}}})
+
+
+@pytest.mark.parametrize(
+    ("conditions", "overrides", "message"),
+    [
+        ({"words": {"track": "bm25", "bm25": {"by": "letters"}}}, [], "bm25.by=letters is not one of text, formulas"),
+        ({"words": {"track": "words"}}, [], "track=words is not known; the tracks are graph, text, bm25, fusion"),
+        ({"words": BM25}, ["retrieval.k=0"], "retrieval.k=0 must be"),
+        ({"words": BM25, "formulas": FORMULAS, "fused": RRF}, ["fusion.how=sum"], "fusion.how=sum is not one of rrf"),
+        ({"words": BM25, "formulas": FORMULAS, "fused": RRF}, ["fusion.how=weighted"], "weighted needs weights"),
+        ({"words": BM25, "formulas": FORMULAS, "fused": RRF}, ["fusion.weights=[1,2]"], "rrf takes none"),
+        (
+            {"words": BM25, "formulas": FORMULAS, "fused": RRF},
+            ["fusion.how=weighted", "fusion.weights=[1]"],
+            "one from 0 is needed for each",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_runs(
+    conditions: dict[str, Any], overrides: list[str], message: str, collection: Path, tmp_path: Path
+) -> None:
+    config = configured(conditions, f"data.root={collection}", f"outputs={tmp_path / 'out'}", *overrides)
+    with pytest.raises(ConfigError, match=message):
+        runner.run(config, "command")
+    assert not list((tmp_path / "out").rglob("result.json"))
+
+
+@pytest.fixture
+def asked(collection: Path) -> Path:
+    """The collection with a formula in each topic but the last."""
+    path = collection / "topics.jsonl"
+    topics = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, topic in enumerate(topics[:-1]):
+        topic["body"] += f" Let ${FORMULAS_OF_POSTS[number % 5]}$ be given."
+    path.write_text("".join(json.dumps(topic) + "\n" for topic in topics))
+    return collection
+
+
+def rows_of(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+    with (folder / "results.csv").open(newline="") as file:
+        return {(row["condition"], row["seed"]): row for row in csv.DictReader(file)}
+
+
+def test_a_fusion_is_the_hand_computation(asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weighted = {"track": "fusion", "fusion": {"of": ["words", "formulas"], "how": "weighted", "weights": [3, 1]}}
+    conditions = {"words": BM25, "formulas": FORMULAS, "fused": RRF, "weighted": weighted}
+    config = configured(conditions, f"data.root={asked}", f"outputs={tmp_path / 'out'}")
+    ended = runner.run(config, "command")
+    assert ended.failed == 0, ended.table
+    folder = tmp_path / "out" / "tracks"
+    ranked = {}
+    for name in conditions:
+        run = read_run(folder / "jobs" / f"{name}-seed1" / "run.tsv", task=1)
+        ranked[name] = {topic: {hit.doc_id: hit.score for hit in hits} for topic, hits in run.rankings.items()}
+    for topic in ("T.0", "T.9"):
+        expected: dict[str, float] = {}
+        mixed: dict[str, float] = {}
+        for name, weight in (("words", 0.75), ("formulas", 0.25)):
+            scores = ranked[name].get(topic, {})
+            low, high = min(scores.values(), default=0), max(scores.values(), default=0)
+            for rank, (post, score) in enumerate(scores.items(), 1):
+                expected[post] = expected.get(post, 0) + 1 / (60 + rank)
+                mixed[post] = mixed.get(post, 0) + weight * ((score - low) / (high - low) if high > low else 1)
+        assert ranked["fused"][topic] == pytest.approx(expected, abs=1e-4)
+        assert ranked["weighted"][topic] == pytest.approx(mixed, abs=1e-4)
+    rows = rows_of(folder)
+    one, two = rows["words", "1"], rows["words", "2"]
+    assert {name for name in one if one[name] != two[name]} == {"seed"}  # run once, copied
+    index = [float(rows[name, "1"]["index_bytes"]) for name in ("words", "formulas", "fused")]
+    assert index[2] == index[0] + index[1]
+    speeds = [float(rows[name, "1"]["queries_per_second"]) for name in ("words", "formulas", "fused")]
+    assert speeds[2] < 1 / (1 / speeds[0] + 1 / speeds[1])
+    assert json.loads((folder / "jobs" / "fused-seed1" / "examples.json").read_text())[0]["results"]
+    assert not list(folder.rglob("heat_map.json"))
+    assert "8 jobs" in capsys.readouterr().err
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")}
+    assert len(before) == 8
+    runner.run(config, "command")
+    assert "8 jobs, 8 of them done already" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")} == before
+
+
+def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from experiments.tracks import bm25
+
+    conditions = {"words": BM25, "formulas": FORMULAS, "fused": RRF}
+    config = configured(conditions, f"data.root={collection}", f"outputs={tmp_path / 'out'}", seeds=(1,))
+    config.experiment.only = ["fused"]
+    ended = runner.run(config, "command")
+    assert ended.failed == 1
+    assert "words-seed1, which it fuses, has no result; run it first" in ended.table
+    config.experiment.only = None
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise TrainingError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bm25, "index_answers", broken)
+        ended = runner.run(config, "command")
+    assert ended.failed == 3
+    assert "fused, seed 1: failed: words-seed1, which it fuses, failed: no room" in ended.table
+    assert runner.run(config, "command").failed == 0
+
+
+def test_both_tasks_by_words_and_fused(tmp_path: Path) -> None:
+    from tests.experiments.test_every_experiment import FORMULAS as LATEX
+    from tests.experiments.test_every_experiment import write_collection
+
+    root = write_collection(tmp_path / "data")
+    conditions = {"words": BM25, "formulas": FORMULAS, "fused": RRF}
+    config = configured(conditions, f"data.root={root}", f"outputs={tmp_path / 'out'}", seeds=(1,))
+    config.experiment.tasks = [1, 2]
+    ended = runner.run(config, "command")
+    assert ended.failed == 0, ended.table
+    for row in rows_of(tmp_path / "out" / "tracks").values():
+        assert int(row["task2_topics"]) == len(LATEX)
+        assert float(row["task2_p_prime_10"]) > 0.5
+        assert float(row["task2_formulas"]) > 0
+        assert float(row["task2_queries_per_second"]) > 0
