@@ -129,7 +129,8 @@ class _Runner:
 
     def check(self, config: DictConfig, jobs: Sequence[Job]) -> None:
         """Refuse settings that cannot be, once for each condition."""
-        self._track(config).check(config, self._questions)
+        if any(job.config.track == config.track for job in jobs):
+            self._track(config).check(config, self._questions)
         for job in {job.condition: job for job in jobs}.values():
             try:
                 self._track(job.config).check(job.config, self._questions)
