@@ -131,6 +131,19 @@ class RetrievalConfig:
 
 
 @dataclass
+class GeometryConfig:
+    """How the space of a model's vectors is looked into, as in :mod:`experiments.geometry`."""
+
+    k: int = MISSING
+    samples: int = MISSING
+    size: int | None = MISSING
+    psi: float = MISSING
+    posts: int = MISSING
+    topics: int = MISSING
+    statements: int = MISSING
+
+
+@dataclass
 class WandbConfig:
     """Where Weights & Biases keeps a run, as in :mod:`experiments.logbook`; no result depends on it."""
 
@@ -154,7 +167,7 @@ class ExperimentConfig:
 
     ``tasks``: 1 finds answers, 2 formulas, where the collection has such topics. ``labels``: what reports call a
     condition. ``baselines``: conditions that are compared with another one than ``baseline``. ``only``: run these
-    conditions and leave the others as they are.
+    conditions and leave the others as they are. ``analyses``: of the vectors, ``collapse`` or ``geometry``.
     """
 
     name: str = MISSING
@@ -167,6 +180,7 @@ class ExperimentConfig:
     example: ExampleConfig = field(default_factory=ExampleConfig)
     baselines: dict[str, str] = field(default_factory=dict)
     only: list[str] | None = None
+    analyses: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -183,6 +197,7 @@ class Config:
     fusion: FusionConfig = field(default_factory=FusionConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     retrieval: RetrievalConfig = field(default_factory=RetrievalConfig)
+    geometry: GeometryConfig = field(default_factory=GeometryConfig)
     wandb: WandbConfig = field(default_factory=WandbConfig)
     experiment: ExperimentConfig | None = None
     track: str = MISSING

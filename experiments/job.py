@@ -6,6 +6,7 @@
         per_topic.csv, per_topic-task2.csv   scores topic by topic
         log.jsonl                            the records of training
         heat_map.json, examples.json         see experiments.exhibits
+        geometry.json                        see experiments.geometry
         failed.json, traceback.txt           in place of result.json: why the job failed
         index/                               while it is searched, or with index.keep=true
         key                                  what the above was made with
@@ -34,7 +35,7 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-from experiments import exhibits, logbook
+from experiments import exhibits, geometry, logbook
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.outputs import locked, read_json, write_json
@@ -165,6 +166,7 @@ def _run(
         files += [place / f"run{suffix}.tsv", place / f"per_topic{suffix}.csv"]
         if not second:
             _show(job, place, track, encoded, question, run)
+            result |= _look_into(job, place, track, encoded, question, run)
     book.scores(result)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.config.experiment.name}-{job.name}", "model", files, result)
@@ -209,6 +211,17 @@ def _show(job: Job, place: Path, track: Track, encoded: Encoded, question: Quest
     first = list(dict.fromkeys([*shown, *sorted(qrels, key=exhibits.natural)]))[: exhibits.EXAMPLE_TOPICS]
     results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
     write_json(place / "examples.json", exhibits.examples(question, first, qrels, results, track.texts))
+
+
+def _look_into(job: Job, place: Path, track: Track, encoded: Encoded, question: Question, run: Run) -> dict[str, float]:
+    """``geometry.json``, where the experiment asks for analyses, and its columns of the results."""
+    analyses = job.config.experiment.get("analyses") or []
+    if not analyses:
+        return {}
+    qrels = judged(question)
+    content = geometry.look(track, job.config, encoded, question, qrels, run)
+    write_json(place / "geometry.json", content)
+    return geometry.columns(content)
 
 
 def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:

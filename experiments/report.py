@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import figures, heat_map, page, results
+from experiments import figures, geometry_report, heat_map, page, results
 from experiments.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.results import Experiment, Row
 from experiments.tables import (
@@ -92,6 +92,7 @@ def report_of(experiment: Experiment) -> list[Block]:
         parts: list[tuple[str, Callable[[], list[Block]]]] = [
             ("Learning curves", lambda: _curves(experiment)),
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
+            ("The embedding space", lambda: geometry_report.blocks(experiment)),
             ("First results", lambda: _examples(experiment)),
             ("Efficiency", lambda: _efficiency(experiment)),
             ("Development measures", lambda: _development(experiment)),

@@ -29,7 +29,7 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from experiments import blocks, logbook, report, results, tables
+from experiments import blocks, geometry, logbook, report, results, tables
 from experiments.config import register, validated
 from experiments.job import Outcome, run_job
 from experiments.models import Models
@@ -129,6 +129,7 @@ class _Runner:
 
     def check(self, config: DictConfig, jobs: Sequence[Job]) -> None:
         """Refuse settings that cannot be, once for each condition."""
+        geometry.check(config)
         if any(job.config.track == config.track for job in jobs):
             self._track(config).check(config, self._questions)
         for job in {job.condition: job for job in jobs}.values():

@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, unit_vectors
 
-KINDS = ("formula", "sentence", "document")
-"""Names of the kinds 0, 1, 2 of a :class:`graphs.batching.GraphBatch`."""
+KINDS = ("formula", "sentence", "document", "token")
+"""Names of kinds: 0, 1, 2 are those of a :class:`graphs.batching.GraphBatch`, 3 is a text encoder's vector a token."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,21 @@ def collapse(vectors: ArrayLike, ptr: NDArray[np.integer], kinds: NDArray[np.int
     Args:
         vectors: (V, p) of all documents, one after the other.
         ptr: (B + 1,) where each document begins.
-        kinds: (V,) 0 formula, 1 sentence, 2 document.
+        kinds: (V,) 0 formula, 1 sentence, 2 document, 3 token.
+
+    Returns:
+        For each kind that any document has several vectors of, and for ``all``.
     """
     unit = unit_vectors(vectors).astype(np.float64)
     if len(kinds) != len(unit) or ptr[-1] != len(unit):
         raise AnalysisError(f"{len(unit)} vectors, {len(kinds)} kinds and {ptr[-1]} vectors in documents do not fit")
     table = {}
-    for name in (*KINDS[:2], "all"):
+    for name in (*KINDS, "all"):
         among = np.ones(len(unit), bool) if name == "all" else kinds == KINDS.index(name)
         sets = [unit[start:end][among[start:end]] for start, end in pairwise(ptr.tolist())]
-        table[name] = _mean([one for one in sets if len(one) > 1])
+        several = [one for one in sets if len(one) > 1]
+        if several or name == "all":
+            table[name] = _mean(several)
     return table
 
 

@@ -52,23 +52,35 @@ def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None
         curves: of :func:`mathamr.analysis.thresholds.threshold_curve`, one a model.
     """
     for number, (name, curve) in enumerate(curves.items()):
-        style = look(number)
-        ordered = sorted(curve, key=lambda one: (one.tau, one.psi))
-        taus = [one.tau for one in ordered]
-        low, high = zip(*(one.metric.interval() for one in ordered), strict=True)
-        ax.fill_between(taus, low, high, color=style.colour, alpha=0.12, linewidth=0)
-        ax.plot(
-            taus,
-            [one.metric.mean for one in ordered],
-            color=style.colour,
-            linestyle=style.dash,
-            marker=style.marker,
-            markersize=3,
-            label=name,
+        line_with_interval(
+            ax,
+            number,
+            name,
+            [one.tau for one in curve],
+            [(one.metric.mean, *one.metric.interval()) for one in curve],
         )
         best = chosen(curve)
-        ax.plot(best.tau, best.metric.mean, "o", markersize=10, markerfacecolor="none", color=style.colour)
+        ring(ax, number, best.tau, best.metric.mean)
     ax.set_xlabel("Threshold τ")
+
+
+def line_with_interval(ax: Axes, number: int, name: str, at: Sequence[float], values: ArrayLike) -> None:
+    """A line in the look of this ``number``, and around it a band.
+
+    Args:
+        at: (m,), which need not be in order.
+        values: (m, 3): the value, lower and upper end of its interval.
+    """
+    style = look(number)
+    order = np.argsort(np.asarray(at), kind="stable")
+    x, (middle, low, high) = np.asarray(at)[order], np.asarray(values, dtype=float)[order].T
+    ax.fill_between(x, low, high, color=style.colour, alpha=0.12, linewidth=0)
+    ax.plot(x, middle, color=style.colour, linestyle=style.dash, marker=style.marker, markersize=3, label=name)
+
+
+def ring(ax: Axes, number: int, x: float, y: float) -> None:
+    """A ring around a point of the line of this ``number``."""
+    ax.plot(x, y, "o", markersize=10, markerfacecolor="none", color=look(number).colour)
 
 
 def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
@@ -80,22 +92,23 @@ def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
     """
     values = {"tokens": np.asarray(tokens, dtype=float), "pooled": np.asarray(pooled, dtype=float)}
     low, high = (bound(one for array in values.values() for one in array) for bound in (min, max))
-    edges = np.linspace(low, high if high > low else low + 1, 41)
+    edges = np.linspace(low, high if high > low else low + 1, 41).tolist()
     for name, colour, hatch in (("tokens", COLOURS[2], ""), ("pooled", COLOURS[5], "////")):
         face = colour if name == "tokens" else "none"
         ax.hist(values[name], edges, density=True, color=face, edgecolor=colour, hatch=hatch, linewidth=0.6, label=name)
     ax.set_xlabel("Length of a vector")
 
 
-def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = ()) -> QuadMesh:
+def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float = -1.0) -> QuadMesh:
     """A cosine matrix of statements (formula-text paper, Figure 8), dark where they are unlike; returns it for a scale.
 
     Args:
         cosines: (n, n).
         groups: the group of each statement, in order; lines part one from the next.
+        low: the cosine of the darkest colour; give all panels of a figure the same.
     """
     array = np.asarray(cosines)
-    mesh = ax.pcolormesh(array, cmap="cividis", vmin=-1, vmax=1, edgecolors="face", linewidth=0.2)
+    mesh = ax.pcolormesh(array, cmap="cividis", vmin=low, vmax=1, edgecolors="face", linewidth=0.2)
     for at in (place for place, (one, other) in enumerate(pairwise(groups), 1) if one != other):
         ax.axhline(at, color="white", linewidth=1.0)
         ax.axvline(at, color="white", linewidth=1.0)
