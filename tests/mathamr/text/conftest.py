@@ -1,0 +1,20 @@
+"""The tiny encoder, made once."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from mathamr.text.encoder import make_tiny
+from tests.mathamr.text.tiny_pairs import WORDS, pairs_of
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if find_spec("sentence_transformers") is None:
+        pytest.skip("the extra text (sentence-transformers) is not installed")
+    folder = tmp_path_factory.mktemp("tiny-encoder")
+    make_tiny([" ".join(WORDS), *(pair.document for pair in pairs_of(20))], folder, vocabulary=400)
+    return folder

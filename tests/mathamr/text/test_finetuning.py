@@ -1,0 +1,213 @@
+"""Fine-tuning a tiny encoder: losses fall, an interrupted run goes on bit for bit, two processes do what one does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphs.errors import ConfigError, TrainingError
+from mathamr.text.encoder import TextEncoder, open_encoder
+from mathamr.text.finetuning import finetune, tidy
+from mathamr.training.interruption import Interrupted
+from tests.mathamr.text.tiny_pairs import file_of, opened, settings, weights
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"loss": "mnrl", "negatives": 1},
+        {"loss": "symmetric", "mini_batch": 3},
+        {"loss": "triplet", "negatives": 1, "margin": 0.8},
+        {"loss": "triplet", "negatives": 2, "margin": 0.8, "negative_source": "model"},
+        {"loss": "cosine", "negatives": 2, "negative_closest": None},
+        {"loss": "mnrl", "matryoshka": [64, 16], "separate": True},
+        {"loss": "mnrl", "precision": "bf16"},
+    ],
+    ids=str,
+)
+def test_every_loss_falls_and_finds_more(tiny_folder: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
+    encoder, records = opened(tiny_folder), []
+    result = finetune(
+        settings(epochs=3, **changes), encoder, file_of(tmp_path), out=tmp_path / "m", seed=1, log=records.append
+    )
+    curve = result.loss_curve
+    assert sum(curve[-5:]) < 0.8 * sum(curve[:5])
+    assert result.best_val_loss < result.before.loss
+    assert [record["kind"] for record in records if record["kind"] not in ("step", "negatives")] == ["start"] + [
+        "epoch"
+    ] * 3
+    assert result.costs["train_pairs"] == 54
+    assert result.costs["epochs"] == len(result.history) == 3
+    again = open_encoder(str(result.best), device="cpu")
+    for side in ("query", "document"):
+        np.testing.assert_allclose(
+            again.encode(["word1 word2"], side), encoder.encode(["word1 word2"], side), atol=1e-6
+        )
+
+
+def test_separate_encoders_part_and_shared_ones_do_not(tiny_folder: Path, tmp_path: Path) -> None:
+    pairs = file_of(tmp_path)
+    sides = {}
+    for separate in (False, True):
+        encoder = opened(tiny_folder)
+        finetune(settings(epochs=1, separate=separate), encoder, pairs, out=tmp_path / str(separate), seed=1)
+        again = open_encoder(str(tmp_path / str(separate) / "best"), device="cpu")
+        sides[separate] = [again.encode(["word1 word2"], side) for side in ("query", "document")]
+        assert again.parameters == encoder.parameters
+        assert len(again.encode_tokens(["word1 word2"], "document")) == 1
+    np.testing.assert_array_equal(*sides[False])
+    assert np.abs(sides[True][0] - sides[True][1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("loss", ["mnrl", "cosine"])
+def test_small_parts_leave_the_gradient_what_it_is(tiny_folder: Path, tmp_path: Path, loss: str) -> None:
+    pairs, found = file_of(tmp_path), []
+    for mini_batch in (None, 3):
+        encoder = opened(tiny_folder)
+        config = settings(epochs=1, loss=loss, negatives=1, mini_batch=mini_batch)
+        found.append(finetune(config, encoder, pairs, out=tmp_path / str(mini_batch), seed=1).loss_curve)
+    np.testing.assert_allclose(*found, rtol=1e-3)
+
+
+@pytest.mark.parametrize("stop_at", [3, 6, 8])  # in the first epoch, at its end, in the second
+def test_an_interrupted_run_goes_on_bit_for_bit(tiny_folder: Path, tmp_path: Path, stop_at: int) -> None:
+    pairs = file_of(tmp_path)
+    config = settings(negatives=1, negative_source="model", negative_closest=None, mini_batch=5)
+    whole = opened(tiny_folder, dropout=0.1)
+    expected = finetune(config, whole, pairs, out=tmp_path / "whole", seed=1)
+
+    def stop(record: dict[str, Any]) -> None:
+        if record.get("step") == stop_at and record["kind"] == "step":
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    out = tmp_path / "stopped"
+    with pytest.raises(Interrupted, match=f"after step {stop_at}, saved"):
+        finetune(config, opened(tiny_folder, dropout=0.1), pairs, out=out, seed=1, log=stop)
+    rest: list[dict[str, Any]] = []
+    encoder = opened(tiny_folder, dropout=0.1)
+    torch.rand(7)  # whatever the caller's generator was at
+    result = finetune(config, encoder, pairs, out=out, seed=1, log=rest.append)
+    assert result.loss_curve == expected.loss_curve
+    assert result.before == expected.before
+    assert [record["step"] for record in rest if record["kind"] == "step"] == list(range(stop_at + 1, 13))
+    for name, weight in weights(whole).items():
+        assert torch.equal(weights(encoder)[name], weight), name
+
+
+def test_a_finished_run_trains_nothing_and_a_new_one_begins_anew(tiny_folder: Path, tmp_path: Path) -> None:
+    pairs, config = file_of(tmp_path), settings(epochs=1)
+    first = finetune(config, opened(tiny_folder), pairs, out=tmp_path / "m", seed=1)
+    stamp = (first.best / "modules.json").stat().st_mtime_ns
+    encoder, records = opened(tiny_folder), []
+    again = finetune(config, encoder, pairs, out=tmp_path / "m", seed=1, log=records.append)
+    assert [record["kind"] for record in records] == ["start"]
+    assert (again.loss_curve, again.best_val_mrr) == (first.loss_curve, first.best_val_mrr)
+    assert (first.best / "modules.json").stat().st_mtime_ns == stamp
+    with pytest.raises(TrainingError, match=r"text\.epochs=1 then, 2 now; training\.seed=1 then, 2 now"):
+        finetune(dataclasses.replace(config, epochs=2), opened(tiny_folder), pairs, out=tmp_path / "m", seed=2)
+    with pytest.raises(TrainingError, match=r"training\.encoder"):  # what was trained is no base
+        finetune(config, encoder, pairs, out=tmp_path / "m", seed=1)
+    other = finetune(config, opened(tiny_folder), pairs, out=tmp_path / "m", seed=2, resume="never")
+    assert other.loss_curve != first.loss_curve
+    tidy(tmp_path / "m")
+    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["best"]
+
+
+def test_without_epochs_the_encoder_is_what_it_is(tiny_folder: Path, tmp_path: Path) -> None:
+    plain = opened(tiny_folder)
+    encoder = TextEncoder(plain.model, "tiny", query="query: ", document="passage: ")
+    before = weights(encoder)
+    result = finetune(settings(epochs=0), encoder, file_of(tmp_path), out=tmp_path / "m", seed=1)
+    assert all(torch.equal(before[name], weight) for name, weight in weights(encoder).items())
+    assert (result.best_val_loss, result.history) == (result.before.loss, ())
+    again = open_encoder(str(result.best), device="cpu")
+    assert again.model.max_seq_length == 16
+    assert again.prefixed(["x"], "document") == ["passage: x"]  # the prefixes are kept with the encoder
+
+
+def test_training_stops_when_the_validation_loss_does_not_fall(tiny_folder: Path, tmp_path: Path) -> None:
+    pairs = file_of(tmp_path)
+    config = settings(epochs=9, patience=1, learning_rate=0.5)  # far too much
+    encoder = opened(tiny_folder)
+    result = finetune(config, encoder, pairs, out=tmp_path / "m", seed=1)
+    assert result.stopped_early
+    assert len(result.history) < 9
+    assert result.best_val_loss == min(record.val_loss for record in result.history)
+
+
+def test_other_pairs_may_choose_the_best_epoch(tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other, records = file_of(tmp_path / "other", 10), []
+    finetune(
+        settings(epochs=1), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1, validation=other,
+        log=records.append,
+    )  # fmt: skip
+    assert (records[0]["train_pairs"], records[0]["validation_pairs"]) == (60, 10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch_size": 64}, "54 pairs do not fill a batch of text.batch_size=64"),
+        ({"max_length": 513}, "text.max_length=513, but .* takes 512 tokens at most"),
+        ({"matryoshka": [32, 16]}, "must begin with the encoder's own dimension, 64"),
+        ({"validation_fraction": 0.001}, "30 groups .* cannot be split"),
+    ],
+)
+def test_what_cannot_be_is_refused(tiny_folder: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, TrainingError), match=message):
+        finetune(settings(**changes), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1)
+
+
+RANK = """
+import json, sys
+from pathlib import Path
+from tests.mathamr.text.tiny_pairs import file_of, opened, settings
+from mathamr.text.finetuning import finetune
+from mathamr.text.pairs import PairFile
+
+tiny, pairs, out = map(Path, sys.argv[1:])
+config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=7)
+result = finetune(config, opened(tiny), PairFile(pairs), out=out, seed=1)
+print(json.dumps([result.loss_curve, result.best_val_loss, result.before.loss]))
+"""
+
+
+def test_two_processes_learn_what_one_does(tiny_folder: Path, tmp_path: Path) -> None:
+    """Up to rounding: this encoder has no dropout, which each process would draw for itself."""
+    pairs = file_of(tmp_path)
+    config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=7)
+    expected = finetune(config, opened(tiny_folder), pairs, out=tmp_path / "one", seed=1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {
+        **os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }  # fmt: skip
+    arguments = [sys.executable, "-c", RANK, str(tiny_folder), str(pairs.path), str(tmp_path / "two")]
+    ranks = [
+        subprocess.Popen(arguments, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stdout=subprocess.PIPE)
+        for rank in range(2)
+    ]
+    outputs = [rank.communicate(timeout=300)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0]
+    curve, loss, before = json.loads(outputs[0].splitlines()[-1])
+    assert outputs[1].splitlines()[-1] == outputs[0].splitlines()[-1]
+    np.testing.assert_allclose(curve, expected.loss_curve, rtol=1e-3)
+    np.testing.assert_allclose([loss, before], [expected.best_val_loss, expected.before.loss], rtol=1e-3)
+    one, two = (open_encoder(str(tmp_path / name / "best"), device="cpu") for name in ("one", "two"))
+    np.testing.assert_allclose(one.encode(["word1"], "query"), two.encode(["word1"], "query"), atol=1e-3)
