@@ -6,6 +6,7 @@
     python scripts/bench.py train_step          # a whole training step, and how long it waits for data
     python scripts/bench.py train_epoch         # pairs a second by batch size, projected to the thesis's epochs
     python scripts/bench.py search              # every strategy and backend, brute force beside them, full ARQMath size
+    python scripts/bench.py embedding_geometry  # the instruments of mathamr/analysis on 100,000 x 768 embeddings
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
     python scripts/bench.py embedded_parser --data mathdocs     # is each graph valid; sentences a second
     python scripts/bench.py collection --data mathdocs --out FILE   # posts a second and memory of a build
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "train_step": "bench_train_step.py",
     "train_epoch": "bench_train_epoch.py",
     "search": "bench_search.py",
+    "embedding_geometry": "bench_embedding_geometry.py",
     "smatch": "smatch_score.py",
     "collection": "bench_collection.py",
     "embedded_parser": "bench_embedded_parser.py",
