@@ -89,12 +89,13 @@ def test_times_are_judged_by_their_ratio_to_the_baseline(seconds: float, status:
 
 
 def test_what_has_not_been_seen_is_measured(tmp_path: Path) -> None:
-    found = verdict("mini-4.7", "both", tmp_path, both=[scored(0.4)])
-    assert (found.status, len(found.cells)) == ("measured", 4)
-    second = verdict(
-        "mini-4.21", "mathamr_plus", tmp_path, mathamr_plus=[{f"task2_{k}": v for k, v in scored(0.5).items()}]
-    )
-    assert second.cells[0].measured == 0.5
+    entry = {"experiment": "arqmath3_benchmark", "arguments": [], "data": "arqmath-mini", "expected": "unknown"}
+    for task, prefix in ((1, ""), (2, "task2_")):
+        (row,) = reproduction._rows("unseen", entry | {"task": task})
+        leave(tmp_path, row, mathamr_plus=[{f"{prefix}{k}": v for k, v in scored(0.5).items()}])
+        found = judge(row, results.read(reproduce.place_of(row, tmp_path) / row.experiment))
+        assert (found.status, len(found.cells)) == ("measured", 4)
+        assert found.cells[0].measured == 0.5
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,8 @@ def test_a_table_is_run_once_and_its_rows_are_told(
 
     def pretend(command: list[str]) -> None:
         commands.append(command)
-        good, bad = {"ndcg_prime": 0.70}, {"ndcg_prime": 0.66}
+        good = {"ndcg_prime": 0.70, "map_prime": 0.51, "p_prime_10": 0.266, "bpref": 0.365}
+        bad = good | {"ndcg_prime": 0.66}
         leave(tmp_path, mini[0], none=[good], sequential=[good], circular=[bad], fully_connected=[{"reason": "killed"}])
 
     mini = [replace(row, data=reproduction.Data("arqmath-mini", "a part")) for row in rows("mini-4.11")]
@@ -160,8 +162,10 @@ def test_the_list_tells_commands(capsys: pytest.CaptureFixture[str], monkeypatch
     monkeypatch.delenv("ARQMATH_MINI", raising=False)
     assert reproduce.main(["mini-4.11", "--list"]) == 0
     printed = capsys.readouterr().out
-    assert "circular: mean, nDCG' 0.706 ± 0.010, seen in commit 0913aa5" in printed
-    assert "python -m experiments.run +exp=vn_connectivity data=arqmath 'data.root=$ARQMATH_MINI'" in printed
+    assert "circular: mean, nDCG' 0.691 ± 0.005, MAP' 0.506 ± 0.009, P'@10 0.267 ± 0.007, Bpref 0.361" in printed
+    assert "seen in commit 680aedf" in printed
+    command = "python -m experiments.run +exp=vn_connectivity data=arqmath train.epochs=3 'data.root=$ARQMATH_MINI'"
+    assert command in printed
     assert "needs arqmath-mini, not there: Posts*.xml" in printed
 
 
