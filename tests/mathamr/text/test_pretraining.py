@@ -1,0 +1,74 @@
+"""Masked language modelling: the loss falls, the encoder changes, an interrupted run goes on bit for bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graphs.errors import ConfigError, TrainingError
+from mathamr.text.adapting import separate
+from mathamr.text.encoder import open_encoder
+from mathamr.text.pretraining import Windows, pretrain
+from mathamr.training.interruption import Interrupted
+from tests.mathamr.text.tiny_pairs import WORDS, opened, settings, weights
+
+TEXTS = [" ".join(WORDS[i % 40 : i % 40 + 9] * 3) for i in range(12)]
+SMALL = {"pretraining_epochs": 2, "pretraining_window": 32, "pretraining_overlap": 6, "pretraining_learning_rate": 3e-3}
+
+
+def test_the_loss_falls_and_the_encoder_is_the_one_that_was_trained(tiny_folder: Path, tmp_path: Path) -> None:
+    encoder = opened(tiny_folder)
+    before = weights(encoder)
+    result = pretrain(settings(**SMALL), encoder, iter(TEXTS), out=tmp_path / "m", seed=1)
+    assert sum(result.losses[-3:]) < 0.95 * sum(result.losses[:3])
+    after = weights(encoder)
+    assert all(not torch.equal(before[name], after[name]) for name in before)
+    again = weights(open_encoder(str(result.best), device="cpu"))
+    assert all(torch.equal(again[name], after[name]) for name in after)
+    assert result.costs["pretraining_windows_per_second"] > 0
+
+
+def test_an_interrupted_run_goes_on_bit_for_bit(tiny_folder: Path, tmp_path: Path) -> None:
+    config = settings(**SMALL)
+    whole = opened(tiny_folder, dropout=0.1)
+    expected = pretrain(config, whole, TEXTS, out=tmp_path / "whole", seed=1)
+
+    def stop(record: dict[str, Any]) -> None:
+        if record["kind"] == "step" and record["step"] == 3:
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    with pytest.raises(Interrupted):
+        pretrain(config, opened(tiny_folder, dropout=0.1), TEXTS, out=tmp_path / "m", seed=1, log=stop)
+    encoder = opened(tiny_folder, dropout=0.1)
+    assert pretrain(config, encoder, TEXTS, out=tmp_path / "m", seed=1).losses == expected.losses
+    assert all(torch.equal(weight, weights(encoder)[name]) for name, weight in weights(whole).items())
+
+
+def test_long_texts_become_windows_that_share_tokens(tiny_folder: Path, tmp_path: Path) -> None:
+    tokenizer = opened(tiny_folder).model.tokenizer
+    text = " ".join(WORDS)
+    windows = Windows(tokenizer, ["few", text], 30, 6, tmp_path / "windows.bin")
+    content = [window.tolist()[1:-1] for window in windows]  # without the marks of the ends
+    assert all(len(window) == 28 for window in content[:-1])
+    assert all(first[-6:] == second[:6] for first, second in pairwise(content))
+    joined = content[0] + [token for window in content[1:] for token in window[6:]]
+    assert joined == tokenizer(text)["input_ids"][1:-1]
+
+
+def test_what_cannot_be_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
+    encoder = opened(tiny_folder)
+    with pytest.raises(ConfigError, match="pretraining_epochs=0 trains nothing"):
+        pretrain(settings(), encoder, TEXTS, out=tmp_path, seed=1)
+    with pytest.raises(ConfigError, match=r"pretraining_window=1024, but .* takes 512"):
+        pretrain(settings(**SMALL | {"pretraining_window": 1024}), encoder, TEXTS, out=tmp_path, seed=1)
+    with pytest.raises(TrainingError, match="0 windows of text do not fill a batch"):
+        pretrain(settings(**SMALL), encoder, ["few"], out=tmp_path, seed=1)
+    separate(encoder)
+    with pytest.raises(ConfigError, match="an encoder each"):
+        pretrain(settings(**SMALL), encoder, TEXTS, out=tmp_path, seed=1)
