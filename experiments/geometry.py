@@ -10,7 +10,8 @@ it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document
      "thresholds": [{"psi": 0, "tau": 0.41, "metric": [...], "removed": 0.0}, ...], "chosen": 7,
      "isotropy": {"as they are": {"accuracy": [...], "i_a": 0.09, "i_b": 0.3}, "standardized": ...},
      "words": {"distances": [0.31, ...], "with_formulas": 2480, "without": 383},
-     "statements": {"topics": ["A.1", ...], "cosines": [[...]], "plane": [[...]]}}
+     "statements": {"topics": ["A.1", ...], "cosines": [[...]], "plane": [[...]]},
+     "lengths": {"tokens": [5.6, ...], "of_tokens": 4120, "pooled": [3.1, ...]}}                # of text encoders
 
 A track without vectors has ``run`` alone. Of a large collection a sample is looked at, which ``sampled`` says: every
 right document is in it, and others drawn at random, so that accuracies in the sample are higher than those of ``run``.
@@ -46,7 +47,7 @@ from mathamr.maxsim import VectorSets
 ANALYSES = ("collapse", "geometry")
 OWN = "maxsim"
 POINTS = 121  # where densities are told
-DISTANCES = 2_000  # at most so many nearest distances are kept
+DRAWN = 2_000  # at most so many nearest distances, or lengths of tokens, are kept
 FEWEST_STATEMENTS = 3  # that a picture shows
 TRANSFORMATIONS: dict[str, Callable[[Floats], Callable[[Floats], Floats]]] = {
     "standardized": Standardizing.fit,
@@ -176,7 +177,8 @@ def of_space(space: Space, qrels: Qrels, with_formulas: Sequence[bool], config: 
         "chosen": curve.index(chosen(curve)),
         "isotropy": _isotropy(ways[own], judged, config),
         "words": _words(_one_each(space.documents, space.document_kinds), with_formulas),
-        "statements": _statements(space, qrels, config),
+        "statements": (statements := _statements(space, qrels, config)),
+        "lengths": _lengths(space, statements),
     }
 
 
@@ -313,8 +315,8 @@ def _words(vectors: Floats, with_formulas: Sequence[bool]) -> dict[str, Any] | N
     domain, general = np.flatnonzero(among), np.flatnonzero(~among)
     if not domain.size or not general.size:
         return None
-    if domain.size > DISTANCES:
-        domain = np.sort(np.random.default_rng(0).choice(domain, DISTANCES, replace=False))
+    if domain.size > DRAWN:
+        domain = np.sort(np.random.default_rng(0).choice(domain, DRAWN, replace=False))
     distances = nearest_distances(vectors[domain], vectors[general])
     return {
         "distances": [_round(value) for value in distances],
@@ -349,6 +351,19 @@ def _statements(space: Space, qrels: Qrels, config: DictConfig) -> dict[str, Any
         "posts": posts,
         "cosines": [[_round(value) for value in row] for row in cosine(vectors, vectors).rows(0, len(posts))],
         "plane": [[_round(value) for value in row] for row in plane(unit_vectors(vectors))],
+    }
+
+
+def _lengths(space: Space, statements: dict[str, Any] | None) -> dict[str, Any] | None:
+    """How long the vectors of the statements' tokens are; None of a model without tokens."""
+    if space.lengths is None or statements is None:
+        return None
+    tokens, pooled = space.lengths(statements["posts"])
+    some = tokens if len(tokens) <= DRAWN else np.random.default_rng(0).choice(tokens, DRAWN, replace=False)
+    return {
+        "tokens": [_round(value) for value in some],
+        "of_tokens": len(tokens),
+        "pooled": [_round(value) for value in pooled],
     }
 
 

@@ -382,7 +382,39 @@ def _statements(experiment: Experiment, spaces: Contents) -> list[Block]:
             figure.legend(*axes[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
             return svg(figure, name, alt)
 
-    return [Text(f"{'; '.join(told)}."), Figure(draw, alt, caption)]
+    return [Text(f"{'; '.join(told)}."), Figure(draw, alt, caption), *_lengths(experiment, spaces)]
+
+
+def _lengths(experiment: Experiment, spaces: Contents) -> list[Block]:
+    panels = {
+        label: one["lengths"]
+        for label, one in _panels(experiment, spaces).items()
+        if one["lengths"] is not None and one["lengths"]["tokens"]
+    }
+    if not panels:
+        return []
+    told = [
+        f"{label}: tokens {np.median(one['tokens']):.2f}, pooled {np.median(one['pooled']):.2f}"
+        for label, one in panels.items()
+    ]
+    alt = f"Lengths of the vectors of tokens and of pooled vectors; medians: {'; '.join(told)}."
+    counts = ", ".join(f"{len(one['tokens']):,} of {one['of_tokens']:,} tokens" for one in panels.values())
+    caption = (
+        "Lengths, as the encoder makes them, of the vectors of the tokens of these answers, and of the means over each "
+        f"answer's tokens; as densities ({counts}). In the form of Figures 4 and 7 of the formula-text paper."
+    )
+
+    def draw(name: str) -> str:
+        with canvas(1, max(2, len(panels)), 2.8) as (figure, axes):
+            for ax, (label, one) in zip(axes[0], panels.items(), strict=False):
+                plots.norms(ax, one["tokens"], one["pooled"])
+                ax.set_title(short(label), loc="left")
+            for ax in axes[0][len(panels) :]:
+                ax.set_axis_off()
+            figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+            return svg(figure, name, alt)
+
+    return [Figure(draw, alt, caption)]
 
 
 def _within_and_between(one: Content) -> tuple[float, float]:

@@ -38,7 +38,7 @@ class EncodedPosts:
 
     def __init__(self, folder: Path, model_hash: str) -> None:
         self.model_hash = model_hash
-        self._folder = folder
+        self.folder = folder
         self._index: ExactIndex | None = None
         self._there: frozenset[str] = frozenset()
         measured = read_json(folder / "encoded.json") or {}
@@ -112,15 +112,15 @@ class EncodedPosts:
         """Add posts that are not here yet, with the vectors that ``encode`` makes of them in a folder for shards."""
         if not post_ids:
             return
-        working = self._folder / "encoding"
+        working = self.folder / "encoding"
         start = time.perf_counter()
         made = encode(working)
         # Before the vectors are in place: what a kill makes happen twice is measured twice, and the rate stays.
         self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - made.resumed
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
-        write_json(self._folder / "encoded.json", self._measured)
+        write_json(self.folder / "encoded.json", self._measured)
         before = [] if self._index is None else self._index.post_ids()
         together = VectorSets.concatenated([self.sets(before), made.sets]) if before else made.sets
-        path = self._folder / "encoded"
+        path = self.folder / "encoded"
         self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))
         shards.remove(working)

@@ -11,13 +11,16 @@ searched as those of graphs are. In the folder of a model
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from experiments.config import settings
@@ -45,6 +48,7 @@ from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder, make_tiny, open_encoder
 from mathamr.text.pair_sources import of_answers, text_of
 from mathamr.text.pairs import write_pairs
+from mathamr.text.pretraining import pretrain
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
 
@@ -76,9 +80,7 @@ class TextTrack:
                 "track=text has vectors of whole posts and finds no formulas: leave Task 2 out with "
                 "experiment.tasks=[1], or use track=graph or bm25"
             )
-        if text.pretraining_epochs:
-            raise ConfigError(f"text.pretraining_epochs={text.pretraining_epochs} is not of this runner; use 0")
-        if text.epochs and training.collections:
+        if (text.epochs or text.pretraining_epochs) and training.collections:
             raise ConfigError(
                 f"track=text learns from the pairs of the collection alone, not from {', '.join(training.collections)};"
                 " use train.pairs=null train.pretrain_pairs=null, or text.epochs=0"
@@ -95,10 +97,7 @@ class TextTrack:
             self._collection.texts()
             done = self._tiny.with_suffix(".done")
             if config.text.encoder == "tiny" and not done.exists():
-                with PostTexts(self._texts) as texts:
-                    some = texts.post_ids()[:_TINY_TEXTS]
-                parts = (some[start : start + _AT_ONCE] for start in range(0, len(some), _AT_ONCE))
-                make_tiny((text for part in parts for text in self._read(part)), self._tiny)
+                make_tiny(islice(self._all_texts(), _TINY_TEXTS), self._tiny)
                 done.touch()
 
     def source(self, config: DictConfig) -> str:
@@ -110,6 +109,13 @@ class TextTrack:
         found = self.texts(post_ids)
         return [text_of(found[post_id]) for post_id in post_ids]
 
+    def _all_texts(self) -> Iterator[str]:
+        """The texts of all posts, read as they are needed."""
+        with PostTexts(self._texts) as texts:
+            post_ids = texts.post_ids()
+        for start in range(0, len(post_ids), _AT_ONCE):
+            yield from self._read(post_ids[start : start + _AT_ONCE])
+
     def _open(self, config: DictConfig, trained: Path | None = None) -> TextEncoder:
         """The encoder that a configuration begins with, or the one that it has ``trained``."""
         name = str(self._tiny) if config.text.encoder == "tiny" else config.text.encoder
@@ -120,17 +126,25 @@ class TextTrack:
     # -- the model ---------------------------------------------------------------------------------------------------
 
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
-        """Fine-tune the encoder on the collection's pairs; with ``text.epochs=0`` take it as it is."""
+        """Pretrain the encoder on the collection's texts and fine-tune it on its pairs, or take it as it is."""
         encoder, best = self._open(config), folder / "best"
-        if config.text.epochs:
+        if _is_trained(config):
+            costs = self._pretrain(config, encoder, folder / "pretrained") if config.text.pretraining_epochs else {}
             result = self._finetune(config, encoder, folder, log)
-            trained = Trained(best, result.costs, [{"kind": "epoch", **asdict(record)} for record in result.history])
+            history = [{"kind": "epoch", **asdict(record)} for record in result.history]
+            trained = Trained(best, {**costs, **result.costs}, history)
         else:
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})
         identity = f"{fingerprint(encoder)}-{config.text.max_length}"
         write_json(best / "encoder.json", {"encoder": config.text.encoder, "identity": identity})
         return trained
+
+    def _pretrain(self, config: DictConfig, encoder: TextEncoder, folder: Path) -> Mapping[str, float]:
+        """The costs of pretraining, whose losses are not those of fine-tuning and stay out of the log."""
+        text, seed = settings(TextConfig, config.text, "text"), config.train.seed
+        with self._console.stage("pretraining", unit="steps") as advance:
+            return pretrain(text, encoder, self._all_texts(), out=folder, seed=seed, progress=advance).costs
 
     def _finetune(self, config: DictConfig, encoder: TextEncoder, folder: Path, log: Log) -> finetuning.Finetuned:
         split = self._split(config)
@@ -180,6 +194,7 @@ class TextTrack:
     def tidy(self, folder: Path) -> None:
         """Remove what only training needs."""
         finetuning.tidy(folder)
+        shutil.rmtree(folder / "pretrained", ignore_errors=True)
         for name in ("pairs.jsonl", "validation.jsonl"):
             (folder / name).unlink(missing_ok=True)
 
@@ -197,7 +212,7 @@ class TextTrack:
         asked = [post_id for post_id, text in topics.items() if text.strip()]
         new_posts, new_topics = place.lacks(wanted), place.lacks(asked)
         if new_posts or new_topics:
-            encoder = self._open(config, trained.folder if config.text.epochs else None)
+            encoder = self._open(config, trained.folder if _is_trained(config) else None)
             encode = _encode_tokens if tokens else _encode_texts
             with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": identity, "resumed": advance}
@@ -253,6 +268,11 @@ class TextTrack:
         topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
         posts = choose(vectors.there(self._searched(question)))
         document = KINDS.index("document")
+
+        def lengths(post_ids: Sequence[str]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+            encoder = self._open(config, vectors.folder / "best" if _is_trained(config) else None)
+            return encoder.lengths(self._read(post_ids), "document")
+
         return Space(
             topics=[topic.topic_id for topic in topics],
             queries=vectors.sets([topic.post.post_id for topic in topics]),
@@ -260,12 +280,17 @@ class TextTrack:
             posts=posts,
             documents=vectors.sets(posts),
             document_kinds=np.full(len(posts), document),
+            lengths=lengths,
         )
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
         """Posts as they are shown."""
         with PostTexts(self._texts) as texts:
             return texts.get(post_ids)
+
+
+def _is_trained(config: DictConfig) -> bool:
+    return bool(config.text.epochs or config.text.pretraining_epochs)
 
 
 def _encode_texts(encoder: TextEncoder, texts: Sequence[str], side: Side, advance: Callable[[int], None]) -> VectorSets:

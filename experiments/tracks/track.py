@@ -94,7 +94,8 @@ class Space:
 
     ``queries`` has a set of vectors for each of ``topics`` (topic ids), ``documents`` one for each of ``posts``. Kinds
     are those of :data:`mathamr.analysis.collapse.KINDS`, one for each vector; a model of one vector a post has the kind
-    of documents alone.
+    of documents alone. ``lengths`` tells of posts how long the vectors of their tokens are (T,), and the pooled ones
+    (S,); None of a model without tokens.
     """
 
     topics: Sequence[str]
@@ -103,6 +104,7 @@ class Space:
     posts: Sequence[str]
     documents: VectorSets
     document_kinds: NDArray[np.integer]
+    lengths: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None
 
 
 class Track(Protocol):

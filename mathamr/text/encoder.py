@@ -119,6 +119,20 @@ class TextEncoder:
                 sets.append(torch.nn.functional.normalize(vectors, dim=1))
         return VectorSets.of(sets)
 
+    def lengths(
+        self, texts: Sequence[str], side: Side, *, batch_size: int = 32
+    ) -> tuple[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]:
+        """How long the vectors of all tokens are (T,), and the mean of each text's (S,), as the model makes them.
+
+        Formula-text paper, Figures 4 and 7; of pooling by the first token the mean is not what is searched with.
+        """
+        outputs: Any = self.model.encode(
+            self.prefixed(texts, side), batch_size=batch_size, output_value=None, show_progress_bar=False, task=side
+        )
+        tokens = [output["token_embeddings"][output["attention_mask"].bool()].float().cpu() for output in outputs]
+        pooled = torch.stack([own.mean(dim=0) for own in tokens])
+        return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
+
     def save(self, folder: Path) -> None:
         """Write the model and the prefixes, so that its folder is the name of an encoder."""
         self.model.prompts = {side: self._prefix[side] for side in ("query", "document")}

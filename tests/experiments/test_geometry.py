@@ -54,6 +54,7 @@ def space(*, single: bool = False) -> Space:
         posts=POSTS,
         documents=documents,
         document_kinds=np.tile(kinds, 24),
+        lengths=(lambda posts: (np.full(2_500, 5.0), np.full(len(posts), 3.0))) if single else None,
     )
 
 
@@ -97,6 +98,7 @@ def test_the_way_of_the_search_comes_first() -> None:
     assert content_of(space(), strategy="single_vector")["own"] == "document"
     content = content_of(space(single=True))
     assert list(content["ways"]) == ["document"]
+    assert content["lengths"] == {"tokens": [5.0] * 2_000, "of_tokens": 2_500, "pooled": [3.0] * 6}
     assert content["collapse"] == {}
 
 
@@ -184,9 +186,10 @@ def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
     assert "| graph | all vectors † | 6 |" in text
     assert "| graph | all kinds |" in text
     assert "all 3 models have the value 1" in text  # two seeds of graphs, and text once: its seeds are one model
+    assert "text: tokens 5.00, pooled 3.00" in text
     assert "| text | 0." in text  # mean distance from posts with formulas
     drawn = [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
-    assert len(drawn) == 3
+    assert len(drawn) == 4
     assert not any("<image" in one or "http" in one for one in drawn)
     assert drawn == [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
     report.write([results.read(folder)], folder)

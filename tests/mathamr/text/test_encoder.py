@@ -55,6 +55,17 @@ def test_token_vectors_end_with_the_texts_own(tiny: tuple[TextEncoder, Path]) ->
     torch.testing.assert_close(sets.vectors.norm(dim=1), torch.ones(len(sets.vectors)))
 
 
+def test_lengths_are_those_of_tokens_and_of_their_mean(tiny: tuple[TextEncoder, Path]) -> None:
+    encoder, _ = tiny
+    tokens, pooled = encoder.lengths(TEXTS[:2], "document")
+    sizes = encoder.encode_tokens(TEXTS[:2], "document").sizes - 1
+    assert len(tokens) == int(sizes.sum())
+    # The tiny encoder pools by the mean: its direction times the length is the mean itself.
+    outputs = encoder.model.encode(TEXTS[:2], normalize_embeddings=False, convert_to_numpy=True)
+    np.testing.assert_allclose(pooled, np.linalg.norm(outputs, axis=1), rtol=1e-4)
+    assert (pooled <= tokens.max()).all()
+
+
 def test_prefixes_stand_before_queries_and_documents(tiny: tuple[TextEncoder, Path]) -> None:
     encoder = TextEncoder(tiny[0].model, "x", query="q: ", document="d: ")
     assert encoder.prefixed(["a"], "query") == ["q: a"]
