@@ -21,6 +21,7 @@ CONDITIONS: dict[str, Any] = {
     "base": BASE,
     "tokens": {"track": "text", "text": {"epochs": 0, "late_interaction": True}},
     "tuned": {"track": "text", "text": {"epochs": 1, "batch_size": 8}},
+    "pretrained": {"track": "text", "text": {"epochs": 0, "pretraining_epochs": 1}},
     "both": {"track": "fusion", "fusion": {"of": ["tuned", "base"]}},
 }
 
@@ -42,6 +43,8 @@ def test_text_is_searched_trained_and_kept(
     split = split_pairs(pairs, posts, validation_fraction=config.train.validation_fraction)
     assert rows["tuned"]["train_pairs"] == len(split.train)  # as of the graph track
     assert rows["tuned"]["time_per_epoch_s"] > 0
+    assert rows["pretrained"]["pretraining_seconds"] > 0
+    assert rows["pretrained"]["model_key"] not in (rows["base"]["model_key"], rows["tuned"]["model_key"])
     jobs = tmp_path / "out" / "tracks" / "jobs"
     assert [json.loads(line)["kind"] for line in (jobs / "tuned-seed1" / "log.jsonl").read_text().splitlines()].count(
         "epoch"
@@ -49,6 +52,7 @@ def test_text_is_searched_trained_and_kept(
     models = tmp_path / "out" / "shared"
     assert not list(models.rglob("pairs.jsonl"))
     assert not list(models.rglob("last.safetensors"))
+    assert not list(models.rglob("windows-*"))
     assert not list(models.rglob("preprocessed-*"))  # no graphs were made
     assert len(read_run(jobs / "tokens-seed1" / "run.tsv", task=1).rankings["T.0"]) == 40
     capsys.readouterr()
@@ -66,11 +70,11 @@ def test_what_text_cannot_do_is_said_before_anything_runs(collection: Path, tmp_
     place = [f"data.root={collection}", f"outputs={tmp_path / 'out'}"]
     for overrides, message in (
         ([f"text.encoder={tmp_path / 'none'}"], "condition base: the encoder '.*none' .* is not here"),
-        (["text.pretraining_epochs=1"], "text.pretraining_epochs=1 is not of this runner"),
+        (["text.epochs=1", "train.pairs=[titles]"], "learns from the pairs of the collection alone, not from titles"),
         (["retrieval.exact=false"], "the backend exact cannot do approximate maxsim"),
     ):
         with pytest.raises(ConfigError, match=message):
-            runner.run(configured({"base": BASE}, *place, *overrides), "command")
+            runner.run(configured({"base": {"track": "text"}}, "text.epochs=0", *place, *overrides), "command")
     (collection / "topics2.jsonl").write_text(
         json.dumps({"post_id": "F.1", "body": "Where is $x^2+1$?", "formula_id": "F.1:0"}) + "\n"
     )
