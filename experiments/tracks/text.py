@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from experiments.config import settings
@@ -267,6 +268,11 @@ class TextTrack:
         topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
         posts = choose(vectors.there(self._searched(question)))
         document = KINDS.index("document")
+
+        def lengths(post_ids: Sequence[str]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+            encoder = self._open(config, vectors.folder / "best" if _is_trained(config) else None)
+            return encoder.lengths(self._read(post_ids), "document")
+
         return Space(
             topics=[topic.topic_id for topic in topics],
             queries=vectors.sets([topic.post.post_id for topic in topics]),
@@ -274,6 +280,7 @@ class TextTrack:
             posts=posts,
             documents=vectors.sets(posts),
             document_kinds=np.full(len(posts), document),
+            lengths=lengths,
         )
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
