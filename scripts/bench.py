@@ -5,6 +5,7 @@
     python scripts/bench.py collate             # collating alone, from memory, against PyTorch Geometric's Batch
     python scripts/bench.py train_step          # a whole training step, and how long it waits for data
     python scripts/bench.py train_epoch         # pairs a second by batch size, projected to the thesis's epochs
+    python scripts/bench.py text_training       # does the memory of fine-tuning stay flat up to 100,000 pairs?
     python scripts/bench.py search              # every strategy and backend, brute force beside them, full ARQMath size
     python scripts/bench.py embedding_geometry  # the instruments of mathamr/analysis on 100,000 x 768 embeddings
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "collate": "bench_collate.py",
     "train_step": "bench_train_step.py",
     "train_epoch": "bench_train_epoch.py",
+    "text_training": "bench_text_training.py",
     "search": "bench_search.py",
     "embedding_geometry": "bench_embedding_geometry.py",
     "smatch": "smatch_score.py",

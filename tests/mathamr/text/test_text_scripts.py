@@ -1,0 +1,54 @@
+"""From LaTeX to a fine-tuned encoder by the scripts."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+from mathamr.text.encoder import open_encoder
+from mathamr.text.papers import extract
+from mathamr.training.interruption import Interrupted
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+STATEMENT = (
+    r"\begin{{lemma}}[Lemma {0} on $x_{0}$] Every ring number {0} has $a^{0} + b = c_{0}$ as its law. \end{{lemma}}"
+)
+
+
+def test_from_sources_to_an_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sentence_transformers")
+    monkeypatch.syspath_prepend(str(SCRIPTS))  # one script reads the settings as its neighbour does
+    text_pairs, finetune_text = (importlib.import_module(f"scripts.{name}") for name in ("text_pairs", "finetune_text"))
+    for paper in range(12):
+        text = "\n".join(STATEMENT.format(10 * paper + i) for i in range(4))
+        (tmp_path / f"p{paper}.tex").write_text(rf"\title{{Paper {paper}}}" + text)
+    extract(sorted(tmp_path.glob("*.tex")), tmp_path / "papers.jsonl")
+    for kind, count in (("formulas", "pairs of 12 groups"), ("statements", "50 pairs of 12 groups")):
+        arguments = [kind, "--papers", str(tmp_path / "papers.jsonl"), "--out", str(tmp_path / "pairs.jsonl")]
+        assert text_pairs.main(arguments) == 0
+        assert count in capsys.readouterr().out
+    command = ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "model"), "text=tiny"]
+    small = ["text.batch_size=8", "text.pretraining_epochs=1", "text.pretraining_batch_size=2", "text.max_length=16"]
+    assert finetune_text.main([*command, *small]) == 0
+    lines = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
+    assert list(lines) == ["best", "before", "pairs", "epochs", "peak memory", "parameters", "speed"]
+    assert lines["pairs"].strip() in ("45 trained on", "46 trained on")  # but for those of one paper
+    records = [json.loads(line) for line in (tmp_path / "model" / "log.jsonl").read_text().splitlines()]
+    assert [record["kind"] for record in records if record["kind"] != "step"] == ["start", "epoch"] * 2
+    assert open_encoder(str(tmp_path / "model" / "best"), device="cpu").dimension == 64
+
+    assert finetune_text.main([*command, "text.epochs=0.5"]) == 2
+    assert finetune_text.main([*command, *small, "text.epochs=3"]) == 2  # another run's folder
+    assert "text.epochs=1 then, 3 now" in capsys.readouterr().err
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise Interrupted(None, 3, tmp_path)
+
+    monkeypatch.setattr(finetune_text, "finetune", interrupted)
+    assert finetune_text.main([*command, *small]) == 75
+    assert text_pairs.main(["statements", "--papers", str(tmp_path / "gone"), "--out", str(tmp_path / "x")]) == 2
