@@ -2,6 +2,7 @@
 
 import csv
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from omegaconf import OmegaConf
 
 from experiments import run as runner
 from experiments.config import register, validated
-from experiments.plan import Job, plan
+from experiments.outputs import locked
+from experiments.plan import LOCK, Job, plan
+from experiments.progress import Console
 from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.runs import read_run
 from tests.experiments.conftest import FORMULAS as FORMULAS_OF_POSTS
@@ -204,6 +207,44 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
     assert ended.failed == 3
     assert "fused, seed 1: failed: words-seed1, which it fuses, failed: no room" in ended.table
     assert runner.run(config, "command").failed == 0
+
+
+def test_a_fusion_waits_for_a_part_that_another_process_has_in_work(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = configured(
+        {"words": BM25, "formulas": FORMULAS, "fused": RRF},
+        f"data.root={collection}",
+        f"outputs={tmp_path / 'out'}",
+        seeds=(1,),
+    )
+    part = tmp_path / "out" / "tracks" / "jobs" / "words-seed1"
+    part.mkdir(parents=True)
+    held, waited = threading.Event(), threading.Event()
+
+    def other_process() -> None:  # it dies without a result
+        with locked(part / LOCK):
+            held.set()
+            waited.wait(60)
+
+    other = threading.Thread(target=other_process)
+    other.start()
+    assert held.wait(60)
+    said = Console.say
+
+    def say(console: Console, line: str) -> None:
+        said(console, line)
+        if "waiting for what fused-seed1 needs" in line:
+            waited.set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Console, "say", say)
+        ended = runner.run(config, "command")
+    other.join()
+    assert ended.failed == 0, ended.table
+    told = capsys.readouterr().err
+    assert told.index("formulas-seed1: nDCG'") < told.index("waiting for") < told.index("words-seed1: nDCG'")
+    assert told.index("words-seed1: nDCG'") < told.index("fused-seed1: nDCG'")
 
 
 def test_both_tasks_by_words_and_fused(tmp_path: Path) -> None:
