@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ class PairFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        offsets, keys, groups = [0], [], []
+        offsets, keys, groups = array("Q", [0]), array("Q"), array("Q")
         digest = hashlib.sha256()
         try:
             with path.open("rb") as lines:
@@ -69,8 +70,8 @@ class PairFile:
                     pair = _pair(line, path, number)
                     digest.update(line)
                     offsets.append(offsets[-1] + len(line))
-                    texts = (_hash(pair.query), _hash(pair.document))
-                    keys.append((*texts, _hash(f"id {pair.query_id}"), _hash(f"id {pair.document_id}")))
+                    texts = (pair.query, pair.document, f"id {pair.query_id}", f"id {pair.document_id}")
+                    keys.extend(map(_hash, texts))
                     groups.append(_hash(pair.group))
         except OSError as error:
             raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
