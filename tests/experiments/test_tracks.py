@@ -21,19 +21,18 @@ from tests.experiments.conftest import FORMULAS as FORMULAS_OF_POSTS
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["data=jsonl", "index=exact", "train.device=cpu", "workers=1", "wandb=disabled", "text=tiny"]
-BM25 = {"track": "bm25"}
-FORMULAS = {"track": "bm25", "bm25": {"by": "formulas"}}
-BASE = {"track": "text", "text": {"epochs": 0}}
-RRF = {"track": "fusion", "fusion": {"of": ["words", "formulas"]}}
+BM25: dict[str, Any] = {"track": "bm25"}
+FORMULAS: dict[str, Any] = {"track": "bm25", "bm25": {"by": "formulas"}}
+BASE: dict[str, Any] = {"track": "text", "text": {"epochs": 0}}
+RRF: dict[str, Any] = {"track": "fusion", "fusion": {"of": ["words", "formulas"]}}
 
 
 def configured(conditions: dict[str, Any], *overrides: str, seeds: tuple[int, ...] = (1, 2)) -> Any:
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         config = compose("config", ["+exp=trial", *SMALL, *overrides])
-    changes = {"name": "tracks", "conditions": conditions, "baseline": next(iter(conditions)), "seeds": list(seeds)}
     OmegaConf.set_struct(config, False)
-    config.experiment = OmegaConf.merge(config.experiment, {**changes, "labels": {}})
+    config.experiment.update({"name": "tracks", "baseline": next(iter(conditions)), "seeds": list(seeds), "labels": {}})
     config.experiment.conditions = conditions
     return validated(config)
 
@@ -46,9 +45,9 @@ def test_keys_of_graph_models_are_what_they_were() -> None:
     """Models that were trained before there were other tracks, and later settings, are still found."""
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = validated(compose("config", ["+exp=vn_connectivity", "wandb=disabled"]))
+        config = validated(compose("config", ["+exp=formula_representation", "wandb=disabled"]))
     first = plan(config, "fingerprint")[0]
-    assert (first.name, first.key, first.model_key) == ("none-seed42", "0b8901e7443893f1", "969b7ad59b8b7fe3")
+    assert (first.name, first.key, first.model_key) == ("both-seed42", "0b8901e7443893f1", "969b7ad59b8b7fe3")
 
 
 def test_a_model_depends_on_its_track_alone() -> None:
