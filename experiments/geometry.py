@@ -66,12 +66,13 @@ def check(config: DictConfig) -> None:
     unknown = [name for name in asked if name not in ANALYSES]
     if unknown:
         raise ConfigError(f"experiment.analyses={unknown[0]} is not known; there are {', '.join(ANALYSES)}")
-    chosen_settings = config.geometry
-    for name in ("k", "samples", "posts", "topics"):
-        if chosen_settings[name] < 1:
-            raise ConfigError(f"geometry.{name}={chosen_settings[name]} must be at least 1")
-    if not 0 <= chosen_settings.psi <= 100:
-        raise ConfigError(f"geometry.psi={chosen_settings.psi} is a percentile, from 0 to 100")
+    asked_of = config.geometry
+    least = {"k": 1, "samples": 1, "size": 1, "posts": 1, "topics": 1, "statements": 2}
+    for name, bound in least.items():
+        if asked_of[name] is not None and asked_of[name] < bound:
+            raise ConfigError(f"geometry.{name}={asked_of[name]} must be at least {bound}")
+    if not 0 <= asked_of.psi <= 100:
+        raise ConfigError(f"geometry.psi={asked_of.psi} is a percentile, from 0 to 100")
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,12 @@ def test_a_sample_has_every_right_document_and_says_its_size() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"k": 0}, "geometry.k=0"), ({"psi": 120}, "geometry.psi=120"), ({"samples": 0}, "geometry.samples=0")],
+    [
+        ({"k": 0}, "geometry.k=0"),
+        ({"psi": 120}, "geometry.psi=120"),
+        ({"samples": 0}, "geometry.samples=0"),
+        ({"size": 0}, "geometry.size=0 must be at least 1"),
+    ],
 )
 def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
