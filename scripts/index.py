@@ -56,7 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, help="folder of the corpus")
     parser.add_argument("--formulas", type=Path, help="formulas.db: visual ids of the formulas")
     parser.add_argument("--out", type=Path, required=True, help="folder of the index")
-    parser.add_argument("--kinds", nargs="+", default=["answer"], choices=("answer", "question"))
+    parser.add_argument(
+        "--kinds",
+        nargs="+",
+        default=["answer"],
+        choices=("answer", "question"),
+        help="answers are what Task 1 finds; Task 2 finds formulas of questions as well",
+    )
     parser.add_argument("--backend", default="exact", help="exact or qdrant")
     parser.add_argument("--location", help="URL of a Qdrant server; without it, qdrant works in this process")
     parser.add_argument("--name", default="mathamr", help="of the index on the server")
