@@ -49,6 +49,7 @@ OWN = "maxsim"
 POINTS = 121  # where densities are told
 DRAWN = 2_000  # at most so many nearest distances, or lengths of tokens, are kept
 FEWEST_STATEMENTS = 3  # that a picture shows
+AS_THEY_ARE = "as they are"
 TRANSFORMATIONS: dict[str, Callable[[Floats], Callable[[Floats], Floats]]] = {
     "standardized": Standardizing.fit,
     "whitened": Whitening.fit,
@@ -194,7 +195,7 @@ def columns(content: dict[str, Any]) -> dict[str, float]:
     if "ways" in content:
         own = content["ways"][content["own"]]
         best = content["thresholds"][content["chosen"]]
-        plain = content["isotropy"]["as they are"]
+        plain = content["isotropy"][AS_THEY_ARE]
         row |= {"coe": own["coe"][0], "roe": own["roe"][0], "i_a": plain["i_a"], "i_b": plain["i_b"]}
         row |= {"threshold": best["tau"], "threshold_psi": best["psi"], "threshold_removed": best["removed"]}
         row |= {"threshold_accuracy": best["metric"][0]}
@@ -291,7 +292,7 @@ def _way(found: Survey, config: DictConfig) -> dict[str, Any]:
 def _isotropy(way: _Way, judged: _Judged, config: DictConfig) -> dict[str, Any]:
     """Accuracy and both measures, of the vectors as they are and transformed; fitted on those of the posts."""
     vectors = way.documents.vectors.float().numpy()
-    moves: dict[str, Callable[[Floats], Floats]] = {"as they are": lambda array: array}
+    moves: dict[str, Callable[[Floats], Floats]] = {AS_THEY_ARE: lambda array: array}
     if len(vectors) > 1:
         moves |= {name: fit(vectors) for name, fit in TRANSFORMATIONS.items()}
     table = {}

@@ -13,6 +13,7 @@ import numpy as np
 
 from experiments import geometry_figures
 from experiments.blocks import Block, Heading, Table, Text
+from experiments.geometry import AS_THEY_ARE
 from experiments.geometry_figures import Content
 from experiments.results import Experiment, content_of
 from experiments.tables import p_value, spread
@@ -31,24 +32,21 @@ def blocks(experiment: Experiment) -> list[Block]:
         StoreError: a file is not of the form that :mod:`experiments.geometry` writes.
     """
     found: dict[str, list[Content]] = {}
-    distinct: dict[str, Content] = {}  # by key: of a model that no seed changes, seeds have copies
     for condition, rows in experiment.done().items():
         for row in rows:
-            path = experiment.place(row) / "geometry.json"
-            content = content_of(path)
+            content = content_of(experiment.place(row) / "geometry.json")
             if content is not None:
                 found.setdefault(condition, []).append(content)
-                distinct.setdefault(str(row.get("key", path)), content)
     if not found:
         return []
     try:
-        return _blocks(experiment, found, list(distinct.values()))
+        return _blocks(experiment, found)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         place = Path(experiment.name) / "jobs"
         raise StoreError(f"a geometry.json is not complete ({error!r}); run its job again", path=place) from error
 
 
-def _blocks(experiment: Experiment, found: Contents, distinct: Sequence[Content]) -> list[Block]:
+def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
     whole = {name: mine for name, of in found.items() if (mine := [one for one in of if "run" in one])}
     spaces = {name: mine for name, of in whole.items() if (mine := [one for one in of if "ways" in one])}
     parts: list[tuple[str, list[Block]]] = []
@@ -56,7 +54,7 @@ def _blocks(experiment: Experiment, found: Contents, distinct: Sequence[Content]
         parts.append(("Accuracy and overlap", _overlaps(experiment, whole, spaces)))
     if spaces:
         parts.append(("Isotropy", _isotropy(experiment, spaces)))
-        parts.append(("What goes with accuracy", _correlations([one for one in distinct if "ways" in one])))
+        parts.append(("What goes with accuracy", _correlations(spaces)))
         parts.append(("By kind of vector", _kinds(experiment, spaces)))
     parts.append(("Representation collapse", _collapse(experiment, found)))
     if spaces:
@@ -78,6 +76,10 @@ def _over_seeds(contents: Sequence[Content], value: Value) -> str:
     """Mean ± standard deviation over seeds; seeds that are copies of one another count as one."""
     values = [one for content in contents if (one := value(content)) is not None]
     return spread(values[:1] if len(set(values)) == 1 else values)
+
+
+def _mean(contents: Sequence[Content], value: Value) -> float:
+    return float(np.mean([one for content in contents if (one := value(content)) is not None]))
 
 
 def _table(
@@ -170,22 +172,24 @@ def _moved(move: str, name: str) -> Value:
     return value
 
 
-def _correlations(contents: Sequence[Content]) -> list[Block]:
-    """Table I of the paper, over all models; and isotropy with transformed vectors as further models, as there."""
-    if len(contents) < FEWEST:
-        return [Text(f"No correlations: {len(contents)} models with vectors, and {FEWEST} are needed.")]
+def _correlations(spaces: Contents) -> list[Block]:
+    """Table I of the paper, over conditions; and isotropy with transformed vectors as further models, as there."""
+    if len(spaces) < FEWEST:
+        return [Text(f"No correlations: {len(spaces)} conditions with vectors, and {FEWEST} are needed.")]
+    models = list(spaces.values())
+    moves = [(of, move) for of in models for move in of[0]["isotropy"]]
+    tau = _chosen(lambda best: best["tau"])
     plain = {
-        "Accuracy and COE": [(_own("accuracy")(one), _own("coe")(one)) for one in contents],
-        "Accuracy and ROE": [(_own("accuracy")(one), _own("roe")(one)) for one in contents],
-        "τ and ROE": [(_chosen(lambda best: best["tau"])(one), _own("roe")(one)) for one in contents],
+        "Accuracy and COE": [(_mean(of, _own("accuracy")), _mean(of, _own("coe"))) for of in models],
+        "Accuracy and ROE": [(_mean(of, _own("accuracy")), _mean(of, _own("roe"))) for of in models],
+        "τ and ROE": [(_mean(of, tau), _mean(of, _own("roe"))) for of in models],
     }
     for title, name in (("I_A", "i_a"), ("I_B", "i_b")):
-        of_models = [(_moved("as they are", "accuracy")(one), _moved("as they are", name)(one)) for one in contents]
-        of_all = [
-            (_moved(move, "accuracy")(one), _moved(move, name)(one)) for one in contents for move in one["isotropy"]
+        pairs = [(_mean(of, _moved(move, "accuracy")), _mean(of, _moved(move, name))) for of, move in moves]
+        plain[f"Accuracy and {title}"] = [
+            pair for pair, (_, move) in zip(pairs, moves, strict=True) if move == AS_THEY_ARE
         ]
-        plain[f"Accuracy and {title}"] = of_models
-        plain[f"Accuracy and {title}, transformed vectors too"] = of_all
+        plain[f"Accuracy and {title}, transformed vectors too"] = pairs
     rows = [["Correlation", "Pearson", "p", "Spearman", "Models"]]
     for title, pairs in plain.items():
         try:
@@ -196,8 +200,8 @@ def _correlations(contents: Sequence[Content]) -> list[Block]:
         numbers = [f"{result.pearson:+.3f}", p_value(result.p), f"{result.spearman:+.3f}", str(result.models)]
         rows.append([title, *numbers])
     note = (
-        "Every condition and seed with vectors is a model; p is of Pearson's correlation, not corrected for the number "
-        "of these tests. Transformed vectors are counted as models of their own."
+        "Every condition with vectors is a model, with its means over seeds; p is of Pearson's correlation, not "
+        "corrected for the number of these tests. Transformed vectors are counted as models of their own."
     )
     return [Table(rows, "In the form of Table I of the paper", note)]
 

@@ -184,13 +184,13 @@ def folder(tmp_path: Path) -> Path:
 def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
     built = geometry_report.blocks(results.read(folder))
     text = markdown(built)
-    for title in ("Table I ", "Table II ", "Table III "):
+    for title in ("Table II ", "Table III "):
         assert f"In the form of {title}of the paper" in text
     assert "| graph | 1.000 | 0.000 | 1.000 |" in text
     assert "| words | 1.000 | 0.000 | 1.000 | 0.613 | – |" in text  # no vectors: accuracy alone
     assert "| graph | all vectors † | 6 |" in text
     assert "| graph | all kinds |" in text
-    assert "all 3 models have the value 1" in text  # two seeds of graphs, and text once: its seeds are one model
+    assert "No correlations: 2 conditions with vectors, and 3 are needed." in text
     assert "text: tokens 5.00, pooled 3.00" in text
     assert "| text | 0." in text  # mean distance from posts with formulas
     drawn = [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
@@ -199,6 +199,19 @@ def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
     assert drawn == [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
     report.write([results.read(folder)], folder)
     assert "The embedding space" in (folder / "report.html").read_text()
+
+
+def test_correlations_are_over_conditions(folder: Path) -> None:
+    write_plan(folder, ["graph", "text", "words"], [1, 2])
+    content = content_of(space())
+    for seed in (1, 2):
+        content["ways"]["maxsim"]["accuracy"][0], content["ways"]["maxsim"]["coe"][0] = 0.4 + seed / 10, 0.2
+        (folder / "jobs" / f"words-seed{seed}" / "geometry.json").write_text(json.dumps(content))
+    text = markdown(geometry_report.blocks(results.read(folder)))
+    assert "In the form of Table I of the paper" in text
+    assert "| Accuracy and COE | +0.9" in text or "| Accuracy and COE | +1.0" in text
+    assert "| 3 |" in text
+    assert "| Accuracy and I_A | – | – | – | all 3 models have the value 1" in text
 
 
 def test_collapse_alone_is_one_table(folder: Path) -> None:
