@@ -298,7 +298,7 @@ def _plan_others(folder: Path) -> Callable[..., Outcome]:
         ("index=exact index.location=embedded", "location=embedded belongs to the backend qdrant"),
         ("index=exact retrieval.exact=false", "exact cannot do approximate maxsim"),
         ("train.device=cuda:99", "train.device=cuda:99"),
-        ("train.batch_size=4000", "train.batch_size=4000 is larger than the training set, which has 37 pairs at most"),
+        ("train.batch_size=4000", "train.batch_size=4000 is larger than the training set of 37 pairs"),
         ("experiment.tasks=[3]", r"experiment.tasks=\[3\] is not one of"),
         ("experiment.tasks=[2]", "but collection jsonl has no topics of Task 2"),
         (
