@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -24,7 +24,6 @@ from mathamr.training.distributed import Ranks, ranks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules.module import Module
     from sentence_transformers.sentence_transformer.modules import Transformer
 
 
@@ -68,7 +67,8 @@ def separate(encoder: TextEncoder) -> None:
     model = encoder.model
     if isinstance(model[0], Router):  # it came so
         return
-    queries, documents = (cast("list[Module]", list(one.children())) for one in (copy.deepcopy(model), model))
+    queries: list[Any] = list(copy.deepcopy(model).children())
+    documents: list[Any] = list(model.children())
     router = Router.for_query_document(queries, documents)
     encoder.model = SentenceTransformer(modules=[router], device=str(model.device))
 
