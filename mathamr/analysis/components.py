@@ -21,6 +21,7 @@ from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, checked
 
 ROWS = 8_192  # of a block: 50 MB at 768 dimensions
+NOISE = 1e-10  # a deviation that is less, as a part of the mean, is what sums of equal values are rounded to
 
 
 def principal_components(vectors: ArrayLike) -> tuple[Floats, Floats, Floats]:
@@ -34,7 +35,7 @@ def principal_components(vectors: ArrayLike) -> tuple[Floats, Floats, Floats]:
         raise AnalysisError("principal components need two vectors at least")
     mean, matrix = covariance(array)
     variances, components = np.linalg.eigh(matrix)
-    if variances[-1] <= 0:
+    if variances[-1] <= np.sum((NOISE * mean) ** 2):
         raise AnalysisError("all vectors are equal and have no principal component")
     components = components[:, ::-1]
     largest = np.abs(components).argmax(axis=0)

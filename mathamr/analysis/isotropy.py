@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graphs.errors import AnalysisError
-from mathamr.analysis.components import covariance, principal_components, products
+from mathamr.analysis.components import NOISE, covariance, principal_components, products
 from mathamr.analysis.similarities import Floats, checked, unit_vectors
 
 
@@ -60,10 +60,12 @@ def isoscore(vectors: ArrayLike) -> float:
     n, d = array.shape
     if n < 2 or d < 2:
         raise AnalysisError(f"IsoScore needs two vectors of two dimensions at least, not shape {array.shape}")
-    variances = np.clip(np.linalg.eigvalsh(covariance(array)[1]), 0.0, None)
-    if not (length := float(np.linalg.norm(variances))):
+    mean, matrix = covariance(array)
+    variances = np.clip(np.linalg.eigvalsh(matrix), 0.0, None)
+    if variances[-1] <= np.sum((NOISE * mean) ** 2):
         raise AnalysisError("all vectors are equal: IsoScore is not defined without variance")
-    defect = np.linalg.norm(variances * np.sqrt(d) / length - 1.0) / np.sqrt(2 * (d - np.sqrt(d)))
+    scaled = variances * np.sqrt(d) / np.linalg.norm(variances)
+    defect = np.linalg.norm(scaled - 1.0) / np.sqrt(2 * (d - np.sqrt(d)))
     used = (d - defect**2 * (d - np.sqrt(d))) ** 2 / d**2  # share of the dimensions
     return max(0.0, float((d * used - 1) / (d - 1)))  # rounding alone makes it negative
 
@@ -86,7 +88,8 @@ class Standardizing:
 
     def __call__(self, vectors: ArrayLike) -> Floats:
         """Vectors (m, d) moved."""
-        centred, deviation = _centred(vectors, self.mean), np.where(self.deviation > 0, self.deviation, 1.0)
+        centred, varied = _centred(vectors, self.mean), self.deviation > NOISE * np.abs(self.mean)
+        deviation = np.where(varied, self.deviation, np.inf)
         moved: Floats = centred / deviation.astype(centred.dtype)
         return moved
 

@@ -66,6 +66,16 @@ def test_a_dimension_without_variance_is_no_division_by_zero() -> None:
     assert Whitening.fit(flat)(flat).shape == (400, 6)
 
 
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e6])  # 400 times 0.1 are not 40
+def test_what_is_constant_up_to_rounding_is_constant(value: float) -> None:
+    flat = np.c_[cloud(), np.full(400, value)]
+    assert not Standardizing.fit(flat)(flat)[:, 6].any()
+    equal = np.full((400, 3), value)
+    for call in (isoscore, principal_components, Whitening.fit):
+        with pytest.raises(AnalysisError, match="all vectors are equal"):
+            call(equal)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
