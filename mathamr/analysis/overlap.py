@@ -74,8 +74,10 @@ def _percentile(ascending: Floats, cumulative: NDArray[Any], psi: float) -> floa
     2.0
     >>> _percentile(np.array([1.0, 2.0]), np.array([0, 2]), 0)  # 1 was not drawn
     2.0
+    >>> _percentile(np.arange(1.0, 101.0), np.arange(1, 101), 7)  # 7 / 100 * 100 would be more than 7
+    7.0
     """
-    return float(ascending[np.searchsorted(cumulative, max(psi / 100 * cumulative[-1], 1))])  # 0: the first drawn
+    return float(ascending[np.searchsorted(cumulative, max(psi * cumulative[-1] / 100, 1))])  # 0: the first drawn
 
 
 def ecdf(values: Floats) -> tuple[Floats, Floats]:
