@@ -8,8 +8,8 @@ omegaconf.errors.ConfigAttributeError: Key 'nmae' not in 'DataConfig'
     full_key: nmae
     object_type=DataConfig
 
-Dataclasses of the library are used as they are (``TrainConfig``), or with what the runner adds (``ModelConfig``), so a
-setting is described where it acts.
+Dataclasses of the library are used as they are (``EncoderConfig``, ``TrainConfig``), so a setting is described where it
+acts.
 """
 
 from __future__ import annotations
@@ -65,19 +65,6 @@ class GraphConfig:
     formulas: str = MISSING
     vocabulary_size: int = MISSING
     number_threshold: int = MISSING
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelConfig(EncoderConfig):
-    """An encoder. ``label_text``: the text encoder, as in :mod:`mathamr.text.encoder`, that the graph track makes the
-    ``label_vectors`` with."""
-
-    label_text: str | None
-
-    def encoder(self, label_vectors: str | None) -> EncoderConfig:
-        """What the library takes, with the vectors of this hash in place of those that are configured, if given."""
-        values = {key.name: getattr(self, key.name) for key in fields(EncoderConfig)}
-        return EncoderConfig(**values | {"label_vectors": label_vectors or self.label_vectors})
 
 
 @dataclass
@@ -190,7 +177,7 @@ class Config:
     data: DataConfig = field(default_factory=DataConfig)
     graph: GraphConfig = field(default_factory=GraphConfig)
     parsers: dict[str, Any] = field(default_factory=dict)
-    model: Any = field(default_factory=lambda: schema_of(ModelConfig))
+    model: Any = field(default_factory=lambda: schema_of(EncoderConfig))
     train: Any = field(default_factory=lambda: schema_of(TrainConfig))
     text: Any = field(default_factory=lambda: schema_of(TextConfig))
     bm25: BM25Config = field(default_factory=BM25Config)

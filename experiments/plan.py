@@ -67,9 +67,10 @@ _PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed"
 UNTRAINED = ("bm25", "fusion")
 """Tracks that train nothing."""
 
+# Settings that may name a text encoder: what a model depends on is its weights.
+_TEXT_ENCODERS = {"model": ("label_vectors",), "train": ("teacher",)}
 # Settings that came later, and the value that stands for how it was before: with it, keys are what they were.
 _LATER: dict[str, dict[str, Any]] = {
-    "model": {"label_text": None},
     "train": {
         "pairs": None,
         "pair_weights": None,
@@ -301,8 +302,9 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
             plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ()) and later.get(k, ...) != v}
         if group == "graph" and "parsers" in config:
             plain["parser"] = parsers.name(config)
-        if group == "model" and plain.get("label_text"):
-            plain["label_text"] = encoder.identity(plain["label_text"])
+        for key in _TEXT_ENCODERS.get(group, ()):
+            if plain.get(key):
+                plain[key] = encoder.identity(plain[key])
         settings[group] = plain
     return settings
 

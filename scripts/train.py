@@ -36,6 +36,7 @@ from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, MathAMRError
 from graphs.store import GraphStore
 from mathamr.model.encoder import EncoderConfig
+from mathamr.model.label_vectors import is_hash
 from mathamr.training import mining
 from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
@@ -132,8 +133,12 @@ def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]
         ConfigError: an unknown key, group or value.
     """
     model, settings = read_groups(overrides, "model", "train")
-    if model.pop("label_text") is not None:
-        raise ConfigError("model.label_text is for experiments.run; here, name vectors with model.label_vectors=HASH")
+    vectors = model["label_vectors"]
+    if vectors is not None and not is_hash(vectors):
+        raise ConfigError(
+            f"model.label_vectors={vectors} is no hash; experiments.run takes the name of a text encoder as well, here "
+            "vectors are named by their hash (mathamr.model.label_vectors)"
+        )
     return EncoderConfig(**model), TrainConfig(**settings)
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from experiments import parsers, sources
-from experiments.config import ModelConfig, settings
+from experiments.config import settings
 from experiments.progress import Console
 from experiments.tracks.dense import (
     check_search,
@@ -47,6 +46,7 @@ from graphs.formulas.store import FormulaStore
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk, peak_gpu_memory, peak_memory, reset_peak_memory
 from mathamr.model.encoder import EncoderConfig
+from mathamr.model.label_vectors import is_hash
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
 from mathamr.retrieval.posts import PostText, PostTexts
@@ -93,17 +93,11 @@ class GraphTrack:
         """Every setting once: the library's own types know what they may be."""
         parsers.chosen(config)
         spec = spec_of(config)
-        model = settings(ModelConfig, config.model, "model")
-        if model.label_text is not None:
-            if model.label_vectors is not None:
-                raise ConfigError(
-                    f"model.label_text={model.label_text} makes label vectors, and model.label_vectors="
-                    f"{model.label_vectors} names others; set one of them to null"
-                )
-            self._label_text.check(model.label_text)
+        model = settings(EncoderConfig, config.model, "model")
         training = settings(TrainConfig, config.train, "train")
-        if training.teacher is not None:
-            self._label_text.check(training.teacher)
+        for name in (model.label_vectors, training.teacher):
+            if name is not None and not is_hash(name):
+                self._label_text.check(name)
         strategy = check_search(config)
         if spec.structure == "none" and strategy.name != "maxsim":
             raise ConfigError(
@@ -158,17 +152,18 @@ class GraphTrack:
         for name, content in prepared.sources.items():
             digest.update(f"{name}\t{content}\n".encode())
         parts = [GraphStore(prepared.posts).config_hash[:16], prepared.content, digest.hexdigest()[:8]]
-        if config.model.label_text is not None:
+        if config.model.label_vectors is not None:
             parts.append(str(self._encoder_config(config, prepared).label_vectors))
         return "-".join(parts)
 
     def _encoder_config(self, config: DictConfig, prepared: Prepared) -> EncoderConfig:
-        """What is trained; where a text encoder is named, with the label vectors that it makes."""
-        model = settings(ModelConfig, config.model, "model")
-        if model.label_text is None:
-            return model.encoder(None)
-        graphs = GraphStore(prepared.posts)
-        return model.encoder(self._label_text(model.label_text, graphs, lambda: self._preparation.counts(config)))
+        """What is trained; where a text encoder is named, with the hash of the label vectors that it makes."""
+        model = settings(EncoderConfig, config.model, "model")
+        name = model.label_vectors
+        if name is None or is_hash(name):
+            return model
+        made = self._label_text(name, GraphStore(prepared.posts), lambda: self._preparation.counts(config))
+        return replace(model, label_vectors=made)
 
     # -- the model ---------------------------------------------------------------------------------------------------
 
@@ -230,15 +225,15 @@ class GraphTrack:
         name = config.train.teacher
         if name is None:
             return None
-        every = [pair for some in (pairs, *(self._source_pairs(config) or {}).values()) for pair in some]
+        every = [pair for some in (pairs, *self._source_pairs(config).values()) for pair in some]
         further = (
             [] if negatives is None or callable(negatives) else [post for some in negatives.values() for post in some]
         )
         graphs = frozenset(GraphStore(self._preparation.of(config).posts).post_ids())
         questions = {pair.question_id for pair in every} & graphs
         documents = {*(pair.answer_id for pair in every), *further} & graphs
-        read = partial(self._preparation.read, config)
-        return teacher(name, questions, documents, read, self._shared, device_of(config), self._console)
+        collections = self._preparation.collections(config)
+        return teacher(name, questions, documents, collections, device_of(config), self._console)
 
     def best(self, folder: Path) -> Path | None:
         """The checkpoint of the lowest validation loss."""

@@ -1,4 +1,4 @@
-"""Vectors of the labels' words by a text encoder that a configuration names (``model.label_text=minilm``).
+"""Vectors of the labels' words by a text encoder that a configuration names (``model.label_vectors=minilm``).
 
 They are made once a vocabulary and encoder, beside preprocessed.db (:mod:`mathamr.model.label_vectors`), by one process
 while others wait.

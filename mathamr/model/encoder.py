@@ -58,7 +58,8 @@ class EncoderConfig:
         vn_aggregation: what a virtual node takes from its constituents in each layer: their mean, or attention over
             them (:mod:`mathamr.model.constituent_attention`, beyond the thesis).
         label_vectors: hash of frozen vectors of the labels' words that are projected and added to the learned
-            embedding (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None.
+            embedding (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None. In an experiment also the name
+            of the text encoder that makes them.
 
     The last two are those of the thesis where a checkpoint does not name them, being older than they are.
     """

@@ -13,10 +13,10 @@ A text encoder is here whatever gives a vector for each of some texts; this one 
 >>> read(folder, found, vocabulary).equal(vectors)
 True
 
-The words are those of :mod:`mathamr.model.label_words`. Where a configuration names a text encoder
-(``model.label_text=minilm``) the graph track makes the file; for any other encoder, write it into the folder of
-preprocessed.db and train with ``model.label_vectors=HASH``. The configuration names the vectors by their hash and the
-weights of a checkpoint hold them, so that neither depends on where a file lies.
+The words are those of :mod:`mathamr.model.label_words`. Where an experiment names a text encoder
+(``model.label_vectors=minilm``) the graph track makes the file; for any other encoder, write it into the folder of
+preprocessed.db and train with ``model.label_vectors=HASH``. A model names the vectors by their hash and the weights of
+a checkpoint hold them, so that neither depends on where a file lies.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,15 @@ def hash_of(vectors: Tensor) -> str:
     """Identifies vectors (num_labels, k) by their shape and values as float32: 16 hexadecimal digits."""
     array = np.ascontiguousarray(vectors.detach().cpu().float().numpy(), dtype="<f4")
     return hashlib.sha256(repr(array.shape).encode() + array.tobytes()).hexdigest()[:16]
+
+
+def is_hash(name: str) -> bool:
+    """Whether a name is a hash of vectors, and not that of a text encoder.
+
+    >>> is_hash("0123456789abcdef"), is_hash("minilm")
+    (True, False)
+    """
+    return re.fullmatch("[0-9a-f]{16}", name) is not None
 
 
 def path_of(folder: str | os.PathLike[str], wanted: str) -> Path:

@@ -38,11 +38,11 @@ def test_a_model_is_that_of_its_encoder_and_of_the_weights(tmp_path: Path) -> No
     (tmp_path / "one").mkdir()
     weights = tmp_path / "one" / "model.safetensors"
     weights.write_bytes(b"1")
-    first = model_key(f"model.label_text={tmp_path}/one")
-    assert first == model_key(f"model.label_text={tmp_path}/one") != model_key()
-    assert model_key("model.label_text=org/one") not in (first, model_key())
+    first = model_key(f"model.label_vectors={tmp_path}/one")
+    assert first == model_key(f"model.label_vectors={tmp_path}/one") != model_key()
+    assert model_key("model.label_vectors=org/one") not in (first, model_key())
     weights.write_bytes(b"23")
-    assert model_key(f"model.label_text={tmp_path}/one") != first
+    assert model_key(f"model.label_vectors={tmp_path}/one") != first
 
 
 def test_without_the_extra_it_is_refused_before_anything_runs(
@@ -56,14 +56,8 @@ def test_without_the_extra_it_is_refused_before_anything_runs(
     monkeypatch.setattr("mathamr.text.encoder.find_spec", without)
     places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
     with pytest.raises(ConfigError, match=r"text encoders need sentence-transformers: pip install -e '\.\[text\]'"):
-        run(configured(*places, "model.label_text=minilm"), "the command")
+        run(configured(*places, "model.label_vectors=minilm"), "the command")
     assert not (tmp_path / "shared").exists()
-
-
-def test_two_sources_of_label_vectors_are_one_too_many(collection: Path, tmp_path: Path) -> None:
-    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
-    with pytest.raises(ConfigError, match=r"label_text=tiny makes label vectors, and .*=beef names"):
-        run(configured(*places, "model.label_text=tiny", "model.label_vectors=beef"), "the command")
 
 
 @pytest.mark.slow
@@ -75,7 +69,7 @@ def test_the_vectors_are_made_once_and_trained_with(
 
     make_tiny(["Is every finite group a ring?"], tmp_path / "encoder", vocabulary=300)
     places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "workers=1", "train.device=cpu"]
-    config = configured(*SMALL, *places, f"model.label_text={tmp_path}/encoder", "experiment.seeds=[1,2]")
+    config = configured(*SMALL, *places, f"model.label_vectors={tmp_path}/encoder", "experiment.seeds=[1,2]")
     made: list[str] = []
     write = label_vectors.write
     monkeypatch.setattr(label_vectors, "write", lambda *given: made.append(write(*given)) or made[-1])
