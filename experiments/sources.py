@@ -15,7 +15,7 @@ They are learned from alone: what is searched, and judged, is the collection ``d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from omegaconf import DictConfig
 
@@ -69,6 +69,16 @@ def post_id_of(source: str, post_id: str) -> str:
     'math/train-1/solution'
     """
     return f"{source}/{post_id}"
+
+
+def source_of(post_id: str, known: Container[str]) -> str:
+    """Which of the ``known`` sources a post is of; "" of the collection itself.
+
+    >>> source_of("math/train-1/solution", {"math"}), source_of("154", {"math"}), source_of("a/7", {"math"})
+    ('math', '', '')
+    """
+    name, slash, _ = post_id.partition("/")
+    return name if slash and name in known else ""
 
 
 def pairs_of(source: str, pairs: Iterable[Pair]) -> list[Pair]:

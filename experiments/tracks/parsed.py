@@ -56,6 +56,11 @@ class ParsedCollection:
     def __init__(self, corpus: Parsable, folder: Path, console: Console) -> None:
         self._corpus, self._folder, self._console = corpus, folder, console
 
+    @property
+    def folder(self) -> Path:
+        """Where the files lie."""
+        return self._folder
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the folder."""

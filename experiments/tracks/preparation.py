@@ -34,7 +34,6 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import parsers, sources
-from experiments.exhibits import as_text
 from experiments.progress import Console
 from experiments.tracks.parsed import POSTS, ParsedCollection, graphs_version, is_done
 from experiments.tracks.track import Question
@@ -46,7 +45,6 @@ from graphs.errors import ConfigError, StoreError
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Counts, Row, Vocabulary
-from mathamr.retrieval.posts import PostTexts
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Preparation:
         self._shared = shared
         self._console = console
         self._prepared: dict[str, Prepared] = {}
-        self._parsed: dict[str, list[ParsedCollection]] = {}
+        self._parsed: dict[str, dict[str, ParsedCollection]] = {}
         self._sources: dict[str, Source] = {}
 
     def __call__(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
@@ -84,7 +82,7 @@ class Preparation:
             own = ParsedCollection(self._corpus, self._shared, self._console)
             with own.alone():
                 self._prepared[key] = self._prepare(config, questions, own, further)
-            self._parsed[key] = [own, *further.values()]
+            self._parsed[key] = {"": own, **further}
         return self._prepared[key]
 
     def of(self, config: DictConfig) -> Prepared:
@@ -93,25 +91,11 @@ class Preparation:
 
     def counts(self, config: DictConfig) -> Counts:
         """What the vocabulary of a prepared configuration was built from: its collection and its sources together."""
-        return _together([parsed.counts(config) for parsed in self._parsed[_key(config)]])
+        return _together([parsed.counts(config) for parsed in self.collections(config).values()])
 
-    def read(self, config: DictConfig, post_ids: Sequence[str]) -> list[str]:
-        """The texts of posts of a prepared configuration, of its sources as well, formulas between dollars."""
-        own, *further = self._parsed[_key(config)]
-        parsed = dict(zip(self.sources(config), further, strict=True))
-        of_source: dict[str, list[str]] = {}
-        for post_id in post_ids:
-            name = post_id.split("/")[0]
-            of_source.setdefault(name if name in parsed else "", []).append(post_id)
-        found: dict[str, str] = {}
-        for name, some in of_source.items():
-            with parsed.get(name, own).alone():
-                path = parsed.get(name, own).texts()
-            prefix = f"{name}/" if name else ""
-            with PostTexts(path) as texts:
-                posts = texts.get([post_id.removeprefix(prefix) for post_id in some])
-            found |= {prefix + post_id: as_text(post.text) for post_id, post in posts.items()}
-        return [found[post_id] for post_id in post_ids]
+    def collections(self, config: DictConfig) -> Mapping[str, ParsedCollection]:
+        """The collection of a prepared configuration, under the name "", and its sources."""
+        return self._parsed[_key(config)]
 
     def sources(self, config: DictConfig) -> dict[str, Source]:
         """The sources that a configuration learns from; each is read once a process."""
@@ -213,10 +197,19 @@ def _together(counted: Sequence[Counts]) -> Counts:
 
 
 def _rows(graphs: Mapping[str, Path], kinds: Sequence[str]) -> Iterator[Row]:
-    """The rows of several collections, ids with the name of the source before them where there is one."""
+    """The rows of several collections, ids with the name of the source before them where there is one.
+
+    Raises:
+        ConfigError: a post of the collection itself whose id is as if it were a source's.
+    """
     for name, path in graphs.items():
         with Collection(path) as source:
             for post_id, penman, formula_map in source.rows(*kinds):
+                if not name and (taken := sources.source_of(post_id, graphs)):
+                    raise ConfigError(
+                        f"the collection has a post {post_id}, which looks like one of data.sources.{taken}; give this "
+                        "source another name, there and in train.pairs"
+                    )
                 yield sources.post_id_of(name, post_id) if name else post_id, penman, formula_map
 
 
