@@ -68,7 +68,7 @@ UNTRAINED = ("bm25", "fusion")
 """Tracks that train nothing."""
 
 # Settings that may name a text encoder: what a model depends on is its weights.
-_TEXT_ENCODERS = {"model": ("label_vectors",), "train": ("teacher",)}
+_TEXT_ENCODERS = {"model": ("label_vectors",), "train": ("teacher",), "text": ("encoder",)}
 # Settings that came later, and the value that stands for how it was before: with it, keys are what they were.
 _LATER: dict[str, dict[str, Any]] = {
     "train": {
@@ -303,7 +303,8 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
         if group == "graph" and "parsers" in config:
             plain["parser"] = parsers.name(config)
         for key in _TEXT_ENCODERS.get(group, ()):
-            if plain.get(key):
+            # Models of the text track have the keys that they had: an encoder with a name of its own is that name.
+            if plain.get(key) and not (group == "text" and plain[key] in encoder.KNOWN):
                 plain[key] = encoder.identity(plain[key])
         settings[group] = plain
     return settings

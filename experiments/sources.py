@@ -15,7 +15,7 @@ They are learned from alone: what is searched, and judged, is the collection ``d
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from omegaconf import DictConfig
 
@@ -69,6 +69,21 @@ def post_id_of(source: str, post_id: str) -> str:
     'math/train-1/solution'
     """
     return f"{source}/{post_id}"
+
+
+def check_apart(own: Iterable[Pair], found: Mapping[str, Source]) -> None:
+    """Refuse sources that have pairs of the searched collection, some of which are held out.
+
+    Raises:
+        ConfigError: names the source and a pair.
+    """
+    own = frozenset(own) if found else frozenset()  # a set of all pairs is large
+    for name, source in found.items():
+        if shared := [pair for pair in source.pairs() if pair in own]:
+            raise ConfigError(
+                f"data.sources.{name} has {len(shared)} pairs of the collection itself, {shared[0].question_id} with "
+                f"{shared[0].answer_id} among them, and some of these are held out; use a source without them"
+            )
 
 
 def source_of(post_id: str, known: Container[str]) -> str:

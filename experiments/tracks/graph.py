@@ -111,6 +111,7 @@ class GraphTrack:
             )
         with ranks(training.device):
             pass  # refuses a device that is not there
+        sources.check_apart(self._pairs(training), self._preparation.sources(config))
         further = self._source_pairs(config)
         curriculum(training, with_sources(self._split(training), further, _posts_of(*further.values())))
 

@@ -8,11 +8,14 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from experiments import parsers
 from experiments.config import register, validated
 from experiments.plan import plan
 from experiments.run import run
 from experiments.sources import opened
-from graphs.collection import Collection
+from experiments.tracks.preparation import _rows
+from graphs.collection import Collection, build
+from graphs.corpus.post import Post
 from graphs.errors import ConfigError
 from graphs.store import GraphStore
 
@@ -138,6 +141,25 @@ def test_sources_are_learned_from_and_never_found(
         found = {line.split("\t")[1] for line in run_file.read_text().splitlines()}
         assert found
         assert found <= known
+
+
+def test_a_source_that_holds_pairs_of_the_collection_is_refused_before_anything_runs(
+    collection: Path, math: Path
+) -> None:
+    again = f"+data.sources={{again: {{name: jsonl, root: {collection}, most_pairs: 3}}}}"
+    config = with_sources(collection, math, again, "train.pairs=[jsonl,again]")
+    with pytest.raises(ConfigError, match=r"data\.sources\.again has 3 pairs of the collection itself, q0 with a0"):
+        run(validated(config), "the command")
+    assert not (math.parent / "out" / "shared").exists()
+
+
+def test_an_id_of_the_collection_is_never_taken_for_one_of_a_source(tmp_path: Path) -> None:
+    path = tmp_path / "collection.db"
+    posts = [Post("math/1", "question", body="Why?", markup="text")]
+    build(path, posts, parsers.factory("embedded", parsers.options_of("embedded")), source="any")
+    assert [row[0] for row in _rows({"": path}, ("question",))] == ["math/1"]
+    with pytest.raises(ConfigError, match=r"a post math/1, which looks like one of data\.sources\.math; give"):
+        list(_rows({"": path, "math": path}, ("question",)))
 
 
 def test_a_source_that_holds_a_topic_is_refused(
