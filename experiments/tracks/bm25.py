@@ -5,34 +5,24 @@ In Task 1 answers are found, in Task 2 formulas, one of each visual id. The same
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from omegaconf import DictConfig
 
-from experiments.progress import Console
 from experiments.tracks.dense import say_lost, speed
-from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.track import Encoded, Indexed, Question, Retrieved, Untrained
-from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
-from mathamr.retrieval.posts import PostText, PostTexts
 
 
 class BM25Track(Untrained):
     """See :class:`experiments.tracks.track.Track`."""
-
-    def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
-        self._corpus, self._console = corpus, console
-        self._collection = ParsedCollection(corpus, shared, console)
-        self._texts: Path | None = None
-        self._formulas: Path | None = None
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Two settings."""
@@ -50,10 +40,6 @@ class BM25Track(Untrained):
             self._texts = self._collection.texts()
             if needs_formulas:
                 self._formulas = self._collection.formulas(config)
-
-    def source(self, config: DictConfig) -> str:
-        """The collection."""
-        return self._corpus.fingerprint()[:16]
 
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
@@ -89,13 +75,6 @@ class BM25Track(Untrained):
         with Stopwatch() as watch:
             hits = made.search(found.values(), k)
         return Retrieved(dict(zip(found, hits, strict=True)), speed(len(found), watch), made.visual_ids)
-
-    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
-        """Posts as they are shown."""
-        if self._texts is None:
-            return {}
-        with PostTexts(self._texts) as texts:
-            return texts.get(post_ids)
 
 
 @dataclass(frozen=True)

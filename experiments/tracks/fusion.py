@@ -6,16 +6,13 @@ and costs. A query costs what all parts take one after the other, and the fusion
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from experiments.outputs import read_json
-from experiments.progress import Console
-from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.track import Encoded, Indexed, Question, Retrieved, Untrained
-from graphs.corpus.corpus import Corpus
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, RetrievalError
@@ -25,19 +22,12 @@ from mathamr.evaluation.runs import Hit, Run, Task, read_run
 from mathamr.retrieval.fusion import Rankings, interpolate, one_a_look, rankings_of, reciprocal_rank_fusion
 from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.lexical import visual_ids_of
-from mathamr.retrieval.posts import PostText, PostTexts
 
 HOW = ("rrf", "weighted")
 
 
 class FusionTrack(Untrained):
     """See :class:`experiments.tracks.track.Track`."""
-
-    def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
-        self._corpus = corpus
-        self._collection = ParsedCollection(corpus, shared, console)
-        self._texts: Path | None = None
-        self._formulas: Path | None = None
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """How rankings are fused; which they are, the plan has checked."""
@@ -57,10 +47,6 @@ class FusionTrack(Untrained):
             self._texts = self._collection.texts()
             if any(question.task == 2 for question in questions):
                 self._formulas = self._collection.formulas(config)
-
-    def source(self, config: DictConfig) -> str:
-        """The collection."""
-        return self._corpus.fingerprint()[:16]
 
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are the sums of the parts'."""
@@ -99,13 +85,6 @@ class FusionTrack(Untrained):
             if isinstance(post, Post):
                 found |= visual_ids_of(extract(post).formulas, store)
         return found
-
-    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
-        """Posts as they are shown."""
-        if self._texts is None:
-            return {}
-        with PostTexts(self._texts) as texts:
-            return texts.get(post_ids)
 
 
 _SUMMED = ("index_bytes", "vectors", "formulas")

@@ -17,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from omegaconf import DictConfig
 
+from experiments.progress import Console
+from experiments.tracks.parsed import ParsedCollection
+from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Judgment, Topic
 from mathamr.evaluation.metrics import Regime
 from mathamr.evaluation.runs import Hit, Task
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation
-from mathamr.retrieval.posts import PostText
+from mathamr.retrieval.posts import PostText, PostTexts
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.trainer
 Costs = Mapping[str, float]
@@ -151,7 +154,20 @@ class Track(Protocol):
 
 
 class Untrained:
-    """What the protocol asks beside searching, of a track that has neither a model nor vectors."""
+    """What the protocol asks beside searching, of a track that has neither a model nor vectors.
+
+    ``prepare`` sets where posts.db is (``_texts``), and formulas.db if it is needed.
+    """
+
+    def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
+        self._corpus, self._console = corpus, console
+        self._collection = ParsedCollection(corpus, shared, console)
+        self._texts: Path | None = None
+        self._formulas: Path | None = None
+
+    def source(self, config: DictConfig) -> str:
+        """The collection."""
+        return self._corpus.fingerprint()[:16]
 
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
         """Never called."""
@@ -175,3 +191,10 @@ class Untrained:
     def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
         """None: there are no vectors."""
         return None
+
+    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
+        """Posts as they are shown."""
+        if self._texts is None:
+            return {}
+        with PostTexts(self._texts) as texts:
+            return texts.get(post_ids)
