@@ -24,9 +24,9 @@ from typing import Any
 
 from experiments.tracks.track import Question
 from graphs.corpus.placeholders import extract
-from graphs.corpus.post import PlaceholderText, Post, Topic
+from graphs.corpus.post import Post, Topic
 from mathamr.evaluation.runs import Qrels
-from mathamr.retrieval.explanation import Explanation, with_latex
+from mathamr.retrieval.explanation import Explanation, as_text
 from mathamr.retrieval.posts import PostText
 
 EXAMPLE_TOPICS = 3
@@ -101,11 +101,6 @@ def examples(
         }
         for topic_id, found in first.items()
     ]
-
-
-def as_text(text: PlaceholderText) -> str:
-    """Sentences with the LaTeX of their formulas between dollars."""
-    return " ".join(with_latex(sentence, text) for sentence in text.sentences)
 
 
 def _topic_text(topic: Topic) -> dict[str, str]:

@@ -17,13 +17,13 @@ from pathlib import Path
 import torch
 
 from experiments import sources
-from experiments.exhibits import as_text
 from experiments.outputs import locked
 from experiments.progress import Console
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.parsed import ParsedCollection
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import shards
+from mathamr.retrieval.explanation import as_text
 from mathamr.retrieval.posts import PostTexts
 from mathamr.text.encoder import Side, TextEncoder, identity, open_encoder
 from mathamr.training.distillation import Teacher

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from experiments.config import settings
-from experiments.exhibits import as_text
 from experiments.outputs import read_json, write_json
 from experiments.progress import Console
 from experiments.tracks.dense import check_search, device_of, index_posts, say_lost, search_posts
@@ -40,13 +39,13 @@ from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import shards
-from mathamr.retrieval.explanation import Explanation
+from mathamr.retrieval.explanation import Explanation, as_text
 from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.text import finetuning
 from mathamr.text.adapting import fingerprint, limit_length
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder, make_tiny, open_encoder
-from mathamr.text.pair_sources import of_answers, text_of
+from mathamr.text.pair_sources import of_answers
 from mathamr.text.pairs import write_pairs
 from mathamr.text.pretraining import pretrain
 from mathamr.training.config import TrainConfig
@@ -107,7 +106,7 @@ class TextTrack:
     def _read(self, post_ids: Sequence[str]) -> list[str]:
         """The texts of posts, in order."""
         found = self.texts(post_ids)
-        return [text_of(found[post_id]) for post_id in post_ids]
+        return [as_text(found[post_id].text) for post_id in post_ids]
 
     def _all_texts(self) -> Iterator[str]:
         """The texts of all posts, read as they are needed."""

@@ -123,6 +123,11 @@ def with_latex(sentence: str, text: PlaceholderText) -> str:
     return "".join(f"${part.latex}$" if isinstance(part, FormulaRef) else part for part in parts(sentence, text))
 
 
+def as_text(text: PlaceholderText) -> str:
+    """Sentences with the LaTeX of their formulas between dollars."""
+    return " ".join(with_latex(sentence, text) for sentence in text.sentences)
+
+
 def parts(sentence: str, text: PlaceholderText) -> list[str | FormulaRef]:
     """``sentence`` taken apart into words and the formulas that ``FORMULA_i`` stands for.
 

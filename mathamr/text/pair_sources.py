@@ -24,8 +24,8 @@ from itertools import islice
 
 from graphs.corpus.post import Pair
 from graphs.errors import Failure
-from mathamr.retrieval.explanation import with_latex
-from mathamr.retrieval.posts import PostText, PostTexts
+from mathamr.retrieval.explanation import as_text
+from mathamr.retrieval.posts import PostTexts
 from mathamr.text.knowledge_graph import KnowledgeGraph
 from mathamr.text.knowledge_graph import pairs as graph_pairs
 from mathamr.text.linearize import linearize
@@ -42,11 +42,6 @@ MIN_WORDS = 4  # of the sentence around it
 _AT_ONCE = 256
 
 
-def text_of(post: PostText) -> str:
-    """Title and text of a post, formulas between dollars."""
-    return " ".join(with_latex(sentence, post.text) for sentence in post.text.sentences)
-
-
 def of_answers(pairs: Iterable[Pair], texts: PostTexts) -> Iterator[TextPair]:
     """Question -> answer, for each of the graph track's pairs whose posts have a text.
 
@@ -57,7 +52,7 @@ def of_answers(pairs: Iterable[Pair], texts: PostTexts) -> Iterator[TextPair]:
         found = texts.get(list({post_id for pair in some for post_id in (pair.question_id, pair.answer_id)}))
         for pair in some:
             query, document = (
-                text_of(found[name]) if name in found else "" for name in (pair.question_id, pair.answer_id)
+                as_text(found[name].text) if name in found else "" for name in (pair.question_id, pair.answer_id)
             )
             if query and document:
                 yield TextPair(query, document, pair.question_id, pair.answer_id, group=pair.question_id)
