@@ -8,7 +8,7 @@
 scripts/text_pairs.py makes the file of pairs. Any key of the group ``text`` of ``conf/`` can be set. ``model/best`` is
 the encoder of the lowest validation loss, a folder of sentence-transformers; ``model/log.jsonl`` has a record for every
 step. With ``text.pretraining_epochs`` the encoder is pretrained first, into ``model/pretrained``, on ``--texts`` (one a
-line) or the documents of the pairs. The encoder ``tiny`` is made of the pairs' texts, in ``model/tiny``. The same
+line) or the documents of the pairs. The encoder ``tiny`` is made of the pairs' texts, in ``model/tiny-RANK``. The same
 command goes on where an interrupted run stopped.
 
 Exit codes: 0 trained; 2 a message says what is wrong; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run it again to
