@@ -14,6 +14,7 @@ Answers are passed over, and so are questions without a title or without a body.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -42,8 +43,8 @@ class Titles(PairPosts):
                 yield from halves(post)
 
     def fingerprint(self) -> str:
-        """That of the collection whose questions these are."""
-        return self._questions.fingerprint()
+        """Changes with the collection whose questions these are, and is not that collection's own."""
+        return hashlib.sha256(f"titles\0{self._questions.fingerprint()}".encode()).hexdigest()
 
 
 def halves(question: Post) -> tuple[Post, Post]:

@@ -1,5 +1,6 @@
 """A text encoder that a graph model follows, in an experiment: keys, its vectors, and what they are of."""
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,17 @@ from omegaconf import DictConfig
 from experiments.config import register, validated
 from experiments.plan import plan
 from experiments.progress import Console
+from experiments.run import run
+from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.teacher import teacher
 from graphs.corpus.corpus import open_corpus
+from graphs.errors import ConfigError
 from mathamr.text.encoder import TextEncoder, identity, make_tiny, open_encoder
+from mathamr.training import checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
+SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]
 
 
 def configured(*settings: str) -> DictConfig:
@@ -75,6 +81,20 @@ def test_text_models_of_an_encoder_with_a_name_keep_the_keys_that_they_had() -> 
     assert keys("track=text", "text.encoder=minilm") == ("7949ce1f89227b7f", "86a7e5a4b87172d5")
 
 
+def test_without_the_extra_it_is_refused_before_anything_runs(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "mathamr.text.encoder.find_spec",
+        lambda name, *rest: None if name == "sentence_transformers" else find(name, *rest),
+    )
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
+    with pytest.raises(ConfigError, match=r"text encoders need sentence-transformers: pip install -e '\.\[text\]'"):
+        run(configured(*places, "train.teacher=minilm"), "the command")
+    assert not (tmp_path / "shared").exists()
+
+
 def problems(root: Path, animal: str) -> Path:
     """Two problems with their solutions."""
     root.mkdir(parents=True)
@@ -114,3 +134,34 @@ def test_vectors_are_of_the_posts_of_each_collection(collection: Path, tiny: Pat
     assert scores.shape == (1, 2)
     assert not other.vectors_of(wanted).vectors[0].equal(vectors.vectors[0])
     assert other.vectors_of(wanted).vectors[1].equal(vectors.vectors[1])
+
+
+@pytest.mark.slow
+def test_an_experiment_makes_the_vectors_once_also_of_a_source(
+    collection: Path, tiny: Path, encoded: list[str]
+) -> None:
+    out, math = tiny.parent / "out", tiny.parent / "math"
+    math.mkdir()
+    lines = [{"problem": f"How many cats solve ${i}$?", "solution": f"Exactly ${i}$."} for i in range(9)]
+    (math / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={out}", "workers=1", "train.device=cpu"]
+    sources = f"+data.sources={{math:{{name:problems,root:{math}}},own:{{name:titles,root:{collection}}}}}"
+    followed = [*SMALL, *places, f"train.teacher={tiny}", sources]
+    negatives = ["train.negatives=1", "train.negative_source=model"]
+    assert run(configured(*followed, *negatives, "train.pairs=[jsonl,math,own]"), "the command").failed == 0
+    assert len(encoded) == 80 + 18 + 80  # each question and its answer, each problem, each title and its body
+    (best,) = (out / "shared").glob("jsonl-*/models/*/best")
+    assert checkpoint.load(best).info.train["teacher"] == str(tiny)
+    log = [json.loads(line) for line in (best.parent / "log.jsonl").read_text().splitlines()]
+    losses = [record["distill_loss"] for record in log if record["kind"] == "step"]
+    assert losses
+    assert all(loss > 0 for loss in losses)
+    known = identity(str(tiny))
+    (place,) = (out / "shared").glob(f"problems-*/teachers/{known}")
+    assert EncodedPosts(place, known).lacks(["train-1", "train-9/solution", "q0"]) == ["q0"]
+    encoded.clear()
+
+    # Other weights of the loss, and the sources in another order: a model of its own, and no new vectors.
+    assert run(configured(*followed, "train.pairs=[own,math,jsonl]", "train.distill_weight=2"), "the same").failed == 0
+    assert len(list((out / "shared").glob("jsonl-*/models/*/best"))) == 2
+    assert not encoded
