@@ -118,7 +118,7 @@ def _facts(experiment: Experiment) -> str:
     facts += [f"code {all_of('code')}", all_of("machine")]
     facts.append(f"last job finished {max(str(row.get('finished', 'not recorded')) for row in rows)}")
     seeds = ", ".join(str(seed) for seed in experiment.seeds)
-    baselines = sorted({experiment.label(name) for name in experiment.baselines.values()})
+    baselines = sorted({f'"{experiment.label(name)}"' for name in experiment.baselines.values()})  # one may be "None"
     compared = (
         f" Baseline{'s' * (len(baselines) > 1)}: {'; '.join(baselines)}." if len(experiment.conditions) > 1 else ""
     )
