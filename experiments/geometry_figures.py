@@ -92,7 +92,7 @@ def statements(panels: Mapping[str, Content]) -> Figure:
         told.append(f"{label}: {within:.2f} within a topic, {between:.2f} between")
     alt = f"Cosines of right answers of some topics, on average: {'; '.join(told)}."
     caption = (
-        "Above: cosines of right answers, topic by topic (Figure 8 of the formula-text paper). Below: the same in the "
+        "Above: cosines of right answers, topic by topic (Figure 8 of the ModernBERT thesis). Below: the same in the "
         "plane of their first two principal components, a mark for each topic (its Figure 13, there with t-SNE). On "
         f"average {'; '.join(told)}."
     )
@@ -125,7 +125,7 @@ def lengths(panels: Mapping[str, Content]) -> Figure:
     counts = ", ".join(f"{len(one['tokens']):,} of {one['of_tokens']:,} tokens" for one in panels.values())
     caption = (
         "Lengths, as the encoder makes them, of the vectors of the tokens of these answers, and of the means over each "
-        f"answer's tokens; as densities ({counts}). In the form of Figures 4 and 7 of the formula-text paper."
+        f"answer's tokens; as densities ({counts}). In the form of Figures 4 and 7 of the ModernBERT thesis."
     )
 
     def draw(name: str) -> str:

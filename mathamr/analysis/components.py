@@ -8,7 +8,7 @@
 [-10.0, -5.0, 0.0, 15.0]
 
 The same vectors give the same components on every machine, up to rounding: a component points to where its largest
-entry is positive. The plane is what Figure 13 of the formula-text paper shows with t-SNE; of that, distances between
+entry is positive. The plane is what Figure 13 of the ModernBERT thesis shows with t-SNE; of that, distances between
 groups cannot be read, of this they can.
 """
 

@@ -84,7 +84,7 @@ def ring(ax: Axes, number: int, x: float, y: float) -> None:
 
 
 def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
-    """Lengths of token vectors as bars, and of pooled ones, both as densities (formula-text paper, Figures 4 and 7).
+    """Lengths of token vectors as bars, and of pooled ones, both as densities (ModernBERT thesis, Figures 4 and 7).
 
     Args:
         tokens: (T,).
@@ -100,7 +100,7 @@ def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
 
 
 def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float = -1.0) -> QuadMesh:
-    """A cosine matrix of statements (formula-text paper, Figure 8), dark where they are unlike; returns it for a scale.
+    """A cosine matrix of statements (ModernBERT thesis, Figure 8), dark where they are unlike; returns it for a scale.
 
     Args:
         cosines: (n, n).
@@ -120,7 +120,7 @@ def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float 
 
 
 def points(ax: Axes, coordinates: ArrayLike, groups: Sequence[str]) -> None:
-    """Statements in a plane, a colour and a marker for each group (formula-text paper, Figure 13).
+    """Statements in a plane, a colour and a marker for each group (ModernBERT thesis, Figure 13).
 
     Args:
         coordinates: (n, 2), of :func:`mathamr.analysis.components.plane`.

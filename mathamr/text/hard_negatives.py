@@ -15,8 +15,8 @@
 ['d2', 'd0']
 
 A document may be a negative of a query where it shares a category with the query's own document, and is of another
-paper (or thread); rare categories count as one. The encoder ranks anew what BM25 has found. Source: ModernBERT thesis
-(000), section 3, "Hard Negative Mining". What scores nearly as high as the own document is then left out, as for
+paper (or thread); rare categories count as one. The encoder ranks anew what BM25 has found. Source: ModernBERT
+thesis, section 3, "Hard Negative Mining". What scores nearly as high as the own document is then left out, as for
 graphs (:func:`mathamr.training.negatives.mine`).
 """
 

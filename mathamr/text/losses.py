@@ -52,7 +52,10 @@ def loss_of(config: TextConfig, dimension: int) -> Loss:
 
 
 def _ranking(config: TextConfig, **options: Any) -> Loss:
-    """Cross-entropy of the own document among all of the batch (Henderson et al. 2017); thesis (000), section 4 (c)."""
+    """Cross-entropy of the own document among all of the batch (Henderson et al. 2017).
+
+    ModernBERT thesis, section 4 (c).
+    """
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     module = MultipleNegativesRankingLoss(_UNUSED, scale=config.scale, **options)
@@ -60,7 +63,7 @@ def _ranking(config: TextConfig, **options: Any) -> Loss:
 
 
 def _symmetric(config: TextConfig) -> Loss:
-    """The mean over both directions; formula-text paper (003), section 3.2."""
+    """The mean over both directions; formula-text paper, section 3.2."""
     return _ranking(config, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction")
 
 
@@ -80,7 +83,10 @@ def _triplet(config: TextConfig) -> Loss:
 
 
 def _cosine(config: TextConfig) -> Loss:
-    """Mean squared error of the cosine, 1 for the own document and 0 for hard negatives; 003, section 4.5."""
+    """Mean squared error of the cosine, 1 for the own document and 0 for hard negatives.
+
+    Formula-text paper, section 4.5.
+    """
     from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
     module = CosineSimilarityLoss(_UNUSED)

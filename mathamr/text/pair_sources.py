@@ -61,7 +61,7 @@ def of_answers(pairs: Iterable[Pair], texts: PostTexts) -> Iterator[TextPair]:
 def of_statements(
     papers: Iterable[Paper], generator: QueryGenerator, *, split_by: Split | None = None, part: str = "train"
 ) -> Iterator[TextPair | Failure]:
-    """Query -> statement; thesis (000), section 3. A statement without a query is a failure in its place.
+    """Query -> statement; ModernBERT thesis, section 3. A statement without a query is a failure in its place.
 
     Args:
         generator: asks for statements of one paper at a time.
@@ -95,14 +95,14 @@ class Passage:
 
 
 def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator[TextPair]:
-    """Sentence -> formula and formula -> sentence, for each formula of some length; formula-text paper (003).
+    """Sentence -> formula and formula -> sentence, for each formula of some length; formula-text paper.
 
     In the sentence :data:`HIDDEN` stands in place of the formula, so that what is found is found by what is said of it.
     Of a passage each formula counts once, with the first sentence that has it.
 
     Args:
-        linear: formulas as :func:`mathamr.text.linearize.linearize` writes them (003, section 3.1), or as they are
-            typed (its Table 4, "Raw LaTeX").
+        linear: formulas as :func:`mathamr.text.linearize.linearize` writes them (formula-text paper, section 3.1), or
+            as they are typed (its Table 4, "Raw LaTeX").
     """
     for passage in passages:
         seen: set[str] = set()
@@ -121,7 +121,7 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
 
 
 def of_concepts(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: int = 0) -> Iterator[TextPair]:
-    """Concept -> chunk, of the concept's own papers and over edges; knowledge-graph paper (004), section 5.
+    """Concept -> chunk, of the concept's own papers and over edges; knowledge-graph paper, section 5.
 
     A concept's name and its description are one query: neither's chunk is a negative of the other.
 

@@ -7,7 +7,7 @@
 
 Texts become windows of tokens, each beginning some tokens before the end of the one before it; a part of the tokens of
 a window is hidden, anew in every epoch, and the model says which they were. Its head is the published one where the
-encoder's folder has it, as ModernBERT's does, and a new one otherwise; it is not kept. Source: ModernBERT thesis (000),
+encoder's folder has it, as ModernBERT's does, and a new one otherwise; it is not kept. Source: ModernBERT thesis,
 section 4 (b): windows of 1,024 tokens, 126 shared, 15 % hidden, three epochs.
 
 Windows lie in ``OUT/windows-RANK.bin`` and are read as they are needed. Interruption and ranks are as of
