@@ -26,17 +26,16 @@ from pathlib import Path
 from typing import Any
 
 import transformers
-from train import EXIT_AT_ONCE, read_groups  # type: ignore[import-not-found]  # a neighbour: scripts are no package
+from train import ended, read_groups  # type: ignore[import-not-found]  # a neighbour: scripts are no package
 
 from experiments.progress import Console, Stage
-from graphs.errors import CorpusError, MathAMRError
+from graphs.errors import CorpusError
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
 from mathamr.text.finetuning import Finetuned, finetune
 from mathamr.text.pairs import PairFile
 from mathamr.text.pretraining import pretrain
 from mathamr.training import mining
-from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,21 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="e.g. text=thesis text.epochs=3")
     given = parser.parse_args(arguments)
     transformers.logging.disable_progress_bar()
-    try:
+
+    def work() -> str:
         [settings] = read_groups(given.settings, "text")
-        result = run(TextConfig(**settings), given)
-    except Interrupted as stop:
-        print(stop, file=sys.stderr)
-        return EXIT_INTERRUPTED
-    except KeyboardInterrupt:
-        print("stopped at once; the same command goes on from what was saved last", file=sys.stderr)
-        return EXIT_AT_ONCE
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if _rank() == 0:
-        print(summary(result))
-    return 0
+        return summary(run(TextConfig(**settings), given))
+
+    return ended(work)
 
 
 def run(config: TextConfig, given: argparse.Namespace) -> Finetuned:

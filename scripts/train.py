@@ -21,7 +21,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -60,11 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="e.g. train.epochs=3 model.hidden_dim=128")
     given = parser.parse_args(arguments)
     console = Console()
-    try:
+
+    def work() -> str:
         encoder_config, config = read_settings(given.settings)
         store, pairs = GraphStore(given.graphs), read_pairs(given.pairs)
         negatives = None if given.negatives is None else by_question(read_pairs(given.negatives))
         result, graphs_per_s = run(config, store, pairs, encoder_config, negatives, given.out, given.resume, console)
+        return summary(result, graphs_per_s)
+
+    return ended(work)
+
+
+def ended(work: Callable[[], str]) -> int:
+    """Do what trains and print, on rank 0, what it says; returns the exit code of how it ended."""
+    try:
+        said = work()
     except Interrupted as stop:
         print(stop, file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -75,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     if int(os.environ.get("RANK", "0")) == 0:
-        print(summary(result, graphs_per_s))
+        print(said)
     return 0
 
 

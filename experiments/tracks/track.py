@@ -170,8 +170,8 @@ class Untrained:
         return self._corpus.fingerprint()[:16]
 
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
-        """Never called."""
-        raise NotImplementedError(f"track={config.track} trains nothing")
+        """Nothing is trained."""
+        return Trained(folder)
 
     def best(self, folder: Path) -> Path | None:
         """None."""
@@ -181,8 +181,8 @@ class Untrained:
         """Nothing to remove."""
 
     def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
-        """Never called."""
-        raise NotImplementedError(f"track={config.track} has no vectors")
+        """There are no vectors."""
+        return Encoded(None)
 
     def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
         """Nothing: there are no parts to compare."""

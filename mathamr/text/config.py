@@ -18,10 +18,10 @@ graphs.errors.ConfigError: text.loss=triplet compares a document with hard negat
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from graphs.errors import ConfigError
+from mathamr.training.bounds import check_bounds, check_negatives
 from mathamr.training.config import PRECISIONS
 
 LOSSES = ("mnrl", "symmetric", "triplet", "cosine")
@@ -104,17 +104,7 @@ class TextConfig:
     pretraining_learning_rate: float
 
     def __post_init__(self) -> None:
-        for name, least in _AT_LEAST.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"text.{name}={value} must be at least {least}")
-        for name in ("scale", "margin", "learning_rate", "grad_clip", "pretraining_learning_rate"):
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ConfigError(f"text.{name}={value} must be a positive number")
-        for name, choices in _ONE_OF.items():
-            if getattr(self, name) not in choices:
-                raise ConfigError(f"text.{name}={getattr(self, name)} is not one of {', '.join(choices)}")
+        check_bounds("text", self, at_least=_AT_LEAST, positive=_POSITIVE, one_of=_ONE_OF)
         for name in ("validation_fraction", "pretraining_mask"):
             if not 0 < getattr(self, name) < 1:
                 raise ConfigError(f"text.{name}={getattr(self, name)} must lie between 0 and 1, both excluded")
@@ -125,15 +115,7 @@ class TextConfig:
                 f"text.loss={self.loss} compares a document with hard negatives, but text.negatives=0 are drawn; "
                 "use at least 1"
             )
-        if self.negatives > self.negative_pool:
-            raise ConfigError(
-                f"text.negatives={self.negatives} cannot be drawn from text.negative_pool={self.negative_pool} "
-                "documents a query; use a larger pool"
-            )
-        if self.negative_closest is not None and not 0 < self.negative_closest <= 1:
-            raise ConfigError(
-                f"text.negative_closest={self.negative_closest} must lie between 0 and 1, e.g. 0.95, or be null"
-            )
+        check_negatives("text", self)
         if self.matryoshka is not None and (not self.matryoshka or min(self.matryoshka) < 1):
             raise ConfigError(f"text.matryoshka={self.matryoshka} must be dimensions of at least 1, or null")
         if self.pretraining_overlap >= self.pretraining_window // 2:
@@ -144,6 +126,7 @@ class TextConfig:
 
 
 _ONE_OF = {"loss": LOSSES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}
+_POSITIVE = ("scale", "margin", "learning_rate", "grad_clip", "pretraining_learning_rate")
 _AT_LEAST = {
     "max_length": 4,
     "batch_size": 2,  # a single pair has nothing to be told apart from

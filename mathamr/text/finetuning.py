@@ -18,7 +18,6 @@ number of the part, so that both times are the same.
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +35,7 @@ from mathamr.text.batches import Rows, draw_negatives, no_duplicates
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.hard_negatives import Mining
-from mathamr.text.loop import Log, Progress, Run, Settings
+from mathamr.text.loop import Log, Progress, Run
 from mathamr.text.losses import loss_of
 from mathamr.text.pairs import PairFile
 from mathamr.training.distributed import Ranks
@@ -124,16 +123,9 @@ def finetune(
             "text": {key: value for key, value in values.items() if key not in _FREE},
             "training": {"seed": seed, "pairs": pairs.hash, "validation": validation.hash, "encoder": came_as},
         }
-        settings = Settings(identity=identity, **{key: values[key] for key in _SETTINGS})
-        run = Run(task, model, settings, out=out, world=world, signal=signal)
+        run = Run(task, model, config, identity, out=out, world=world, signal=signal)
+        run.go(resume, {"train_pairs": len(train), "validation_pairs": len(held_out)}, log, progress)
         best = out / "best"
-        if resume == "never" or not run.restore():
-            if world.is_main:
-                shutil.rmtree(best, ignore_errors=True)
-            run.begin()
-        tell: Log = log if log is not None and world.is_main else lambda record: None
-        tell({**run.start_record(), "train_pairs": len(train), "validation_pairs": len(held_out)})
-        run.finish(tell, progress if progress is not None and world.is_main else lambda steps: None)
         if world.is_main and not best.exists():
             export(encoder, best)
         world.any(False)  # no rank opens the folder before it is there
@@ -167,9 +159,6 @@ def tidy(out: Path) -> None:
     """Remove from ``out`` what only an unfinished run needs: some five times the size of the model."""
     for name in ("last.safetensors", "best.safetensors"):
         (out / name).unlink(missing_ok=True)
-
-
-_SETTINGS = ("epochs", "learning_rate", "warmup", "weight_decay", "grad_clip", "patience", "checkpoint_every")
 
 
 class _HeldOut:

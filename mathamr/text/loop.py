@@ -1,9 +1,7 @@
 """Steps of training until its end, whatever is learned: what fine-tuning and pretraining share.
 
-    run = Run(objective, model, settings, out=out, world=world, signal=signal)
-    if not run.restore():
-        run.begin()
-    run.finish(log, progress)
+    run = Run(objective, model, config, identity, out=out, world=world, signal=signal)
+    run.go("auto", {"train_pairs": 2582}, log, progress)
 
 An :class:`Objective` says what a step's gradients are; everything it does depends on the seed and the number of the
 step alone. So a run that goes on from ``OUT/last.safetensors`` has, on the CPU, bit for bit the weights of one that was
@@ -17,9 +15,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +29,7 @@ from torch import Tensor, nn
 from graphs.errors import TrainingError
 from graphs.whole_file import whole_file
 from mathamr.evaluation.efficiency import Stopwatch, give_back_memory, peak_device_memory, reset_peak_gpu_memory
+from mathamr.text.config import TextConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import Interrupted, StopSignal
 from mathamr.training.result import EpochRecord
@@ -42,20 +41,6 @@ Log = Callable[[dict[str, Any]], None]
 Progress = Callable[[int], None]
 
 _WEIGHT, _MOMENT, _OWN, _LOSSES = "weight.", "optimizer.", "objective.", "losses"  # what a tensor's name begins with
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run is told: ``identity`` must be the same when it goes on, by name and key; the rest as in TextConfig."""
-
-    identity: Mapping[str, Mapping[str, Any]]
-    epochs: int
-    learning_rate: float
-    warmup: float
-    weight_decay: float
-    grad_clip: float
-    patience: int
-    checkpoint_every: int
 
 
 class Objective(Protocol):
@@ -85,20 +70,29 @@ class Run:
     """One run: a model, its optimizer, and where it stands (``state``; ``before``: scores of the untrained model)."""
 
     def __init__(
-        self, objective: Objective, model: nn.Module, settings: Settings, *, out: Path, world: Ranks, signal: StopSignal
+        self,
+        objective: Objective,
+        model: nn.Module,
+        config: TextConfig,
+        identity: Mapping[str, Mapping[str, Any]],
+        *,
+        out: Path,
+        world: Ranks,
+        signal: StopSignal,
     ) -> None:
-        self._objective, self._model, self._settings = objective, model, settings
-        self._world, self._signal = world, signal
+        """``identity`` must be the same when a run goes on, by name and key."""
+        self._objective, self._model, self._config, self._identity = objective, model, config, identity
+        self._world, self._signal, self._out = world, signal, out
         self.last, self.best = out / "last.safetensors", out / "best.safetensors"
         self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         world.broadcast([parameter.data for parameter in self._parameters.values()])
         # Biases and the weights of normalisation, which are vectors, are not to shrink.
         groups = [
-            {"params": [p for p in self._parameters.values() if p.ndim > 1], "weight_decay": settings.weight_decay},
+            {"params": [p for p in self._parameters.values() if p.ndim > 1], "weight_decay": config.weight_decay},
             {"params": [p for p in self._parameters.values() if p.ndim <= 1], "weight_decay": 0.0},
         ]
-        self._optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
-        self._total_steps = objective.steps_per_epoch * settings.epochs
+        self._optimizer = torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
+        self._total_steps = objective.steps_per_epoch * config.epochs
         self.state = RunState()
         self.before: ValidationScore | None = None
 
@@ -115,7 +109,7 @@ class Run:
         tensors, scalars = _read(self.last)
         differing = [
             change
-            for name, values in self._settings.identity.items()
+            for name, values in self._identity.items()
             for change in differences(name, scalars["identity"].get(name, {}), values)
         ]
         if differing:
@@ -145,6 +139,7 @@ class Run:
             self.last.parent.mkdir(parents=True, exist_ok=True)
             self.last.unlink(missing_ok=True)
             self.best.unlink(missing_ok=True)
+            shutil.rmtree(self._out / "best", ignore_errors=True)
         self.before = self._objective.validate()
 
     def load_best(self) -> None:
@@ -173,13 +168,24 @@ class Run:
         own = {f"{_OWN}{name}": tensor for name, tensor in self._objective.tensors().items()}
         losses = {_LOSSES: torch.tensor(self.state.losses, dtype=torch.float64)}
         scalars = {
-            "identity": self._settings.identity,
+            "identity": self._identity,
             "progress": self.state.scalars(),
             "before": None if self.before is None else dataclasses.asdict(self.before),
         }
         _write(self.last, {**self._weights(), **moments, **own, **losses}, scalars)
 
     # Training
+
+    def go(self, resume: str, about: Mapping[str, Any], log: Log | None, progress: Progress | None) -> None:
+        """Begin, or with ``auto`` go on where a run was interrupted, and :meth:`finish`.
+
+        ``about`` goes to the first record. On rank 0 alone ``log`` and ``progress`` are told.
+        """
+        if resume == "never" or not self.restore():
+            self.begin()
+        tell: Log = log if log is not None and self._world.is_main else lambda record: None
+        tell({**self.start_record(), **about})
+        self.finish(tell, progress if progress is not None and self._world.is_main else lambda steps: None)
 
     def finish(self, log: Log, progress: Progress) -> None:
         """Train from where the run stands to its end, then give the model its best weights.
@@ -201,8 +207,8 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether nothing is left to train."""
-        state, settings = self.state, self._settings
-        return len(state.epochs) >= settings.epochs or state.epochs_without_improvement >= settings.patience
+        state, config = self.state, self._config
+        return len(state.epochs) >= config.epochs or state.epochs_without_improvement >= config.patience
 
     def start_record(self) -> dict[str, Any]:
         """The record of the kind ``start``."""
@@ -234,15 +240,13 @@ class Run:
             log({**record, "learning_rate": rate, "seconds": watch.seconds})
             progress(1)
             self._stop_if_told()
-            every = self._settings.checkpoint_every
+            every = self._config.checkpoint_every
             if every and state.step % every == 0 and state.step % per_epoch:
                 self._save_last()
 
     def _learning_rate(self) -> float:
-        settings = self._settings
-        return warmed_up(
-            self.state.step, total=self._total_steps, highest=settings.learning_rate, warmup=settings.warmup
-        )
+        config = self._config
+        return warmed_up(self.state.step, total=self._total_steps, highest=config.learning_rate, warmup=config.warmup)
 
     def _step(self, epoch: int, number: int, rate: float) -> tuple[float, float]:
         for group in self._optimizer.param_groups:
@@ -252,7 +256,7 @@ class Run:
         loss = self._objective.backward(epoch, number)
         parameters = list(self._parameters.values())
         self._world.sum_gradients(parameters, [])
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self._settings.grad_clip))
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self._config.grad_clip))
         if not torch.isfinite(torch.tensor(norm)):
             raise TrainingError(
                 f"epoch {epoch + 1}, step {self.state.step + 1}: the gradient is not finite: norm {norm}, loss "

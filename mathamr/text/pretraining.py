@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +43,7 @@ from mathamr.text.adapting import (
 )
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
-from mathamr.text.loop import Log, Progress, Run, Settings
+from mathamr.text.loop import Log, Progress, Run
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
 from mathamr.training.streams import AUGMENTATION, ORDER, stream
@@ -109,25 +108,16 @@ def pretrain(
             if key.startswith("pretraining_") or key in ("precision", "warmup", "weight_decay", "grad_clip")
         }
         training = {"seed": seed, "texts": windows.hash, "encoder": came_as}
-        settings = Settings(
-            identity={"text": chosen, "training": training},
+        stage = dataclasses.replace(
+            config,
             epochs=config.pretraining_epochs,
             learning_rate=config.pretraining_learning_rate,
-            warmup=config.warmup,
-            weight_decay=config.weight_decay,
-            grad_clip=config.grad_clip,
             patience=config.pretraining_epochs,
-            checkpoint_every=config.checkpoint_every,
         )
-        run = Run(task, model, settings, out=out, world=world, signal=signal)
+        identity = {"text": chosen, "training": training}
+        run = Run(task, model, stage, identity, out=out, world=world, signal=signal)
+        run.go(resume, {"windows": len(windows)}, log, progress)
         best = out / "best"
-        if resume == "never" or not run.restore():
-            if world.is_main:
-                shutil.rmtree(best, ignore_errors=True)
-            run.begin()
-        tell: Log = log if log is not None and world.is_main else lambda record: None
-        tell({**run.start_record(), "windows": len(windows)})
-        run.finish(tell, progress if progress is not None and world.is_main else lambda steps: None)
         encoder.model.eval()
         if world.is_main and not best.exists():
             export(encoder, best)

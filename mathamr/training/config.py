@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 from graphs.corpus.pairs import POSITIVES
 from graphs.errors import ConfigError
+from mathamr.training.bounds import check_bounds, check_negatives
 
 PRECISIONS = ("fp32", "bf16")
 NEGATIVE_SOURCES = ("bm25", "tags", "model")
@@ -131,42 +132,25 @@ class TrainConfig:
     checkpoint_every: int
 
     def __post_init__(self) -> None:
-        for name, least in _AT_LEAST.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"train.{name}={getattr(self, name)} must be at least {least}")
-        for name in ("learning_rate", "temperature", "grad_clip", "distill_weight", "distill_temperature"):
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ConfigError(f"train.{name}={value} must be a positive number")
+        check_bounds("train", self, at_least=_AT_LEAST, positive=_POSITIVE, one_of=_ONE_OF)
         for name in ("node_mask", "edge_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"train.{name}={getattr(self, name)} must be at least 0 and less than 1")
-        for name, choices in _ONE_OF.items():
-            if getattr(self, name) not in choices:
-                raise ConfigError(f"train.{name}={getattr(self, name)} is not one of {', '.join(choices)}")
         self._check_sources()
         if self.max_pairs is not None and self.max_pairs < self.batch_size:
             raise ConfigError(
                 f"train.max_pairs={self.max_pairs} does not fill a batch of train.batch_size={self.batch_size}; take "
                 "more pairs, or null for all"
             )
-        if self.negatives > self.negative_pool:
-            raise ConfigError(
-                f"train.negatives={self.negatives} cannot be drawn from train.negative_pool={self.negative_pool} posts "
-                "a question; use a larger pool"
-            )
-        if self.negative_closest is not None and not 0 < self.negative_closest <= 1:
-            raise ConfigError(
-                f"train.negative_closest={self.negative_closest} must lie between 0 and 1, e.g. 0.95, or be null"
-            )
+        check_negatives("train", self)
         if not 0 < self.validation_fraction < 1:
             raise ConfigError(
                 f"train.validation_fraction={self.validation_fraction} must lie between 0 and 1, both excluded: "
                 "the best checkpoint is the one of the lowest validation loss"
             )
         if not 0 <= self.min_learning_rate <= self.learning_rate:
-            bounds = f"between 0 and train.learning_rate={self.learning_rate}"
-            raise ConfigError(f"train.min_learning_rate={self.min_learning_rate} must lie {bounds}")
+            highest = f"train.learning_rate={self.learning_rate}"
+            raise ConfigError(f"train.min_learning_rate={self.min_learning_rate} must lie between 0 and {highest}")
         if not 0 <= self.beta <= 1:
             raise ConfigError(f"train.beta={self.beta} must lie in 0..1: 1 is MaxSim alone, 0 document vectors alone")
         if self.single_vector and 0 < self.beta < 1:
@@ -205,6 +189,7 @@ class TrainConfig:
 
 
 _ONE_OF = {"positives": POSITIVES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}
+_POSITIVE = ("learning_rate", "temperature", "grad_clip", "distill_weight", "distill_temperature")
 _AT_LEAST = {
     "batch_size": 2,  # a single pair has nothing to be told apart from
     "pretrain_epochs": 1,

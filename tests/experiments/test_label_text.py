@@ -6,28 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig
 
-from experiments.config import register, validated
 from experiments.plan import plan
 from experiments.run import run
 from graphs.errors import ConfigError
 from mathamr.model import label_vectors
 from mathamr.training import checkpoint
-
-ROOT = Path(__file__).resolve().parents[2]
-SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]
-
-
-def configured(*settings: str) -> DictConfig:
-    register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return validated(compose("config", ["+exp=trial", "data=arqmath", "data.root=/data", *settings]))
+from tests.experiments.tiny_settings import SMALL, trial
 
 
 def model_key(*settings: str) -> str:
-    return plan(configured(*settings), "fingerprint")[0].model_key
+    return plan(trial(*settings), "fingerprint")[0].model_key
 
 
 def test_models_without_keep_the_keys_that_they_had() -> None:
@@ -56,7 +45,7 @@ def test_without_the_extra_it_is_refused_before_anything_runs(
     monkeypatch.setattr("mathamr.text.encoder.find_spec", without)
     places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
     with pytest.raises(ConfigError, match=r"text encoders need sentence-transformers: pip install -e '\.\[text\]'"):
-        run(configured(*places, "model.label_vectors=minilm"), "the command")
+        run(trial(*places, "model.label_vectors=minilm"), "the command")
     assert not (tmp_path / "shared").exists()
 
 
@@ -69,7 +58,7 @@ def test_the_vectors_are_made_once_and_trained_with(
 
     make_tiny(["Is every finite group a ring?"], tmp_path / "encoder", vocabulary=300)
     places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "workers=1", "train.device=cpu"]
-    config = configured(*SMALL, *places, f"model.label_vectors={tmp_path}/encoder", "experiment.seeds=[1,2]")
+    config = trial(*SMALL, *places, f"model.label_vectors={tmp_path}/encoder", "experiment.seeds=[1,2]")
     made: list[str] = []
     write = label_vectors.write
     monkeypatch.setattr(label_vectors, "write", lambda *given: made.append(write(*given)) or made[-1])

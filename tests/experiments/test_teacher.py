@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig
 
-from experiments.config import register, validated
 from experiments.plan import plan
 from experiments.progress import Console
 from experiments.run import run
@@ -21,19 +18,11 @@ from graphs.corpus.corpus import open_corpus
 from graphs.errors import ConfigError
 from mathamr.text.encoder import TextEncoder, identity, make_tiny, open_encoder
 from mathamr.training import checkpoint
-
-ROOT = Path(__file__).resolve().parents[2]
-SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]
-
-
-def configured(*settings: str) -> DictConfig:
-    register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return validated(compose("config", ["+exp=trial", "data=arqmath", "data.root=/data", *settings]))
+from tests.experiments.tiny_settings import SMALL, trial
 
 
 def keys(*settings: str) -> tuple[str, str]:
-    (job,) = plan(configured(*settings), "fingerprint")
+    (job,) = plan(trial(*settings), "fingerprint")
     return job.model_key, job.key
 
 
@@ -91,7 +80,7 @@ def test_without_the_extra_it_is_refused_before_anything_runs(
     )
     places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
     with pytest.raises(ConfigError, match=r"text encoders need sentence-transformers: pip install -e '\.\[text\]'"):
-        run(configured(*places, "train.teacher=minilm"), "the command")
+        run(trial(*places, "train.teacher=minilm"), "the command")
     assert not (tmp_path / "shared").exists()
 
 
@@ -148,7 +137,7 @@ def test_an_experiment_makes_the_vectors_once_also_of_a_source(
     sources = f"+data.sources={{math:{{name:problems,root:{math}}},own:{{name:titles,root:{collection}}}}}"
     followed = [*SMALL, *places, f"train.teacher={tiny}", sources]
     negatives = ["train.negatives=1", "train.negative_source=model"]
-    assert run(configured(*followed, *negatives, "train.pairs=[jsonl,math,own]"), "the command").failed == 0
+    assert run(trial(*followed, *negatives, "train.pairs=[jsonl,math,own]"), "the command").failed == 0
     assert len(encoded) == 80 + 18 + 80  # each question and its answer, each problem, each title and its body
     (best,) = (out / "shared").glob("jsonl-*/models/*/best")
     assert checkpoint.load(best).info.train["teacher"] == str(tiny)
@@ -162,6 +151,6 @@ def test_an_experiment_makes_the_vectors_once_also_of_a_source(
     encoded.clear()
 
     # Other weights of the loss, and the sources in another order: a model of its own, and no new vectors.
-    assert run(configured(*followed, "train.pairs=[own,math,jsonl]", "train.distill_weight=2"), "the same").failed == 0
+    assert run(trial(*followed, "train.pairs=[own,math,jsonl]", "train.distill_weight=2"), "the same").failed == 0
     assert len(list((out / "shared").glob("jsonl-*/models/*/best"))) == 2
     assert not encoded

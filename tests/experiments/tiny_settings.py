@@ -1,5 +1,14 @@
 """Settings of an experiment that trains in seconds."""
 
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from experiments.config import register, validated
+
+ROOT = Path(__file__).resolve().parents[2]
+
 TINY = [
     "data=jsonl",
     "model.hidden_dim=16",
@@ -10,3 +19,11 @@ TINY = [
     "train.device=cpu",
     "workers=1",
 ]
+SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]
+
+
+def trial(*settings: str) -> DictConfig:
+    """The configuration of ``+exp=trial``, of a collection that need not be there."""
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return validated(compose("config", ["+exp=trial", "data=arqmath", "data.root=/data", *settings]))
