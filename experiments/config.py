@@ -154,7 +154,8 @@ class ExperimentConfig:
 
     ``tasks``: 1 finds answers, 2 formulas, where the collection has such topics. ``labels``: what reports call a
     condition. ``baselines``: conditions that are compared with another one than ``baseline``. ``only``: run these
-    conditions and leave the others as they are. ``analyses``: of the vectors, ``collapse`` or ``geometry``.
+    conditions and leave the others as they are. ``analyses``: of the vectors, ``collapse``, ``geometry``
+    or ``weighting``.
     """
 
     name: str = MISSING

@@ -6,7 +6,7 @@
         per_topic.csv, per_topic-task2.csv   scores topic by topic
         log.jsonl                            the records of training
         heat_map.json, examples.json         see experiments.exhibits
-        geometry.json                        see experiments.geometry
+        geometry.json, weighting.json        see experiments.geometry and experiments.weighting
         failed.json, traceback.txt           in place of result.json: why the job failed
         index/                               while it is searched, or with index.keep=true
         key                                  what the above was made with
@@ -35,7 +35,7 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-from experiments import exhibits, geometry, logbook
+from experiments import exhibits, geometry, logbook, weighting
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.outputs import locked, read_json, write_json
@@ -214,11 +214,13 @@ def _show(job: Job, place: Path, track: Track, encoded: Encoded, question: Quest
 
 
 def _look_into(job: Job, place: Path, track: Track, encoded: Encoded, question: Question, run: Run) -> dict[str, float]:
-    """``geometry.json``, where the experiment asks for analyses, and its columns of the results."""
-    analyses = job.config.experiment.get("analyses") or []
-    if not analyses:
-        return {}
+    """What the experiment's analyses write, and its columns of the results."""
+    analyses = set(job.config.experiment.get("analyses") or [])
     qrels = judged(question)
+    if "weighting" in analyses:
+        write_json(place / weighting.FILE, weighting.look(track, job.config, encoded, question, qrels))
+    if not analyses - {"weighting"}:
+        return {}
     content = geometry.look(track, job.config, encoded, question, qrels, run)
     write_json(place / "geometry.json", content)
     return geometry.columns(content)

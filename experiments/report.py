@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import figures, geometry_report, heat_map, page, results
+from experiments import figures, geometry_report, heat_map, page, results, weighting, years
 from experiments.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.results import Experiment, Row
 from experiments.tables import (
@@ -93,6 +93,7 @@ def report_of(experiment: Experiment) -> list[Block]:
             ("Learning curves", lambda: _curves(experiment)),
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
             ("The embedding space", lambda: geometry_report.blocks(experiment)),
+            ("Other weights of virtual nodes", lambda: weighting.blocks(experiment)),
             ("First results", lambda: _examples(experiment)),
             ("Efficiency", lambda: _efficiency(experiment)),
             ("Development measures", lambda: _development(experiment)),
@@ -152,6 +153,7 @@ def _task(experiment: Experiment, task: int) -> list[Block]:
         best = of_thesis("best_seed")
         blocks += _part(_title(before, "best seed"), lambda: _scores(experiment, task, best_seed=True, thesis=best))
     blocks += _part(_title(before, "differences by topic"), lambda: _differences(experiment, task))
+    blocks += _part(_title(before, "year by year"), lambda: years.blocks(experiment, task))
     return blocks
 
 

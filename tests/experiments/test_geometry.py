@@ -11,7 +11,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from experiments import geometry, geometry_report, report, results
+from experiments import geometry, geometry_report, report, results, weighting
 from experiments.blocks import Figure, markdown
 from experiments.plan import plan
 from experiments.tracks.track import Space
@@ -230,3 +230,27 @@ def test_a_file_that_is_not_complete_is_named(folder: Path) -> None:
     (folder / "jobs" / "graph-seed1" / "geometry.json").write_text('{"left_out": "no right document"}')
     text = markdown(geometry_report.blocks(results.read(folder)))
     assert "graph: not all of it could be measured: no right document" in text
+
+
+def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:
+    one = bench.job()
+    one.config.merge_with(config())
+    one.config.experiment.analyses = ["weighting"]
+    seen = space()
+    bench.track.space = lambda *given: seen
+    bench.run(one)
+    place = bench.place(one)
+    found = json.loads((place / "weighting.json").read_text())
+    assert {"as it is", "idf, 0.7", "formulas alone", "centred"} <= found.keys()
+    assert not (place / "geometry.json").exists()
+    scores = weighting.look(bench.track, one.config, None, None, QRELS)  # type: ignore[arg-type]
+    assert scores["as it is"] == scores["kinds alike"] > 0.8
+
+
+def test_one_vector_a_post_has_no_weights(bench: Any) -> None:
+    one = bench.job()
+    one.config.merge_with(config())
+    one.config.experiment.analyses = ["weighting"]
+    bench.track.space = lambda *given: space(single=True)
+    bench.run(one)
+    assert json.loads((bench.place(one) / "weighting.json").read_text()) == {}
