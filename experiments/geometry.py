@@ -2,7 +2,7 @@
 
 An experiment asks for it with ``experiment.analyses``: ``[collapse]`` is cheap (thesis 4.3.3), ``[geometry]`` is all of
 it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document is one of grade 2 or 3. For
-``[weighting]`` see :mod:`experiments.weighting`.
+``[weighting]`` see :mod:`experiments.weighting`, for ``[failures]`` :mod:`experiments.failures`.
 
     {"settings": {"k": 10, "psi": 25, "samples": 1000, "size": null}, "sampled": {"posts": 2863, "of_posts": 2863},
      "collapse": {"formula": {"cosine": 0.48, "rank": 5.8, "vectors": 14.3, "documents": 2399}, ...},
@@ -45,7 +45,7 @@ from mathamr.evaluation.resampling import Bootstrapped, bootstrap
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
 
-ANALYSES = ("collapse", "geometry", "weighting")
+ANALYSES = ("collapse", "geometry", "weighting", "failures")
 OWN = "maxsim"
 POINTS = 121  # where densities are told
 DRAWN = 2_000  # at most so many nearest distances, or lengths of tokens, are kept

@@ -7,6 +7,7 @@
         log.jsonl                            the records of training
         heat_map.json, examples.json         see experiments.exhibits
         geometry.json, weighting.json        see experiments.geometry and experiments.weighting
+        failures.md                          see experiments.failures
         failed.json, traceback.txt           in place of result.json: why the job failed
         index/                               while it is searched, or with index.keep=true
         key                                  what the above was made with
@@ -35,7 +36,7 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-from experiments import exhibits, geometry, logbook, weighting
+from experiments import exhibits, failures, geometry, logbook, weighting
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.outputs import locked, read_json, write_json
@@ -219,7 +220,9 @@ def _look_into(job: Job, place: Path, track: Track, encoded: Encoded, question: 
     qrels = judged(question)
     if "weighting" in analyses:
         write_json(place / weighting.FILE, weighting.look(track, job.config, encoded, question, qrels))
-    if not analyses - {"weighting"}:
+    if "failures" in analyses:
+        write_whole(place / failures.FILE, failures.look(track, job.config, encoded, question, qrels, run))
+    if not analyses & {"collapse", "geometry"}:
         return {}
     content = geometry.look(track, job.config, encoded, question, qrels, run)
     write_json(place / "geometry.json", content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from experiments import geometry, geometry_report, report, results, weighting
+from experiments import failures, geometry, geometry_report, report, results, weighting
 from experiments.blocks import Figure, markdown
 from experiments.plan import plan
-from experiments.tracks.track import Space
+from experiments.tracks.track import Question, Space
+from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
+from mathamr.retrieval.explanation import Explanation, VirtualNode, explain
 from tests.experiments.test_plan import config as planned
 from tests.experiments.written_experiment import finish, write_plan
 
@@ -254,3 +257,39 @@ def test_one_vector_a_post_has_no_weights(bench: Any) -> None:
     bench.track.space = lambda *given: space(single=True)
     bench.run(one)
     assert json.loads((bench.place(one) / "weighting.json").read_text()) == {}
+
+
+def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
+    one = bench.job()
+    one.config.merge_with(config())
+    one.config.experiment.analyses = ["failures"]
+    seen = space()
+    nodes = [VirtualNode("formula", 0, "x^2"), VirtualNode("sentence", 0, "Look."), VirtualNode("document", 0, "")]
+
+    def why(config: Any, encoded: Any, topic: Topic, post: str) -> Explanation | None:
+        if post not in seen.posts:
+            return None
+        sets = list(seen.queries)[seen.topics.index(topic.topic_id)], list(seen.documents)[seen.posts.index(post)]
+        return explain(sets[0], nodes, sets[1], nodes)
+
+    bench.track.space, bench.track.explain = lambda *given: seen, why
+    bench.run(one)
+    assert (bench.place(one) / "failures.md").exists()
+
+    topics = [Topic(name, Post(name, "question", body=f"Is {name} true?", markup="text")) for name in QRELS]
+    run = Run.from_results("demo", {topic: [("p3", 1.0)] for topic in QRELS})
+    question = Question(1, topics, [], "mini")
+    qrels = {topic: {**grades, "p23": 3} for topic, grades in QRELS.items()}
+    said = failures.look(bench.track, one.config, None, question, qrels, run)  # type: ignore[arg-type]
+    assert "## A.3: nDCG' " in said
+    assert "Is A.3 true?" in said
+    assert re.search(r"1\. \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)
+    assert re.search(r"   - \+\d+\.\d\d to \d+\.\d\d: `x\^2` finds ", said)
+    assert "Missed, at " in said
+
+
+def test_best_matches_are_those_of_every_pair() -> None:
+    one = space()
+    best = failures.best_matches(one, "A.2")
+    query, posts = list(one.queries)[2], list(one.documents)
+    assert best == pytest.approx(np.array([[float((v @ post.T).max()) for post in posts] for v in query]), abs=1e-5)
