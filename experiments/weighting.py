@@ -51,15 +51,15 @@ def blocks(experiment: Experiment) -> list[Block]:
     if not contents:
         return []
     ways = list(next(iter(contents.values()))[0])
-    rows = [["Way", *(experiment.label(name) for name in contents)]]
+    table = [["Way", *(experiment.label(name) for name in contents)]]
     for way in ways:
         cells = []
         for of_seeds in contents.values():
             values = [one[way] for one in of_seeds]
             gain = statistics.fmean(values) - statistics.fmean([one[AS_IT_IS] for one in of_seeds])
             cells.append(spread(values) + ("" if way == AS_IT_IS else f" ({gain:+.3f})"))
-        rows.append([way, *cells])
+        table.append([way, *cells])
     note = (
         "The ways are described in mathamr/analysis/weighting.py. In parentheses: the difference to the score as it is."
     )
-    return [Table(rows, "nDCG' with other weights"), Text(note)]
+    return [Table(table, "nDCG' with other weights"), Text(note)]
