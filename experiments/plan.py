@@ -68,9 +68,10 @@ UNTRAINED = ("bm25", "fusion")
 """Tracks that train nothing."""
 
 # Settings that may name a text encoder: what a model depends on is its weights.
-_TEXT_ENCODERS = {"model": ("label_vectors",), "train": ("teacher",), "text": ("encoder",)}
+_TEXT_ENCODERS = {"model": ("label_vectors", "sentence_vectors"), "train": ("teacher",), "text": ("encoder",)}
 # Settings that came later, and the value that stands for how it was before: with it, keys are what they were.
 _LATER: dict[str, dict[str, Any]] = {
+    "model": {"sentence_vectors": None},
     "train": {
         "pairs": None,
         "pair_weights": None,

@@ -56,6 +56,8 @@ class GraphBatch:
         representative_kind: int64 (V,), ``VirtualKind`` of each.
         ptr: int64 (B + 1,), graph ``i`` owns ``representatives[ptr[i]:ptr[i + 1]]``.
         num_graphs: B.
+        sentence_vectors: float32 (S, k), vectors of the text of the S sentence virtual nodes in their order, where the
+            store of the graphs has such (:mod:`graphs.sentence_vectors`).
     """
 
     labels: Tensor
@@ -68,6 +70,7 @@ class GraphBatch:
     representative_kind: Tensor
     ptr: Tensor
     num_graphs: int
+    sentence_vectors: Tensor | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -88,9 +91,8 @@ class GraphBatch:
         return self._map(lambda tensor: tensor.pin_memory())
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> GraphBatch:
-        moved: dict[str, Any] = {
-            f.name: function(getattr(self, f.name)) for f in fields(self) if f.name != "num_graphs"
-        }
+        tensors = {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), Tensor)}
+        moved: dict[str, Any] = {name: function(tensor) for name, tensor in tensors.items()}
         return replace(self, **moved)
 
 

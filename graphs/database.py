@@ -20,12 +20,15 @@ import fcntl
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from graphs.errors import StoreError
 
+_MAP_BYTES = 1 << 40  # SQLite lowers it to what it was compiled for
 _META = "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 
@@ -82,6 +85,42 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
             connection.close()
             raise
     return connection
+
+
+class Reader:
+    """A file that any number of processes and threads read; each opens it at its first read.
+
+    An instance can be handed to worker processes, forked or spawned.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, purpose: str) -> None:
+        self.path, self._purpose = Path(path), purpose
+        self._local = threading.local()
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """This thread's own; raises as :func:`connect_read_only`."""
+        local = self._local
+        if getattr(local, "process", None) != os.getpid():
+            # A forked child must not touch, nor close, its parent's connection: keep the object, open another.
+            local.inherited = getattr(local, "connection", None)
+            local.connection = connect_read_only(self.path, purpose=self._purpose)
+            local.connection.execute(f"PRAGMA mmap_size = {_MAP_BYTES}")
+            local.process = os.getpid()
+        return local.connection
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_local"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._local = threading.local()
+
+    def close(self) -> None:
+        """Let go of the file in this thread; the next read opens it again."""
+        if getattr(self._local, "process", None) == os.getpid():
+            self._local.connection.close()
+            self._local.process = None
 
 
 def _roll_back(connection: sqlite3.Connection, path: Path) -> None:

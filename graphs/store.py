@@ -19,9 +19,8 @@ import hashlib
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,9 @@ from graphs import database
 from graphs.batching import GraphBatch, collate_packed
 from graphs.errors import Failure, StoreError
 from graphs.processes import ordered_map
+from graphs.sentence_vectors import SentenceVectors, check_structure
 from graphs.tensors import Convert, GraphArrays, decode, worker_died
-from graphs.virtual_nodes import VirtualNodeSpec
+from graphs.virtual_nodes import VirtualKind, VirtualNodeSpec
 from graphs.vocabulary import Decode, Row, Vocabulary, batched
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ _FORMAT = 1
 _ROWS_PER_TASK = 256
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 _PAGE_BYTES = 16384  # graphs of 2 KB leave a fifth of the default pages of 4 KB empty
-_MAP_BYTES = 1 << 40  # SQLite lowers it to what it was compiled for
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS graph(
@@ -175,16 +174,24 @@ class GraphStore:
         path: a finished file.
         vocabulary_hash: refuse a file with another vocabulary.
         config_hash: refuse a file with another configuration.
+        sentence_vectors: of the posts; batches then have those of their sentence nodes.
 
     Raises:
         StoreError: when the file is missing, unfinished, or made with something else.
+        ConfigError: sentence vectors for graphs without sentence nodes.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, vocabulary_hash: str | None = None, config_hash: str | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        vocabulary_hash: str | None = None,
+        config_hash: str | None = None,
+        sentence_vectors: SentenceVectors | None = None,
     ) -> None:
         self.path = Path(path)
-        self._local = threading.local()
+        self.sentence_vectors = sentence_vectors
+        self._file = database.Reader(path, purpose=PURPOSE)
         meta: dict[str, Any] = database.read_meta(self._connection)
         for name, wanted in (("vocabulary_hash", vocabulary_hash), ("config_hash", config_hash)):
             if wanted is not None and meta.get(name) != wanted:
@@ -196,30 +203,18 @@ class GraphStore:
         self.spec = VirtualNodeSpec(**meta["virtual_nodes"])
         self.config_hash: str = meta["config_hash"]
         self.source: str = meta["source"]
+        if sentence_vectors is not None:
+            check_structure(self.spec.structure)
 
     @property
     def _connection(self) -> sqlite3.Connection:
-        local = self._local
-        if getattr(local, "process", None) != os.getpid():
-            # A forked child must not touch, nor close, its parent's connection: keep the object, open another.
-            local.inherited = getattr(local, "connection", None)
-            local.connection = database.connect_read_only(self.path, purpose=PURPOSE)
-            local.connection.execute(f"PRAGMA mmap_size = {_MAP_BYTES}")
-            local.process = os.getpid()
-        return local.connection
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_local"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._local = threading.local()
+        return self._file.connection
 
     def close(self) -> None:
         """Let go of the file in this thread; the next read opens it again."""
-        if getattr(self._local, "process", None) == os.getpid():
-            self._local.connection.close()
-            self._local.process = None
+        self._file.close()
+        if self.sentence_vectors is not None:
+            self.sentence_vectors.close()
 
     def __len__(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM graph").fetchone()[0])
@@ -253,12 +248,17 @@ class GraphStore:
 
     def load(self, post_ids: Sequence[str]) -> GraphBatch:
         """The graphs as one batch, in the order of ``post_ids``; raises as :meth:`get_arrays`."""
-        return collate_packed(
+        batch = collate_packed(
             self.get_blobs(post_ids),
             post_ids=post_ids,
             num_labels=self.vocabulary.num_labels,
             num_relations=self.vocabulary.num_relations,
         )
+        if self.sentence_vectors is None:
+            return batch
+        graph_of = batch.node_graph[batch.virtual_kind == VirtualKind.SENTENCE]  # ascending
+        counts = torch.bincount(graph_of, minlength=batch.num_graphs).tolist()
+        return replace(batch, sentence_vectors=self.sentence_vectors.of(post_ids, counts))
 
     def get(self, post_id: str) -> Data:
         """One graph for exploration, as PyTorch Geometric's ``Data``.

@@ -34,6 +34,7 @@ from experiments.tracks.dense import (
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.label_text import LabelText
 from experiments.tracks.preparation import Preparation, Prepared, spec_of
+from experiments.tracks.sentence_text import SentenceText
 from experiments.tracks.teacher import teacher
 from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from graphs.collection import Collection
@@ -43,6 +44,7 @@ from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Pair, Topic
 from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
+from graphs.sentence_vectors import check_structure
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk, peak_gpu_memory, peak_memory, reset_peak_memory
 from mathamr.model.encoder import EncoderConfig
@@ -50,6 +52,7 @@ from mathamr.model.label_vectors import is_hash
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
 from mathamr.retrieval.posts import PostText, PostTexts
+from mathamr.text.encoder import identity
 from mathamr.training import checkpoint, mining
 from mathamr.training.config import TrainConfig
 from mathamr.training.curriculum import curriculum
@@ -80,6 +83,7 @@ class GraphTrack:
         self._console = console
         self._preparation = Preparation(corpus, shared, console)
         self._label_text = LabelText(console)
+        self._sentence_text = SentenceText(console)
         self._texts: Path | None = None
         # Read once a process, for reading them passes over the whole collection: by its file, and by the task.
         self._formulas_of: dict[Path, Formulas] = {}
@@ -95,9 +99,11 @@ class GraphTrack:
         spec = spec_of(config)
         model = settings(EncoderConfig, config.model, "model")
         training = settings(TrainConfig, config.train, "train")
-        for name in (model.label_vectors, training.teacher):
+        for name in (model.label_vectors, model.sentence_vectors, training.teacher):
             if name is not None and not is_hash(name):
                 self._label_text.check(name)
+        if model.sentence_vectors is not None:
+            check_structure(spec.structure)
         strategy = check_search(config)
         if spec.structure == "none" and strategy.name != "maxsim":
             raise ConfigError(
@@ -139,10 +145,13 @@ class GraphTrack:
     # -- what jobs share ---------------------------------------------------------------------------------------------
 
     def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
-        """Formula trees, graphs and tensors."""
+        """Formula trees, graphs and tensors; vectors of labels and sentences, where the model reads them."""
         prepared = self._preparation(config, questions)
         self._texts = prepared.texts
         self._encoder_config(config, prepared)
+        if (name := config.model.sentence_vectors) is not None:
+            topics = [topic.post for question in questions for topic in question.topics]
+            self._sentence_text.make(name, self._preparation.collections(config), topics, device_of(config))
 
     def source(self, config: DictConfig) -> str:
         """The configuration of the graphs with their vocabulary, the graphs themselves, and what is trained on."""
@@ -158,20 +167,30 @@ class GraphTrack:
         return "-".join(parts)
 
     def _encoder_config(self, config: DictConfig, prepared: Prepared) -> EncoderConfig:
-        """What is trained; where a text encoder is named, with the hash of the label vectors that it makes."""
+        """What is trained; where text encoders are named, with the hash of the label vectors that one makes, and the
+        identity of the other."""
         model = settings(EncoderConfig, config.model, "model")
+        if model.sentence_vectors is not None:
+            model = replace(model, sentence_vectors=identity(model.sentence_vectors))
         name = model.label_vectors
         if name is None or is_hash(name):
             return model
         made = self._label_text(name, GraphStore(prepared.posts), lambda: self._preparation.counts(config))
         return replace(model, label_vectors=made)
 
+    def _graphs(self, config: DictConfig, path: Path) -> GraphStore:
+        """The tensors in a file, as the model reads them."""
+        name = config.model.sentence_vectors
+        if name is None:
+            return GraphStore(path)
+        return GraphStore(path, sentence_vectors=self._sentence_text(name, self._preparation.collections(config)))
+
     # -- the model ---------------------------------------------------------------------------------------------------
 
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
         """Train an encoder on the collection's pairs."""
         prepared = self._preparation.of(config)
-        graphs = GraphStore(prepared.posts)
+        graphs = self._graphs(config, prepared.posts)
         reset_peak_memory()
         with self._console.stage("training", unit="steps") as advance:
 
@@ -248,7 +267,7 @@ class GraphTrack:
     def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
         """Vectors of posts and topics, from beside the model as far as they are there."""
         prepared = self._preparation.of(config)
-        posts, topics = GraphStore(prepared.posts), GraphStore(prepared.topics)
+        posts, topics = self._graphs(config, prepared.posts), self._graphs(config, prepared.topics)
         have_graph = set(posts.post_ids())
         searched = [post_id for question in questions for post_id in self._searched(prepared, question)]
         example = config.experiment.example.post

@@ -34,6 +34,7 @@ from mathamr.model.node_features import NodeFeatures
 from mathamr.model.projection import ProjectionHead
 from mathamr.model.relational_conv import RelationalConv
 from mathamr.model.relational_plan import RelationalPlan
+from mathamr.model.sentence_text import SentenceText
 
 if TYPE_CHECKING:
     from graphs.batching import GraphBatch
@@ -60,8 +61,11 @@ class EncoderConfig:
         label_vectors: hash of frozen vectors of the labels' words that are projected and added to the learned
             embedding (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None. In an experiment also the name
             of the text encoder that makes them.
+        sentence_vectors: identity of the text encoder whose frozen vectors of sentences are projected and added to the
+            starts of their virtual nodes (:mod:`mathamr.model.sentence_text`, beyond the thesis): a hybrid of graph and
+            text; or None. In an experiment the name of the encoder.
 
-    The last two are those of the thesis where a checkpoint does not name them, being older than they are.
+    The last three are those of the thesis where a checkpoint does not name them, being older than they are.
     """
 
     hidden_dim: int
@@ -74,6 +78,7 @@ class EncoderConfig:
     vn_learned: str
     vn_aggregation: str = "mean"
     label_vectors: str | None = None
+    sentence_vectors: str | None = None
 
     def __post_init__(self) -> None:
         if self.vn_aggregation not in VN_AGGREGATIONS:
@@ -125,6 +130,8 @@ class Encoder(nn.Module):
         num_relations: size of the relation vocabulary, inverses and virtual relations included.
         label_vectors: float (num_labels, k), frozen; those whose hash ``config.label_vectors`` is. They are saved with
             the weights, so an encoder whose weights will be loaded needs none.
+        sentence_dim: k of the sentence vectors (S, k) that will come with batches, where the configuration names any;
+            likewise.
 
     Raises:
         ConfigError: when the label vectors are not the ones that the configuration names.
@@ -134,7 +141,13 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, config: EncoderConfig, num_labels: int, num_relations: int, *, label_vectors: Tensor | None = None
+        self,
+        config: EncoderConfig,
+        num_labels: int,
+        num_relations: int,
+        *,
+        label_vectors: Tensor | None = None,
+        sentence_dim: int | None = None,
     ) -> None:
         super().__init__()
         self.config, self.num_relations = config, num_relations
@@ -143,13 +156,23 @@ class Encoder(nn.Module):
             text = LabelText(config.label_vectors, num_labels, config.hidden_dim)
         elif label_vectors is not None:
             raise ConfigError("label vectors are given, but model.label_vectors is null; set it to their hash")
+        sentences = None
+        if config.sentence_vectors is not None:
+            sentences = SentenceText(config.sentence_vectors, config.hidden_dim)
         self.features = NodeFeatures(
-            num_labels, config.hidden_dim, vn_init=config.vn_init, vn_learned=config.vn_learned, text=text
+            num_labels,
+            config.hidden_dim,
+            vn_init=config.vn_init,
+            vn_learned=config.vn_learned,
+            text=text,
+            sentences=sentences,
         )
         if text is not None and label_vectors is not None:
             text.take(label_vectors)
         self.layers = nn.ModuleList(EncoderLayer(config, num_relations) for _ in range(config.num_layers))
         self.projection = ProjectionHead(config.hidden_dim, config.projection_dim)
+        if sentences is not None and sentence_dim is not None:
+            sentences.begin(sentence_dim)  # last: all other weights begin as they do without
 
     def forward(self, batch: GraphBatch) -> VectorSets:
         hidden = self.features(batch)  # (N, hidden_dim)
@@ -184,7 +207,7 @@ class Encoder(nn.Module):
     def parameters_by_group(self) -> dict[str, int]:
         """Numbers of parameters: label embedding, virtual nodes, relational layers, projection head, and the total.
 
-        With label vectors also those of their projection; the vectors themselves are frozen.
+        With label or sentence vectors also those of their projection; the vectors themselves are frozen.
         """
         count = {
             "labels": sum(p.numel() for p in self.features.labels.parameters()),
@@ -193,5 +216,7 @@ class Encoder(nn.Module):
         }
         if self.features.text is not None:
             count["label_vectors"] = sum(p.numel() for p in self.features.text.parameters())
+        if self.features.sentences is not None:
+            count["sentence_vectors"] = sum(p.numel() for p in self.features.sentences.parameters())
         total = sum(p.numel() for p in self.parameters())
         return {**count, "virtual_nodes": total - sum(count.values()), "total": total}

@@ -22,6 +22,7 @@ from torch.nn import functional
 from graphs.errors import ConfigError
 from graphs.virtual_nodes import VirtualKind
 from mathamr.model.label_vectors import LabelText
+from mathamr.model.sentence_text import SentenceText
 
 if TYPE_CHECKING:
     from graphs.batching import GraphBatch
@@ -46,13 +47,21 @@ class NodeFeatures(nn.Module):
         vn_learned: what is learned about it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
             ``typed_projection`` (one for each kind). Pairs that are not in :data:`VIRTUAL_NODE_STARTS` are refused.
         text: adds vectors of the labels' words to the embedding; the mean is then that of the sums.
+        sentences: adds vectors of the sentences' text to the starts of their virtual nodes, whatever these are.
 
     Shapes:
         GraphBatch of N nodes -> (N, hidden_dim)
     """
 
     def __init__(
-        self, num_labels: int, hidden_dim: int, *, vn_init: str, vn_learned: str, text: LabelText | None = None
+        self,
+        num_labels: int,
+        hidden_dim: int,
+        *,
+        vn_init: str,
+        vn_learned: str,
+        text: LabelText | None = None,
+        sentences: SentenceText | None = None,
     ) -> None:
         super().__init__()
         if (vn_init, vn_learned) not in VIRTUAL_NODE_STARTS:
@@ -68,7 +77,7 @@ class NodeFeatures(nn.Module):
                 nn.init.xavier_uniform_(self.virtual_nodes)
         count = {"projection": 1, "typed_projection": len(VirtualKind)}.get(vn_learned, 0)
         self.projections = nn.ModuleList(nn.Linear(hidden_dim, hidden_dim) for _ in range(count))
-        self.text = text
+        self.text, self.sentences = text, sentences
 
     def forward(self, batch: GraphBatch) -> Tensor:
         x: Tensor = self.labels(batch.labels)  # (N, hidden_dim)
@@ -77,7 +86,11 @@ class NodeFeatures(nn.Module):
         virtual = torch.nonzero(batch.is_virtual).squeeze(
             1
         )  # (V,); with none, the learned part gets a gradient of zero
-        return x.index_copy(0, virtual, self._starts(batch, virtual, x).to(x.dtype))
+        starts = self._starts(batch, virtual, x)  # (V, hidden_dim)
+        if self.sentences is not None:
+            places = torch.nonzero(batch.virtual_kind[virtual] == VirtualKind.SENTENCE).squeeze(1)  # (S,)
+            starts = starts.index_add(0, places, self.sentences(batch.sentence_vectors).to(starts.dtype))
+        return x.index_copy(0, virtual, starts.to(x.dtype))
 
     def _starts(self, batch: GraphBatch, virtual: Tensor, x: Tensor) -> Tensor:
         """Start of the nodes ``virtual`` (V,), from the vectors ``x`` (N, hidden_dim) of all -> (V, hidden_dim)."""

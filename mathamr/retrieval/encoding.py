@@ -19,6 +19,7 @@ from graphs.batching import BudgetSampler
 from graphs.errors import RetrievalError
 from graphs.store import GraphStore
 from mathamr.maxsim import VectorSets
+from mathamr.model import sentence_text
 from mathamr.model.encoder import Encoder
 
 MAX_NODES, MAX_EDGES = 40_000, 160_000  # of a batch; some 250 graphs of the thesis's size, 1 GB while they are encoded
@@ -48,10 +49,12 @@ def encode(
 
     Raises:
         RetrievalError: when the device has too little memory for a batch.
+        ConfigError: graphs without the sentence vectors that the encoder reads.
 
     Shapes:
         VectorSets of ``len(post_ids)`` sets, vectors (V, projection_dim).
     """
+    sentence_text.check(encoder.config.sentence_vectors, store)
     encoder.eval()
     device = next(encoder.parameters()).device
     if not post_ids:

@@ -31,6 +31,7 @@ from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Vocabulary
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
+from mathamr.model.sentence_text import refusal
 from mathamr.retrieval.explanation import VirtualNode, nodes_of
 
 MAX_CHARACTERS = 10_000  # the longest questions of ARQMath; 2,000 formulas of one letter take a few seconds
@@ -58,6 +59,9 @@ class QueryEncoder:
     Args:
         parser: as the posts of the index were parsed, where that can be had.
         formulas_db: trees of formulas by id, for topics of a collection that publishes them.
+
+    Raises:
+        ConfigError: an encoder that reads vectors of sentences beside graphs.
     """
 
     def __init__(
@@ -69,6 +73,8 @@ class QueryEncoder:
         parser: ParserFactory = _EMBEDDED,
         formulas_db: Path | None = None,
     ) -> None:
+        if encoder.config.sentence_vectors is not None:
+            raise refusal(encoder.config.sentence_vectors)
         self._encoder = encoder.eval()
         self._vocabulary = vocabulary
         self._spec = spec

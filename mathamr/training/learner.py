@@ -28,7 +28,7 @@ class Learner:
     """An encoder under training; equal on all ranks.
 
     Weights are drawn from ``config.seed``, and the generator of the caller is left as it was. ``label_vectors`` are
-    those of the encoder, where its configuration names any.
+    those of the encoder, where its configuration names any, and ``sentence_dim`` likewise.
     """
 
     def __init__(
@@ -40,11 +40,14 @@ class Learner:
         num_relations: int,
         world: Ranks,
         label_vectors: Tensor | None = None,
+        sentence_dim: int | None = None,
     ) -> None:
         self._config, self._world = config, world
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            encoder = Encoder(encoder_config, num_labels, num_relations, label_vectors=label_vectors)
+            encoder = Encoder(
+                encoder_config, num_labels, num_relations, label_vectors=label_vectors, sentence_dim=sentence_dim
+            )
         self.encoder = encoder.to(world.device)
         self.temperature = Temperature(config.temperature).to(world.device)
         world.broadcast([*self.encoder.state_dict().values(), *self.temperature.state_dict().values()])

@@ -37,7 +37,7 @@ from graphs.corpus.post import Pair
 from graphs.errors import MathAMRError, RetrievalError, TrainingError
 from graphs.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, give_back_memory, peak_device_memory, reset_peak_gpu_memory
-from mathamr.model import label_vectors
+from mathamr.model import label_vectors, sentence_text
 from mathamr.model.encoder import EncoderConfig
 from mathamr.retrieval.encoding import out_of_memory
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
@@ -107,6 +107,7 @@ def train(
         KeyboardInterrupt: Ctrl-C came twice; ``OUT/last`` is what was saved before.
     """
     check(config, store, negatives, visual_ids, teacher, resume)
+    sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
         available = frozenset(store.post_ids())
@@ -164,6 +165,7 @@ class _Run:
             num_relations=store.vocabulary.num_relations,
             world=world,
             label_vectors=vectors,
+            sentence_dim=None if store.sentence_vectors is None else store.sentence_vectors.dimension,
         )
         self.state = RunState()
 

@@ -51,7 +51,7 @@ def reference(graphs: Sequence[GraphArrays]) -> dict[str, object]:
     edges.sort(key=lambda edge: edge[0])  # stable
     out["relation"] = [r for r, _, _ in edges]
     out["edge_index"] = [[s for _, s, _ in edges], [t for _, _, t in edges]]
-    return {**out, "num_graphs": len(graphs)}
+    return {**out, "num_graphs": len(graphs), "sentence_vectors": None}
 
 
 def assert_batch(batch: GraphBatch, graphs: Sequence[GraphArrays]) -> None:
@@ -127,7 +127,8 @@ def test_a_damaged_graph_in_a_batch_is_named(damage: str) -> None:
 
 
 def test_moving_a_batch_moves_every_tensor() -> None:
-    batch = collate([random_graph(np.random.default_rng(0))]).to("meta")
+    batch = collate([random_graph(np.random.default_rng(0))])
+    batch = replace(batch, sentence_vectors=torch.zeros(1, 3)).to("meta")
     for f in fields(batch):
         if f.name != "num_graphs":
             assert getattr(batch, f.name).device.type == "meta"
