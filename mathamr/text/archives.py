@@ -13,7 +13,7 @@
 A paper is a ``.tar.gz``, ``.tgz`` or ``.tar``; a ``.gz``, which on arXiv is a packed folder or one packed file; a
 folder; or one LaTeX file. Nothing is ever unpacked to disk: members are read one after the other into memory, as text,
 up to the bounds of :class:`Limits`. An archive that reaches outside itself (absolute paths, ``..``, links, devices) or
-goes beyond a bound is refused as a whole: what packs such things is no paper.
+goes beyond a bound is refused as a whole: what packs such things is no paper. So is one whose headers are a bomb.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from graphs.errors import CorpusError
 
 SUFFIXES = (".tex", ".ltx", ".texx", ".latex", ".sty", ".cls", ".def")
 """Names of files that are read; the last three only declare environments and macros."""
+
+MAX_HEADER_BYTES = 1_000_000  # of a member's long name or attributes
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def read_files(path: Path, limits: Limits | None = None) -> dict[str, str]:
                 raise CorpusError(f"is a file of more than {limits.file_bytes:,} bytes", path=path)
             members = iter([(path.name, path.read_bytes())])
         texts = {name: decode(content) for name, content in members}
-    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+    except (OSError, EOFError, ValueError, OverflowError, RecursionError, zlib.error, tarfile.TarError) as error:
         raise CorpusError(f"cannot be read: {error}", path=path) from error
     return {name: text for name, text in texts.items() if text is not None}
 
@@ -104,7 +106,7 @@ def _of_archive(path: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
             if unpacked.count > limits.file_bytes:
                 raise CorpusError(f"is a file of more than {limits.file_bytes:,} bytes", path=path)
             return
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive:
             for count, member in enumerate(archive, 1):
                 if count > limits.files:
                     raise CorpusError(f"has more than {limits.files:,} members", path=path)
@@ -138,6 +140,17 @@ def _is_tar(head: bytes) -> bool:
     except tarfile.HeaderError:
         return False
     return True
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose long name or attributes, which :mod:`tarfile` reads into memory, have an end."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type not in (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE) and member.size > MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {member.size:,} bytes")
+        return member
 
 
 class _Bounded(io.RawIOBase):

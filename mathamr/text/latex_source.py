@@ -10,7 +10,8 @@ r"""A paper's LaTeX files as one text: the main file, with those that it takes i
 <BLANKLINE>
 
 The main file is one with ``\documentclass`` (of several the largest with all it takes in); without any the
-largest, by the rule of the ModernBERT thesis, section 3. ``\input``, ``\include``, ``\subfile`` and ``\import`` are
+largest, by the rule of the ModernBERT thesis, section 3. A preamble that is a file of its own is no main file.
+``\input``, ``\include``, ``\subfile``, ``\import`` and a paper's own commands of such names (``\olimport``) are
 followed among the paper's own files and nowhere else; what is not among them is named in ``missing``.
 """
 
@@ -36,9 +37,15 @@ _COMMENT = re.compile(
 _TAKEN_IN = re.compile(
     r"\\(?:input|include|subfile|subfileinclude)\s*\{(?P<name>[^{}\n]+)\}"
     r"|\\(?:sub)?(?:import|includefrom|inputfrom)\*?\s*\{(?P<folder>[^{}\n]*)\}\s*\{(?P<file>[^{}\n]+)\}"
+    r"|\\(?!re)[a-zA-Z]+(?:import|input|include)\*?\s*(?:\[(?P<below>[^\]{}\n]*)\]\s*)?\{(?P<own>[^{}\n\\#]+)\}"
     r"|\\input\s+(?P<bare>[^\s{}\\%]+)"
     r"|(?P<end>\\endinput\b)"
 )
+# Environments that a paper prints nothing of: \newenvironment{slogan}{\comment}{\endcomment}, \excludecomment{slogan}.
+_UNPRINTED = re.compile(
+    r"\\newenvironment\*?\s*\{(?P<name>[a-zA-Z]+\*?)\}\s*\{\s*\\comment\s*\}|\\excludecomment\s*\{(?P<other>[a-zA-Z]+)\}"
+)
+_CLASS = re.compile(r"\\document(?:class|style)")
 _TITLE = re.compile(r"\\title\s*(?:\[[^\]]*\])?\s*\{")
 
 
@@ -77,7 +84,8 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
     reader.read(main, ())
     declarations = "\n".join(text for name, text in stripped.items() if name not in papers)
     taken, missing = dict.fromkeys(reader.taken), dict.fromkeys(reader.missing)
-    return LatexSource(main, "".join(reader.pieces), declarations, tuple(taken), tuple(missing))
+    text = _printed("".join(reader.pieces), declarations)
+    return LatexSource(main, text, declarations, tuple(taken), tuple(missing))
 
 
 def strip_comments(text: str) -> str:
@@ -87,6 +95,15 @@ def strip_comments(text: str) -> str:
     '100\\% sureof it'
     """
     return _COMMENT.sub(lambda match: match["keep"] or "", text)
+
+
+def _printed(text: str, declarations: str) -> str:
+    """``text`` without the environments that it or ``declarations`` make comments of."""
+    names = {match["name"] or match["other"] for match in _UNPRINTED.finditer(declarations + text)}
+    if not names:
+        return text
+    name = "|".join(map(re.escape, sorted(names)))
+    return re.sub(rf"\\begin\{{({name})\}}.{{0,20000}}?\\end\{{\1\}}[ \t]*\n?", "", text, flags=re.DOTALL)
 
 
 def group(text: str, start: int) -> str:
@@ -116,13 +133,20 @@ def _main_file(papers: Mapping[str, str]) -> str:
                 weights[name] += weight(found, root, depth + 1) if found is not None else 0
         return weights[name]
 
-    return max(sorted(papers), key=lambda name: (_rank(papers[name]), weight(name, posixpath.dirname(name))))
+    return max(sorted(papers), key=lambda name: (_rank(papers, name), weight(name, posixpath.dirname(name))))
 
 
-def _rank(text: str) -> int:
-    if r"\documentclass" not in text and r"\documentstyle" not in text:
+def _rank(papers: Mapping[str, str], name: str) -> int:
+    """2 for a file with a document class, or with a document whose class stands in a preamble that it takes in."""
+    text, here = papers[name], posixpath.dirname(name)
+    if "{subfiles}" in text or "{standalone}" in text:
+        return 1
+    if _CLASS.search(text):
+        return 2
+    if r"\begin{document}" not in text:
         return 0
-    return 1 if "{subfiles}" in text or "{standalone}" in text else 2
+    found = (_find(papers, asked, here, here) for asked in _asked(text))
+    return 2 * any(other is not None and _CLASS.search(papers[other]) for other in found)
 
 
 def _asked(text: str) -> Iterator[str]:
@@ -134,7 +158,9 @@ def _asked(text: str) -> Iterator[str]:
 
 
 def _name(match: re.Match[str]) -> str:
-    name = match["name"] or match["bare"] or posixpath.join(match["folder"], match["file"])
+    name = match["name"] or match["bare"]
+    if not name:
+        name = posixpath.join(match["folder"] or match["below"] or "", match["file"] or match["own"])
     return name.strip().strip('"')
 
 

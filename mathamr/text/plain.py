@@ -27,7 +27,7 @@ _MATH = re.compile(
     r"|(?P<inline>\\\()|(?P<display>\\\[)|(?P<dollars>\$\$?)"
     rf"|\\begin\s*\{{(?P<name>{'|'.join((*_ALONE, *_ALIGNED))})(?P<star>\*?)\}}"
 )
-_NUMBERING = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:nonumber|notag)\b")
+_NUMBERING = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:nonumber|notag|pause)\b")
 _TEXT_GROUP = re.compile(r"\\(?:text|mbox|hbox|textrm|textit|textbf|textup)\s*\{")
 
 # Commands that go with all their arguments, and environments of which nothing is left.

@@ -35,7 +35,7 @@ MAX_CHARACTERS = 8_000  # of a statement; a longer one is a whole section, or an
 _NAMES: dict[str, Kind] = {
     **dict.fromkeys(("theorem", "theo", "thm", "theor", "thrm", "teo", "satz", "thmplain", "mainthm"), "theorem"),
     **dict.fromkeys(("lemma", "lem", "lemme", "lma", "lemm", "sublemma"), "lemma"),
-    **dict.fromkeys(("definition", "defn", "def", "defi", "defin", "dfn", "defish", "df", "dfinition"), "definition"),
+    **dict.fromkeys(("definition", "defn", "def", "defi", "defin", "dfn", "df", "dfinition"), "definition"),
     **dict.fromkeys(("proposition", "prop", "propn", "prp", "propo", "propos"), "proposition"),
     **dict.fromkeys(("corollary", "cor", "coro", "corol", "coroll", "crl", "corr"), "corollary"),
 }
@@ -53,7 +53,7 @@ _DECLARATION = re.compile(
     r"|(?P<other>def\w*thm\w*|newthm\w*)\s*\{(?P<short>[^{}\\]+)\}\s*(?=\{))"
 )
 _TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
-_HEADING = re.compile(r"\\(?:chapter|section|subsection|subsubsection)\*?\s*(?:\[[^\]]{0,300}\]\s*)?\{")
+_HEADING = re.compile(r"\\(?:chapter|[a-z]{0,12}section)\*?\s*(?:\[[^\]]{0,300}\]\s*)?\{")
 _BEFORE = 1_500  # characters in front of a statement that are looked at
 _EDGE = re.compile(r"\\(?P<edge>begin|end)\s*\{(?P<name>[^{}\\]+)\}")
 
@@ -159,7 +159,7 @@ def kind_of_title(title: str) -> Kind | None:
     >>> kind_of_title("Main Theorem"), kind_of_title(r"\\bf Lemma-Definition"), kind_of_title("Remark")
     ('theorem', 'lemma', None)
     """
-    words = plain(title).casefold()
+    words = (plain(title) or title).casefold()  # \protect\theoremname is all that babel and LyX leave to read
     places = [(words.index(stem), kind) for stem, kind in _STEMS if stem in words]
     return min(places)[1] if places else _NAMES.get(words.strip("*. "))
 

@@ -115,6 +115,19 @@ def test_a_header_that_promises_more_than_there_is_is_an_error(tmp_path: Path) -
         read_files(path)
 
 
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_headers_that_are_a_bomb_are_an_error(kind: bytes, tmp_path: Path) -> None:
+    def change(member: tarfile.TarInfo) -> None:
+        member.type = kind
+
+    huge = pack(tmp_path / "huge.tar.gz", [("a.tex", b" " * 1_000_001)], change)
+    with pytest.raises(CorpusError, match="cannot be read: a header of 1,000,001 bytes"):
+        read_files(huge)
+    endless = pack(tmp_path / "endless.tar.gz", [("a.tex", b"12 path=abc\n")] * 5_000, change)
+    with pytest.raises(CorpusError, match="cannot be read"):
+        read_files(endless)
+
+
 @pytest.mark.parametrize("name", ["gone.tar.gz", "gone.tex", "gone.gz"])
 def test_no_such_paper(name: str, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=f"{name}: cannot be read"):

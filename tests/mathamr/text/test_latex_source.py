@@ -21,6 +21,28 @@ def test_of_several_the_one_that_takes_in_most_is_the_paper() -> None:
     assert assemble(files).files == ("main.tex", "a.tex")
 
 
+def test_a_preamble_of_its_own_is_no_paper() -> None:
+    files = {"preamble.tex": r"\documentclass{book}", "chapter.tex": r"\input{preamble}\begin{document} text"}
+    assert assemble(files).main == "chapter.tex"
+
+
+def test_a_paper_may_take_files_in_by_its_own_command() -> None:
+    files = {
+        "main.tex": r"\documentclass{book} \olimport[sets]{sets} \newcommand{\olimport}[1]{\subfile{#1}}",
+        "sets/sets.tex": r"\documentclass[../main]{subfiles} A \olimport*{subsets} \reinput{sets}",
+        "sets/subsets.tex": "B",
+    }
+    assert assemble(files).files == ("main.tex", "sets/sets.tex", "sets/subsets.tex")
+
+
+@pytest.mark.parametrize("declared", [r"\newenvironment{slogan}{\comment}{\endcomment}", r"\excludecomment{slogan}"])
+def test_what_a_paper_does_not_print_is_gone(declared: str) -> None:
+    text = r"\documentclass{a}\begin{lemma}\begin{slogan} Short. \end{slogan} Long. \end{lemma}"
+    assert assemble({"main.tex": text, "own.sty": declared}).text == (
+        r"\documentclass{a}\begin{lemma}Long. \end{lemma}"
+    )
+
+
 def test_a_commented_document_class_is_none_and_the_largest_file_is_taken() -> None:
     assert assemble({"a.tex": "% \\documentclass{article}\nx", "b.tex": "longer text"}).main == "b.tex"
 

@@ -39,6 +39,10 @@ def kinds(text: str) -> list[tuple[str, str]]:
         (r"\newtcbtheorem[number within=section]{x}{Definition}{colback=green}{th}", "x", "definition"),
         (r"\defthm{x}{Theorem}{Theorems}", "x", "theorem"),
         (r"\newtheorem{x}{Théorème}", "x", "theorem"),
+        (r"\newtheorem{x}{\protect\lemmaname}", "x", "lemma"),
+        (r"\declaretheorem[style=plain, name=\theoremname, sibling=thm]{x}", "x", "theorem"),
+        (r"\newtheorem{thm}{\protect\remarkname}", "thm", None),
+        ("", "defish", None),
     ],
 )
 def test_environments_are_known_by_name_or_declaration(declaration: str, environment: str, kind: str | None) -> None:
@@ -67,6 +71,11 @@ def test_a_statement_knows_its_heading_and_what_leads_to_it() -> None:
     assert (third.section, third.before) == ("Cauchy", "")
 
 
+def test_a_paper_may_name_its_own_headings() -> None:
+    [statement] = find_statements(r"\section{A} \olsection{B} \sectionnotes{C} \begin{thm} D. \end{thm}").statements
+    assert statement.section == "B"
+
+
 def test_a_digit_after_a_formula_is_none_of_its_number() -> None:
     assert split("It is $x$2 and FORMULA_7 of $y$. Then $z$.") == ["It is $x$2 and FORMULA 7 of $y$.", "Then $z$."]
 
@@ -84,6 +93,7 @@ def test_what_is_dropped_is_counted() -> None:
     [
         (r"\[ x = y. \] Then", "$x = y$. Then"),
         (r"$$x$$ and $y$", "$x$ and $y$"),
+        (r"\pause $a \pause = b$", "$a = b$"),
         (r"\begin{equation}\label{e} x \tag{1} \end{equation}", "$x$"),
         (r"\begin{align}a&=b,\\c&=d.\end{align}", r"$\begin{aligned} a&=b,\\c&=d \end{aligned}$."),
         (r"\begin{gather*} a \end{gather*}", r"$\begin{gathered} a \end{gathered}$"),
