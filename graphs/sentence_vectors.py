@@ -15,8 +15,7 @@ A text encoder is here whatever gives a vector for each of some texts; this one 
 
 A file (SQLite) holds a post's vectors as float16, whatever graph is made of it, so graphs of all configurations share
 it. A graph may have another number of sentence nodes than its post has sentences, where a parser understood nothing of
-one or split it (27 of 5,194 posts of a part of ARQMath under the embedded parser). Which is which is then unknown, and
-each node gets the mean of the post's vectors:
+one or split it. Which is which is then unknown, and each node gets the mean of the post's vectors:
 
 >>> vectors.of(["255"], [1]).tolist()
 [[10.5, 1.0]]
