@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from omegaconf import OmegaConf
 from tiny_collection import ENCODER, settings
 from torch.nn import functional
 
@@ -119,3 +121,26 @@ def test_formulas_that_cannot_be_compared(
         some = new_store(tmp_path / f"{mode}.db", VirtualNodeSpec(formulas=mode))  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match=message):
             train(settings(formula_view_weight=1.0), some, pairs, ENCODER, out=tmp_path, visual_ids=VISUAL_IDS)
+
+
+class Killed(BaseException):
+    """Nothing catches it, so nothing is saved: what is on disk is what a kill leaves."""
+
+
+def test_the_best_recipe_goes_on_bit_for_bit(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
+    recipe = dict(OmegaConf.load(Path(__file__).parents[3] / "conf" / "train" / "best.yaml"))
+    del recipe["defaults"]
+    changes = {**recipe, "epochs": 2, "checkpoint_every": 3, "node_mask": 0.1, "edge_dropout": 0.1}
+
+    def kill(record: dict[str, Any]) -> None:
+        if record["kind"] == "step" and record["step"] == 5:
+            raise Killed
+
+    arguments = settings(**changes), store, pairs, ENCODER
+    with pytest.raises(Killed):
+        train(*arguments, out=tmp_path / "killed", visual_ids=VISUAL_IDS, log=kill)
+    resumed = train(*arguments, out=tmp_path / "killed", visual_ids=VISUAL_IDS)
+    whole = train(*arguments, out=tmp_path / "whole", visual_ids=VISUAL_IDS)
+    assert resumed.loss_curve == whole.loss_curve
+    for name in ("best/model.safetensors", "last/model.safetensors", "last/state.safetensors"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
