@@ -152,10 +152,11 @@ class ExampleConfig:
 class ExperimentConfig:
     """A question: each condition by what it changes, the one that others are compared with, and the seeds.
 
-    ``tasks``: 1 finds answers, 2 formulas, where the collection has such topics. ``labels``: what reports call a
-    condition. ``baselines``: conditions that are compared with another one than ``baseline``. ``only``: run these
-    conditions and leave the others as they are. ``analyses``: of the vectors, ``collapse``, ``geometry``
-    or ``weighting``.
+    ``tasks``: 1 finds answers, 2 formulas, where the collection has such topics; or the names of its tests.
+    ``measures``: titles of measures, and what ir_measures calls them; none: those of ARQMath. ``labels``: what reports
+    call a condition. ``baselines``: conditions that are compared with another one than ``baseline``. ``only``: run
+    these conditions and leave the others as they are. ``analyses``: of the vectors, ``collapse``, ``geometry`` or
+    ``weighting``.
     """
 
     name: str = MISSING
@@ -163,7 +164,8 @@ class ExperimentConfig:
     conditions: dict[str, Any] = field(default_factory=dict)
     baseline: str = MISSING
     seeds: list[int] = field(default_factory=list)
-    tasks: list[int] = field(default_factory=lambda: [1])
+    tasks: list[Any] = field(default_factory=lambda: [1])
+    measures: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     example: ExampleConfig = field(default_factory=ExampleConfig)
     baselines: dict[str, str] = field(default_factory=dict)

@@ -2,8 +2,8 @@
 
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none
-        run.tsv, run-task2.tsv               the rankings, as submissions
-        per_topic.csv, per_topic-task2.csv   scores topic by topic
+        run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
+        per_topic.csv, per_topic-task2.csv   scores topic by topic; likewise
         log.jsonl                            the records of training
         heat_map.json, examples.json         see experiments.exhibits
         geometry.json, weighting.json        see experiments.geometry and experiments.weighting
@@ -37,6 +37,7 @@ from typing import Any, cast
 from omegaconf import OmegaConf
 
 from experiments import exhibits, failures, geometry, logbook, weighting
+from experiments.columns import column, file_name, titles
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.outputs import locked, read_json, write_json
@@ -49,8 +50,6 @@ from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.runs import Qrels, Run, qrels_of, write_run
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
-
-MEASURES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref", "recall_1000")
 
 
 class Outcome(Enum):
@@ -97,7 +96,8 @@ def run_job(
             (place / name).unlink(missing_ok=True)
         write_json(place / "result.json", result)
         speed = f", {result['time_per_epoch_s']:.1f} s an epoch" if "time_per_epoch_s" in result else ""
-        console.say(f"{job.name}: nDCG' {result.get('ndcg_prime', result.get('task2_ndcg_prime')):.3f}{speed}")
+        first, called = next(iter(titles(job.config.experiment).items()))
+        console.say(f"{job.name}: {called} {result[column(questions[0].asked, first)]:.3f}{speed}")
         return Outcome.ENDED
 
 
@@ -152,20 +152,20 @@ def _run(
     result |= {"source": track.source(job.config), **trained.origin}
     result |= {**trained.costs, **encoded.costs}
     files = [trained.folder] if job.model_key else []
+    shown = next((question for question in questions if question.task == 1), None)
     for question in questions:
         retrieved, costs = _search(job, place / "index", track, encoded, question)
         run = Run.from_results(job.name, retrieved.results, task=question.task)
         scores = judge(run, question, retrieved.visual_ids)
-        second = question.task == 2
-        suffix, prefix = ("-task2", "task2_") if second else ("", "")
-        write_run(run, place / f"run{suffix}.tsv")
-        _write_per_topic(place / f"per_topic{suffix}.csv", scores)
-        measured = {**{measure: scores.aggregate[measure] for measure in MEASURES}, "topics": scores.topics, **costs}
-        result |= {f"{prefix}{name}": value for name, value in measured.items()}
-        topics = [[topic, *(own[measure] for measure in MEASURES)] for topic, own in sorted(scores.per_topic.items())]
-        book.table(f"topics{suffix}", ["topic", *MEASURES], topics)
-        files += [place / f"run{suffix}.tsv", place / f"per_topic{suffix}.csv"]
-        if not second:
+        own_files = [place / file_name(question.asked, name) for name in ("run.tsv", "per_topic.csv")]
+        write_run(run, own_files[0])
+        _write_per_topic(own_files[1], scores)
+        measured = {**scores.aggregate, "topics": scores.topics, **costs}
+        result |= {column(question.asked, name): value for name, value in measured.items()}
+        topics = [[topic, *own.values()] for topic, own in sorted(scores.per_topic.items())]
+        book.table(file_name(question.asked, "topics"), ["topic", *scores.aggregate], topics)
+        files += own_files
+        if question is shown:
             _show(job, place, track, encoded, question, run)
             result |= _look_into(job, place, track, encoded, question, run)
     book.scores(result)
@@ -179,7 +179,7 @@ def _search(
 ) -> tuple[Retrieved, dict[str, float]]:
     """What is found, and the costs of index and search. The index is removed unless it is to be kept."""
     keep = bool(job.config.index.get("keep"))
-    own = folder if question.task == 1 else folder.with_name(f"{folder.name}-task2")
+    own = folder.with_name(file_name(question.asked, folder.name))
     shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
     try:
         with closing(track.index(job.config, encoded, question, own)) as indexed:
@@ -256,6 +256,7 @@ def judge(run: Run, question: Question, visual_ids: Mapping[str, str] | None = N
         regime=question.regime,
         collection=collection,
         visual_ids=visual_ids,
+        measures=question.measures,
     )
 
 
@@ -312,6 +313,6 @@ def _move(source: Path, target: Path) -> None:
 def _write_per_topic(path: Path, scores: Evaluation) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        table.writerow(["topic", *MEASURES])
+        table.writerow(["topic", *scores.aggregate])
         for topic, values in sorted(scores.per_topic.items()):
-            table.writerow([topic, *(f"{values[measure]:.6f}" for measure in MEASURES)])
+            table.writerow([topic, *(f"{values[measure]:.6f}" for measure in scores.aggregate)])

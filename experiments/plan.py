@@ -61,7 +61,7 @@ _FREE = {
     "index": ("location", "keep"),
 }
 # What the vectors of a text encoder depend on that is taken as it is, and what the pairs are that one is trained on.
-_TEXT_UNTRAINED = ("encoder", "max_length")
+_TEXT_UNTRAINED = ("encoder", "max_length", "linearize")
 _PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
 
 UNTRAINED = ("bm25", "fusion")
@@ -81,6 +81,7 @@ _LATER: dict[str, dict[str, Any]] = {
         "distill_weight": 1.0,
         "distill_temperature": 0.05,
     },
+    "text": {"linearize": False},
 }
 
 LOCK = ".lock"
@@ -282,13 +283,15 @@ def _of_model(config: DictConfig) -> dict[str, Any]:
     del text["late_interaction"]  # the search alone
     if text["epochs"] or text["pretraining_epochs"]:
         return {**settings, "train": {name: train[name] for name in _PAIRS}}
-    return {**settings, "text": {name: text[name] for name in _TEXT_UNTRAINED}}
+    return {**settings, "text": {name: text[name] for name in _TEXT_UNTRAINED if name in text}}
 
 
 def _asked(config: DictConfig) -> dict[str, Any]:
     """What an experiment asks of every condition."""
     experiment = config.experiment
     asked = {"tasks": list(experiment.get("tasks") or [1]), "example": _plain(experiment.get("example"))}
+    if measures := _plain(experiment.get("measures")):
+        asked["measures"] = measures
     if analyses := sorted(experiment.get("analyses") or []):  # without any, keys are what they were before there were
         asked["analyses"] = [*analyses, *([_plain(config.geometry)] if "geometry" in analyses else [])]
     return {"experiment": asked}

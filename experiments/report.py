@@ -20,12 +20,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import figures, geometry_report, heat_map, page, results, weighting, years
+from experiments import columns, figures, geometry_report, heat_map, page, results, weighting, years
 from experiments.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
+from experiments.columns import ARQMATH, Asked, column
 from experiments.results import Experiment, Row
 from experiments.tables import (
-    COSTS,
     DEVELOPMENT,
+    costs,
     measure_columns,
     parameter_groups,
     plain_table,
@@ -36,14 +37,16 @@ from experiments.tables import (
 )
 from experiments.thesis import ThesisTable
 from experiments.thesis import tables as thesis_tables
-from experiments.topic_scores import MEASURES, column, comparisons, measured, of_conditions, stars
+from experiments.topic_scores import comparisons, measured, of_conditions, stars
 from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import write_whole
 from mathamr.evaluation.significance import Comparison
 
-_FIRST = ("condition", "seed", "status", *MEASURES, "recall_1000", "topics", "regime")
+_FIRST = ("condition", "seed", "status")
 _SHOWN_TESTS = 16
 """Rows of tests that a page shows unasked."""
+_PANELS = 4
+"""Measures that fit beside each other in a plot: the first ones."""
 
 
 def write(experiments: Sequence[Experiment], out: Path) -> None:
@@ -56,21 +59,28 @@ def write(experiments: Sequence[Experiment], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     several = len(experiments) > 1
     rows = [({"experiment": one.name} if several else {}) | row for one in experiments for row in one.rows]
-    write_csv(rows, out / "results.csv")
+    write_csv(rows, out / "results.csv", [name for one in experiments for name in _scores_of(one)])
     blocks = [block for one in experiments for block in report_of(one)]
     title = f"{len(experiments)} experiments" if several else experiments[0].title
     write_whole(out / "report.md", markdown(blocks))
     write_whole(out / "report.html", page.page(title, blocks))
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """``results.csv``: a row for each condition x seed with every metric and cost."""
-    columns = ["experiment"] if any("experiment" in row for row in rows) else []
-    columns += _FIRST
+def _scores_of(experiment: Experiment) -> list[str]:
+    """The columns with the scores of an experiment, there whether or not a job has finished."""
+    if experiment.measures == ARQMATH:
+        return [*ARQMATH, "recall_1000", "topics"]
+    return [column(task, name) for task in experiment.tasks for name in (*experiment.measures, "topics")]
+
+
+def write_csv(rows: Sequence[Row], path: Path, scores: Sequence[str]) -> None:
+    """``results.csv``: a row for each condition x seed with every metric and cost, ``scores`` before all others."""
+    names = ["experiment"] if any("experiment" in row for row in rows) else []
+    names += dict.fromkeys([*_FIRST, *scores, "regime"])
     for row in rows:
-        columns += [key for key in row if key not in columns]
+        names += [key for key in row if key not in names]
     text = io.StringIO()
-    table = csv.DictWriter(text, columns, restval="")
+    table = csv.DictWriter(text, names, restval="")
     table.writeheader()
     table.writerows(rows)
     write_whole(path, text.getvalue())
@@ -113,9 +123,11 @@ def _facts(experiment: Experiment) -> str:
     def all_of(key: str) -> str:
         return ", ".join(sorted({str(row.get(key, "not recorded")) for row in rows}))
 
-    facts = [f"{all_of('topics')} topics, regime {all_of('regime')}"]
-    if 2 in experiment.tasks and any("task2_topics" in row for row in rows):
-        facts[0] += f" (Task 2: {all_of('task2_topics')} topics)"
+    first, *others = experiment.tasks if isinstance(experiment.tasks[0], str) else (1, *experiment.tasks)
+    facts = [f"{all_of(column(first, 'topics'))} topics, regime {all_of('regime')}"]
+    counted = [task for task in others if any(column(task, "topics") in row for row in rows)]
+    if more := [f"{columns.title(task)}: {all_of(column(task, 'topics'))} topics" for task in counted if task != first]:
+        facts[0] += f" ({', '.join(more)})"
     facts += [f"code {all_of('code')}", all_of("machine")]
     facts.append(f"last job finished {max(str(row.get('finished', 'not recorded')) for row in rows)}")
     seeds = ", ".join(str(seed) for seed in experiment.seeds)
@@ -135,12 +147,12 @@ def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
     return [Heading(title, 2), *blocks] if blocks else []
 
 
-def _task(experiment: Experiment, task: int) -> list[Block]:
+def _task(experiment: Experiment, task: Asked) -> list[Block]:
     """Means and best seeds with their tests, bars, and differences topic by topic."""
-    before = f"Task {task}: " if len(experiment.tasks) > 1 else ""
+    before = f"{columns.title(task)}: " if len(experiment.tasks) > 1 else ""
     several = max(len(rows) for rows in measured(experiment, task).values()) > 1
     tables = [table for table in thesis_tables(experiment.name) if table.setting["task"] == task]
-    effective = [table for table in tables if MEASURES.keys() & {one.measure for one in thesis_columns(table)}]
+    effective = [table for table in tables if ARQMATH.keys() & {one.measure for one in thesis_columns(table)}]
 
     def of_thesis(*statistics: str) -> ThesisTable | None:
         return next((table for name in statistics for table in effective if table.statistic == name), None)
@@ -165,7 +177,7 @@ def _title(before: str, title: str) -> str:
     return before + title if before else title.capitalize()
 
 
-def _scores(experiment: Experiment, task: int, *, best_seed: bool, thesis: ThesisTable | None) -> list[Block]:
+def _scores(experiment: Experiment, task: Asked, *, best_seed: bool, thesis: ThesisTable | None) -> list[Block]:
     """The table in the thesis's form, bars, and the tests behind its stars."""
     trouble, tests = "", list[Comparison]()
     try:
@@ -173,18 +185,18 @@ def _scores(experiment: Experiment, task: int, *, best_seed: bool, thesis: Thesi
     except MathAMRError as error:
         trouble = f"No tests: {error}"
     marks = stars(tests)
-    columns = measure_columns(task)
+    shown = measure_columns(experiment, task)
     if thesis is not None:
-        columns += [one for one in thesis_columns(thesis) if one.title not in MEASURES.values()]
+        shown += [one for one in thesis_columns(thesis) if one.title not in ARQMATH.values()]
     blocks: list[Block] = []
     if best_seed:
         blocks.append(
             Text(
-                "For each condition the seed of highest nDCG', chosen on the very topics that it is reported on: an "
-                "optimistic figure, given because the thesis reports it."
+                f"For each condition the seed of highest {experiment.measures[experiment.first_measure]}, chosen on "
+                "the very topics that it is reported on: an optimistic figure, given because the thesis reports it."
             )
         )
-    blocks.append(results_table(experiment, task, columns, marks, best_seed=best_seed, thesis=thesis))
+    blocks.append(results_table(experiment, task, shown, marks, best_seed=best_seed, thesis=thesis))
     if not best_seed and not trouble and len(experiment.conditions) > 1:
         blocks.append(_bars(experiment, task, marks))
     if trouble:
@@ -211,33 +223,35 @@ def _scores(experiment: Experiment, task: int, *, best_seed: bool, thesis: Thesi
     return blocks
 
 
-def _bars(experiment: Experiment, task: int, marks: Any) -> Block:
+def _bars(experiment: Experiment, task: Asked, marks: Any) -> Block:
     scores = of_conditions(experiment, task)
     rows = measured(experiment, task)
+    drawn = dict(list(experiment.measures.items())[:_PANELS])
     seeds = {
         experiment.label(name): {
-            measure: [float(row[column(task, measure)]) for row in rows[name]] for measure in MEASURES
+            measure: [float(row[column(task, measure)]) for row in rows[name]] for measure in drawn
         }
         for name in scores
     }
     labelled = {experiment.label(name): values for name, values in scores.items()}
     named = {(experiment.label(name), measure): star for (name, measure), star in marks.items()}
-    return figures.bars(labelled, seeds, MEASURES, named)
+    return figures.bars(labelled, seeds, drawn, named)
 
 
-def _differences(experiment: Experiment, task: int) -> list[Block]:
-    """Sorted bars of nDCG' for each condition that has a baseline with a result."""
-    tests = [test for test in comparisons(experiment, task, best_seed=False) if test.metric == "ndcg_prime"]
+def _differences(experiment: Experiment, task: Asked) -> list[Block]:
+    """Sorted bars of the first measure for each condition that has a baseline with a result."""
+    first = experiment.first_measure
+    tests = [test for test in comparisons(experiment, task, best_seed=False) if test.metric == first]
     if not tests:
         return []
-    scores = {name: of["ndcg_prime"] for name, of in of_conditions(experiment, task).items()}
+    scores = {name: of[first] for name, of in of_conditions(experiment, task).items()}
     found = []
     for test in tests:
         baseline = experiment.baselines[test.condition]
         by_topic = {topic: score - scores[baseline][topic] for topic, score in scores[test.condition].items()}
         labels = experiment.label(test.condition), experiment.label(baseline)
         found.append(figures.Difference(*labels, test, by_topic))
-    return [figures.differences(found, MEASURES["ndcg_prime"])]
+    return [figures.differences(found, experiment.measures[first])]
 
 
 def _curves(experiment: Experiment) -> list[Block]:
@@ -281,7 +295,9 @@ def _examples(experiment: Experiment) -> list[Block]:
     for topic, by_condition in found.items():
         grades = [["–" if one.grade is None else str(one.grade) for one in by_condition.get(name, [])] for name in done]
         table.append([topic, *(" ".join(line) for line in grades)])
-    note = "Relevance: 3 high, 2 medium, 1 low, 0 not relevant, – not judged. The first seed of each condition."
+    arqmath = experiment.measures == ARQMATH
+    grades_of = "3 high, 2 medium, 1 low, 0 not relevant" if arqmath else "2 the query's own, 1 of the same group"
+    note = f"Relevance: {grades_of}, – not judged. The first seed of each condition."
     blocks: list[Block] = [Table(table, "Relevance of the first results", note)]
     for topic, (title, body) in topics.items():
         same: dict[tuple[str, ...], list[str]] = {}  # posts -> the conditions that found them
@@ -309,15 +325,15 @@ def _found(record: Any) -> Found:
 def _efficiency(experiment: Experiment) -> list[Block]:
     """Our costs, parameters by group, and the thesis's own tables of costs with ours beside."""
     tables = [
-        plain_table(experiment, COSTS),
+        plain_table(experiment, costs(experiment)),
         plain_table(experiment, parameter_groups(experiment), "Parameters by group"),
     ]
     blocks: list[Block] = [table for table in tables if table is not None]
     for thesis in thesis_tables(experiment.name):
-        columns = thesis_columns(thesis)
+        shown = thesis_columns(thesis)
         task = int(thesis.setting["task"])
-        if not any(one.measure for one in columns) and measured(experiment, task):
-            blocks.append(results_table(experiment, task, columns, {}, thesis=thesis))
+        if not any(one.measure for one in shown) and measured(experiment, task):
+            blocks.append(results_table(experiment, task, shown, {}, thesis=thesis))
     return blocks
 
 
@@ -325,9 +341,10 @@ def _development(experiment: Experiment) -> list[Block]:
     table = plain_table(experiment, DEVELOPMENT)
     if table is None:
         return []
+    recall = " Recall@1000: judged relevant posts (grade 2 and 3) among the first 1,000 results."
     note = (
-        "For choices while developing, not for comparison: no test is made on them. Recall@1000: judged relevant posts "
-        "(grade 2 and 3) among the first 1,000 results. Validation: held-out training pairs."
+        f"For choices while developing, not for comparison: no test is made on them."
+        f"{recall if experiment.measures == ARQMATH else ''} Validation: held-out training pairs."
     )
     return [table, Text(note)]
 

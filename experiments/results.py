@@ -21,15 +21,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from experiments.columns import ARQMATH, Asked, column, file_name
 from graphs.errors import ConfigError, StoreError
 
 Row = dict[str, Any]
-_SCORES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref", "recall_1000")
 _BETTER = ("done", "running elsewhere", "failed", "unfinished", "missing")  # of one job in two folders, what is shown
 
 
@@ -40,10 +40,11 @@ class Experiment:
     Attributes:
         commands: how it was run; one for each folder that it was joined from.
         baselines: each condition -> the one that it is compared with; that one itself -> itself.
-        tasks: ``1`` answers, ``2`` formulas, whose columns have the prefix ``task2_``.
+        tasks: ``1`` answers, ``2`` formulas, or tests by name; their columns and files: :mod:`experiments.columns`.
         rows: ``condition``, ``seed``, ``status`` (``done``, ``failed: REASON``, ``unfinished``: started and without a
             result, or ``missing``; a run also says ``running elsewhere``) and all of ``result.json``.
         places: (condition, seed) -> the job's folder, where there is one.
+        measures: column -> title of what is reported; the first one chooses best seeds.
     """
 
     name: str
@@ -53,10 +54,16 @@ class Experiment:
     baselines: dict[str, str]
     conditions: tuple[str, ...]
     seeds: tuple[int, ...]
-    tasks: tuple[int, ...]
+    tasks: tuple[Asked, ...]
     labels: dict[str, str]
     rows: list[Row]
     places: dict[tuple[str, int], Path] = field(default_factory=dict)
+    measures: dict[str, str] = field(default_factory=lambda: dict(ARQMATH))
+
+    @property
+    def first_measure(self) -> str:
+        """The column of the first measure."""
+        return next(iter(self.measures))
 
     def label(self, condition: str) -> str:
         """What tables and plots call a condition."""
@@ -95,6 +102,9 @@ def read(folder: Path) -> Experiment:
         raise ConfigError(f"not complete: {error!r}; run the experiment again to have it written", path=path) from error
     baselines = {condition: str(plan.get("baselines", {}).get(condition, baseline)) for condition in conditions}
     keys = plan.get("keys", {})
+    tasks = tuple(task if isinstance(task, str) else int(task) for task in plan.get("tasks", [1]))
+    measures = {str(name): str(title) for name, title in (plan.get("measures") or ARQMATH).items()}
+    scores = {column(task, name) for task in tasks for name in [*measures, "recall_1000"]}
     rows, places = [], {}
     for condition in conditions:
         if Path(condition).name != condition:
@@ -102,7 +112,7 @@ def read(folder: Path) -> Experiment:
         for seed in seeds:
             place = folder / "jobs" / f"{condition}-seed{seed}"
             places[condition, seed] = place
-            rows.append({"condition": condition, "seed": seed, **_outcome(place, keys.get(place.name))})
+            rows.append({"condition": condition, "seed": seed, **_outcome(place, keys.get(place.name), scores)})
     return Experiment(
         name=name,
         title=str(plan.get("title", name)),
@@ -111,20 +121,24 @@ def read(folder: Path) -> Experiment:
         baselines=baselines,
         conditions=conditions,
         seeds=seeds,
-        tasks=tuple(int(task) for task in plan.get("tasks", [1])),
+        tasks=tasks,
         labels={str(key): str(value) for key, value in plan.get("labels", {}).items()},
         rows=rows,
         places=places,
+        measures=measures,
     )
 
 
-def _outcome(place: Path, key: str | None) -> Row:
-    """Status and result of a job; what another configuration left (``key`` differs) does not count."""
+def _outcome(place: Path, key: str | None, scores: Container[str]) -> Row:
+    """Status and result of a job; what another configuration left (``key`` differs) does not count.
+
+    Columns that are ``scores`` have to be numbers.
+    """
     try:
         result, failed = (_of_key(content_of(place / name), key) for name in ("result.json", "failed.json"))
     except StoreError as error:  # of a copy that was cut short
         return {"status": f"failed: {error}"}
-    if result is not None and (wrong := _no_number(result)):
+    if result is not None and (wrong := _no_number(result, scores)):
         return {"status": f"failed: {place / 'result.json'}: {wrong}; remove it and run its job again"}
     if result is not None:
         return {"status": "done"} | {name: value for name, value in result.items() if name not in ("condition", "seed")}
@@ -136,15 +150,15 @@ def _outcome(place: Path, key: str | None) -> Row:
     return {"status": "missing"}
 
 
-def _no_number(result: Row) -> str:
+def _no_number(result: Row, scores: Container[str]) -> str:
     """Which score is no finite number; empty where all are.
 
-    >>> _no_number({"ndcg_prime": 0.5, "code": "0.1"}), _no_number({"task2_bpref": "high"})
-    ('', "task2_bpref is 'high'")
+    >>> _no_number({"ndcg_prime": 0.5, "code": "0.1"}, ["ndcg_prime"]), _no_number({"bpref": "high"}, ["bpref"])
+    ('', "bpref is 'high'")
     """
     for name, value in result.items():
         number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if name.removeprefix("task2_") in _SCORES and not number:
+        if name in scores and not number:
             return f"{name} is {value!r}"
     return ""
 
@@ -226,13 +240,24 @@ def _joined(parts: Sequence[Experiment]) -> Experiment:
         baselines={name: baseline for part in reversed(parts) for name, baseline in part.baselines.items()},
         conditions=conditions,
         seeds=seeds,
-        tasks=tuple(sorted({task for part in parts for task in part.tasks})),
+        tasks=tuple(sorted(dict.fromkeys(task for part in parts for task in part.tasks), key=_place)),
         labels={name: label for part in reversed(parts) for name, label in part.labels.items()},
         rows=rows,
         places=places,
     )
+    if any(part.measures != first.measures for part in parts):
+        raise ConfigError(f"{first.name}: folders have different measures; report them separately")
     _check_one_table(joined)
     return joined
+
+
+def _place(task: Asked) -> int:
+    """Tasks of ARQMath by their numbers; tests stay in their order.
+
+    >>> sorted([2, 1], key=_place), sorted(["unseen", "regular"], key=_place)
+    ([1, 2], ['unseen', 'regular'])
+    """
+    return task if isinstance(task, int) else 0
 
 
 def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[Row, Path | None]:
@@ -257,7 +282,7 @@ def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[R
 
 def _check_one_table(experiment: Experiment) -> None:
     """Scores of different regimes or topics are never put into one table."""
-    for what in ("regime", "years", "topics", "task2_topics"):
+    for what in ("regime", "years", *dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks))):
         values: dict[str, Row] = {}
         for rows in experiment.done().values():
             for row in rows:
@@ -271,13 +296,13 @@ def _check_one_table(experiment: Experiment) -> None:
             )
 
 
-def per_topic(place: Path, task: int, measures: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Topic -> measure -> score of one job, from ``per_topic.csv`` or, in Task 2, ``per_topic-task2.csv``.
+def per_topic(place: Path, task: Asked, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Topic -> measure -> score of one job, from ``per_topic.csv`` or, e.g. in Task 2, ``per_topic-task2.csv``.
 
     Raises:
         StoreError: the file is missing, or has no such columns.
     """
-    path = place / ("per_topic.csv" if task == 1 else f"per_topic-task{task}.csv")
+    path = place / file_name(task, "per_topic.csv")
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return {row["topic"]: {name: float(row[name]) for name in measures} for row in csv.DictReader(file)}

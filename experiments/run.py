@@ -30,21 +30,25 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import blocks, geometry, logbook, report, results, tables
+from experiments.columns import Asked, key, title, titles
 from experiments.config import register, validated
 from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.outputs import locked, write_json
 from experiments.plan import LOCK, Job, finished, near, plan, select, state, status
 from experiments.progress import Console
+from experiments.results import Experiment
 from experiments.tracks import open_track
 from experiments.tracks.track import Question, Track
 from graphs.corpus.corpus import Corpus, open_corpus
+from graphs.corpus.pair_collection import PairCollection
 from graphs.errors import ConfigError, CorpusError, MathAMRError
-from mathamr.evaluation.metrics import Regime
+from mathamr.evaluation.metrics import MEASURES, Regime, measure_of
 from mathamr.evaluation.runs import Task
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
 LIST = "list"
+_PRINTED = 4  # measures that fit into a terminal
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ def run(config: DictConfig, command: str) -> Ended:
                 row["status"] = stands[place]
             stands[place] = row["status"]
         report.write([found], folder)
-    lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found.tasks)))]
+    lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
     lines += [f"{condition}, seed {seed}: {how}" for (condition, seed), how in stands.items() if how != "done"]
     lines += _of_other_graphs(found.rows)
     lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
@@ -130,6 +134,9 @@ class _Runner:
     def check(self, config: DictConfig, jobs: Sequence[Job]) -> None:
         """Refuse settings that cannot be, once for each condition."""
         geometry.check(config)
+        partial = any(question.searched is not None for question in self._questions)
+        if partial and any(job.config.track == "graph" for job in jobs):
+            raise ConfigError("track=graph searches all answers, and a test here only some of them; use text or bm25")
         if any(job.config.track == config.track for job in jobs):
             self._track(config).check(config, self._questions)
         for job in {job.condition: job for job in jobs}.values():
@@ -178,15 +185,20 @@ class _Runner:
                 pass
 
 
-def tasks_of(config: DictConfig, corpus: Corpus) -> list[Task]:
+def tasks_of(config: DictConfig, corpus: Corpus) -> Sequence[Asked]:
     """The tasks of ``experiment.tasks``, without Task 2 where the collection has no topics of it.
 
     Raises:
         ConfigError: a task that is none, or Task 2 alone where there are no topics of it.
     """
     asked = list(config.experiment.tasks)
+    if isinstance(corpus, PairCollection):
+        if not asked or len(set(asked)) < len(asked) or not set(asked) <= set(corpus.tests()):
+            raise ConfigError(f"experiment.tasks={asked}: the tests of this collection are {', '.join(corpus.tests())}")
+        return asked
     if not asked or len(set(asked)) < len(asked) or not set(asked) <= {1, 2}:
-        raise ConfigError(f"experiment.tasks={asked} is not one of [1], [1,2], [2]")
+        hint = "; tests with names are those of data=pairs" if any(isinstance(task, str) for task in asked) else ""
+        raise ConfigError(f"experiment.tasks={asked} is not one of [1], [1,2], [2]{hint}")
     tasks = [cast(Task, task) for task in sorted(asked)]
     if 2 in tasks:
         try:
@@ -200,14 +212,25 @@ def tasks_of(config: DictConfig, corpus: Corpus) -> list[Task]:
     return tasks
 
 
-def pose(config: DictConfig, corpus: Corpus, task: Task) -> Question:
+def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
     """The topics of a task that the experiment is measured on, with their judgments."""
     years = list(config.data.years)
+    named = config.experiment.get("measures") or {}
+    measures = {key(str(title)): measure_of(str(name)) for title, name in named.items()} or MEASURES
+    regime = config.data.regime
+    if isinstance(corpus, PairCollection):
+        test = corpus.test(str(task))
+        if regime != "full" or years:
+            raise ConfigError(f"data.regime={regime} data.years={years}: of pairs all is searched; use full and []")
+        if not test.topics or not test.judgments:
+            raise ConfigError(f"test {task} in {corpus.root} has no judged topics")
+        return Question(1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.turned)
+    assert task in (1, 2)
+    task = cast(Task, task)
     topics = corpus.topics(task, years)
     judgments = corpus.judgments(task, years)
     if not topics or not judgments:
         raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
-    regime = config.data.regime
     if regime not in get_args(Regime):
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
     wanted = config.experiment.example.topic
@@ -222,7 +245,7 @@ def pose(config: DictConfig, corpus: Corpus, task: Task) -> Question:
             raise ConfigError(f"experiment.example.post={example} is no post of this collection")
     if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell
         posts = None
-    return Question(task, topics, judgments, cast(Regime, regime), posts)
+    return Question(task, topics, judgments, cast(Regime, regime), posts, measures=measures)
 
 
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
@@ -234,7 +257,7 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
 
 
-def _write_plan(config: DictConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[int], command: str) -> None:
+def _write_plan(config: DictConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[Asked], command: str) -> None:
     """``experiment.json``: what the report has to know of the experiment beside its jobs."""
     experiment = config.experiment
     content = {
@@ -249,16 +272,18 @@ def _write_plan(config: DictConfig, jobs: Sequence[Job], folder: Path, tasks: Se
         "labels": _plain(experiment.labels),
         "keys": {job.name: job.key for job in jobs},
     }
+    if experiment.measures:
+        content["measures"] = titles(experiment)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "experiment.json", content)
 
 
-def _summary(tasks: Sequence[int]) -> dict[str, tuple[str, float]]:
-    """The columns of the table that a run prints."""
+def _summary(experiment: Experiment) -> dict[str, tuple[str, float]]:
+    """The columns of the table that a run prints; of many measures the first ones."""
     columns: dict[str, tuple[str, float]] = {}
-    for task in tasks:
-        titles = {one.key: one.title for one in tables.measure_columns(task)}
-        columns |= {key: (f"{title} (Task 2)" if task == 2 else title, 1.0) for key, title in titles.items()}
+    for task in experiment.tasks:
+        of = "" if task == 1 else f" ({title(task)})"
+        columns |= {one.key: (f"{one.title}{of}", 1.0) for one in tables.measure_columns(experiment, task)[:_PRINTED]}
     return {**columns, "time_per_epoch_s": tables.COSTS["time_per_epoch_s"]}
 
 

@@ -15,10 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments import columns
 from experiments.blocks import Table
+from experiments.columns import ARQMATH, Asked, column
 from experiments.results import Experiment, Row
 from experiments.thesis import ThesisTable
-from experiments.topic_scores import MEASURES, best_row, column, measured
+from experiments.topic_scores import best_row, measured
 from mathamr.evaluation.significance import Comparison
 
 COSTS = {
@@ -35,7 +37,8 @@ COSTS = {
     "task2_formulas": ("Indexed formulas", 1.0),
     "task2_queries_per_second": ("Queries/s, Task 2", 1.0),
 }
-"""Costs in ``results.csv``: how tables call them, and the unit that they are divided by."""
+"""Costs in ``results.csv``: how tables call them, and the unit that they are divided by; see :func:`costs`."""
+_OF_A_SEARCH = ("index_bytes", "vectors", "queries_per_second")
 
 DEVELOPMENT = {
     "recall_1000": ("Recall@1000", 1.0),
@@ -60,9 +63,19 @@ class Column:
     measure: str = ""
 
 
-def measure_columns(task: int) -> list[Column]:
-    """The four measures of a task."""
-    return [Column(title, column(task, measure), measure=measure) for measure, title in MEASURES.items()]
+def measure_columns(experiment: Experiment, task: Asked) -> list[Column]:
+    """The measures of a task."""
+    return [Column(title, column(task, measure), measure=measure) for measure, title in experiment.measures.items()]
+
+
+def costs(experiment: Experiment) -> dict[str, tuple[str, float]]:
+    """:data:`COSTS`, and the costs of each search in tests that have a name."""
+    named = [task for task in experiment.tasks if isinstance(task, str)]
+    return COSTS | {
+        column(task, name): (f"{COSTS[name][0]}, {columns.title(task)}", COSTS[name][1])
+        for task in named
+        for name in _OF_A_SEARCH
+    }
 
 
 def thesis_columns(table: ThesisTable) -> list[Column]:
@@ -70,7 +83,7 @@ def thesis_columns(table: ThesisTable) -> list[Column]:
     columns = []
     for title in table.columns:
         key, unit = table.column_of_results(title)
-        measure = next((name for name, known in MEASURES.items() if known == title), "")
+        measure = next((name for name, known in ARQMATH.items() if known == title), "")
         columns.append(Column(title, key, unit, measure))
     return columns
 
@@ -124,8 +137,8 @@ def _values(rows: Sequence[Row], key: str, unit: float) -> list[float]:
 
 def results_table(
     experiment: Experiment,
-    task: int,
-    columns: Sequence[Column],
+    task: Asked,
+    shown: Sequence[Column],
     stars: Mapping[tuple[str, str], str],
     *,
     best_seed: bool = False,
@@ -139,7 +152,7 @@ def results_table(
     same = thesis is not None and same_setting(experiment, thesis)
     head = ["Condition", *(["Seed"] if best_seed else [])]
     quiet: set[int] = set()
-    for one in columns:
+    for one in shown:
         head.append(one.title)
         if one.title in beside:
             quiet.add(len(head))
@@ -150,17 +163,17 @@ def results_table(
     table = [[*head, "Seeds"] if with_seeds else head]
     for condition in experiment.conditions:
         rows = scored.get(condition, [])
-        chosen = [best_row(rows, task)] if best_seed and rows else rows
+        chosen = [best_row(rows, task, experiment.first_measure)] if best_seed and rows else rows
         line = [_named(experiment, condition), *([str(chosen[0]["seed"]) if chosen else "–"] if best_seed else [])]
-        for one in columns:
+        for one in shown:
             values = _values(chosen, one.key, one.unit)
-            shown = spread(values) if one.measure else amount(values)
-            shown += stars.get((condition, one.measure), "") if values else ""
-            line.append(shown if rows or one is not columns[0] else _without_result(experiment, condition))
+            cell = spread(values) if one.measure else amount(values)
+            cell += stars.get((condition, one.measure), "") if values else ""
+            line.append(cell if rows or one is not shown[0] else _without_result(experiment, condition))
             if one.title in beside:
                 line.append(_printed(thesis, condition, one.title))
         table.append([*line, str(len(rows))] if with_seeds else line)
-    table += _others(thesis, len(table[0]), head, columns)
+    table += _others(thesis, len(table[0]), head, shown)
     number = f"{max(counts)} seeds" if len(counts) == 1 else "seeds"
     over = "One seed" if max(counts) == 1 else f"Mean ± standard deviation over {number}"
     caption = "Best seed, chosen on the same topics" if best_seed else over
@@ -185,12 +198,12 @@ def _printed(thesis: ThesisTable | None, condition: str, title: str) -> str:
     return "–" if value is None else value.printed
 
 
-def _others(thesis: ThesisTable | None, width: int, head: list[str], columns: Sequence[Column]) -> list[list[str]]:
+def _others(thesis: ThesisTable | None, width: int, head: list[str], shown: Sequence[Column]) -> list[list[str]]:
     """Systems of other groups, as the thesis reports them."""
     lines = []
     for system, values in (thesis.others if thesis else {}).items():
         line = [system] + ["–"] * (width - 1)
-        for one in columns:
+        for one in shown:
             if one.title in values:
                 line[head.index(one.title) + 1] = values[one.title].printed
         lines.append(line)
@@ -241,7 +254,7 @@ def significance_table(experiment: Experiment, tests: Sequence[Comparison]) -> T
         table.append(
             [
                 experiment.label(one.condition),
-                MEASURES[one.metric],
+                experiment.measures[one.metric],
                 f"{one.test.difference:+.3f}{one.stars()}",
                 f"[{one.low:+.3f}, {one.high:+.3f}]",
                 p_value(one.test.p),

@@ -4,8 +4,8 @@
     comparisons(experiment, task=1, best_seed=True)[0].p_bonferroni        # 0.0312
 
 The tests follow the thesis (section 4.2): two-sided paired t-tests over topics, of every condition against its baseline
-on each of the four measures, Bonferroni-corrected over all of these, the family. The thesis tests the best seed of each
-condition; the mean over seeds of each topic's score is tested beside it, as a family of its own. So are the two tasks.
+on each measure of the experiment, Bonferroni-corrected over all of these, the family. The thesis tests the best seed of
+each condition; the mean over seeds of each topic's score is tested beside it, as a family of its own. So is each task.
 """
 
 from __future__ import annotations
@@ -13,37 +13,26 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
+from experiments.columns import Asked, column
 from experiments.results import Experiment, Row, per_topic
 from mathamr.evaluation.significance import Comparison, compare
-
-MEASURES = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
-"""The measures of ARQMath that results are reported in, and how tables call them."""
 
 Scores = dict[str, dict[str, dict[str, float]]]  # condition -> measure -> topic -> score
 
 
-def column(task: int, measure: str) -> str:
-    """The column of ``results.csv`` with a measure of a task.
-
-    >>> column(1, "bpref"), column(2, "bpref")
-    ('bpref', 'task2_bpref')
-    """
-    return measure if task == 1 else f"task{task}_{measure}"
-
-
-def measured(experiment: Experiment, task: int) -> dict[str, list[Row]]:
+def measured(experiment: Experiment, task: Asked) -> dict[str, list[Row]]:
     """Condition -> its finished rows that have a score in the task."""
-    key = column(task, "ndcg_prime")
+    key = column(task, experiment.first_measure)
     found = {name: [row for row in rows if key in row] for name, rows in experiment.done().items()}
     return {name: rows for name, rows in found.items() if rows}
 
 
-def best_row(rows: list[Row], task: int) -> Row:
-    """The seed of highest nDCG', as the thesis chooses it: on the topics that it is reported on."""
-    return max(rows, key=lambda row: float(row[column(task, "ndcg_prime")]))
+def best_row(rows: list[Row], task: Asked, measure: str = "ndcg_prime") -> Row:
+    """The seed of highest ``measure``, as the thesis chooses it: on the topics that it is reported on."""
+    return max(rows, key=lambda row: float(row[column(task, measure)]))
 
 
-def of_conditions(experiment: Experiment, task: int, *, best_seed: bool = False) -> Scores:
+def of_conditions(experiment: Experiment, task: Asked, *, best_seed: bool = False) -> Scores:
     """Each topic's scores: the mean over finished seeds, or those of the best seed.
 
     Raises:
@@ -51,17 +40,17 @@ def of_conditions(experiment: Experiment, task: int, *, best_seed: bool = False)
     """
     scores: Scores = {}
     for condition, rows in measured(experiment, task).items():
-        chosen = [best_row(rows, task)] if best_seed else rows
-        tables = [per_topic(experiment.place(row), task, list(MEASURES)) for row in chosen]
+        chosen = [best_row(rows, task, experiment.first_measure)] if best_seed else rows
+        tables = [per_topic(experiment.place(row), task, list(experiment.measures)) for row in chosen]
         topics = sorted(set.intersection(*(set(table) for table in tables)))
         scores[condition] = {
             measure: {topic: statistics.fmean(table[topic][measure] for table in tables) for topic in topics}
-            for measure in MEASURES
+            for measure in experiment.measures
         }
     return scores
 
 
-def comparisons(experiment: Experiment, task: int, *, best_seed: bool) -> list[Comparison]:
+def comparisons(experiment: Experiment, task: Asked, *, best_seed: bool) -> list[Comparison]:
     """Tests of every condition against its baseline, corrected over all of them.
 
     Conditions whose baseline has no result are left out; empty where nothing is left to compare.

@@ -6,14 +6,21 @@
     python scripts/text_pairs.py formulas --papers papers.jsonl --out pairs.jsonl           # text <-> formula
     python scripts/text_pairs.py concepts --graph graph.json --sources DIR --out pairs.jsonl    # concept -> chunk
 
+    python scripts/text_pairs.py statements --papers papers.jsonl --collection DIR          # with tests kept apart
+
+With ``--collection`` the last three make a folder for an experiment (``data=pairs data.root=DIR``): documents to
+search, pairs to learn from, and tests of which no pair tells anything; mathamr/text/benchmarks.py says which.
+
 scripts/extract_statements.py makes ``papers.jsonl`` from LaTeX sources. ``--model NAME`` lets a language model ask for
-statements; without it the paper's own words do. ``--raw`` leaves formulas as they are typed. ``concepts`` reads the
-paper P of the graph from ``DIR/P.tar.gz``, ``DIR/P.tex`` or the folder ``DIR/P``.
+statements; without it the paper's own words do. ``--raw`` leaves formulas as they are typed (in a collection all are:
+``text.linearize`` says how they are read). ``concepts`` reads the paper P of the graph from ``DIR/P.tar.gz``,
+``DIR/P.tex`` or the folder ``DIR/P``; scripts/knowledge_graph.py makes a graph.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections import Counter
@@ -26,9 +33,9 @@ from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.pairs import POSITIVES, training_pairs
 from graphs.errors import Failure, MathAMRError
 from mathamr.retrieval import posts
-from mathamr.text import pair_sources
+from mathamr.text import benchmarks, pair_sources
 from mathamr.text.archives import read_files
-from mathamr.text.knowledge_graph import chunked, read_graph
+from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph
 from mathamr.text.latex_source import assemble
 from mathamr.text.pairs import TextPair, write_pairs
 from mathamr.text.papers import paper_id, read_papers
@@ -53,14 +60,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         one.add_argument("--papers", type=Path, required=True, help="papers.jsonl of extract_statements.py")
     concepts = kinds.add_parser("concepts", help="concept -> chunk of a knowledge graph")
     concepts.add_argument("--graph", type=Path, required=True, help="JSON, see mathamr/text/knowledge_graph.py")
-    concepts.add_argument("--sources", type=Path, required=True, help="folder of the papers' LaTeX sources")
+    concepts.add_argument("--sources", type=Path, nargs="+", required=True, help="folders of the papers' LaTeX sources")
     for one in kinds.choices.values():
-        one.add_argument("--most", type=int, help="stop after so many pairs")
-        one.add_argument("--out", type=Path, required=True, help="JSON lines of pairs")
+        one.add_argument("--most", type=int, help="stop after so many pairs; of a collection of formulas: in its tests")
+        place = one.add_mutually_exclusive_group(required=True)
+        place.add_argument("--out", type=Path, help="JSON lines of pairs")
+        if one is not answers:
+            place.add_argument("--collection", type=Path, help="folder of a collection with tests")
+            one.add_argument("--seed", type=int, default=0, help="of the choice of what is tested")
+    statements.add_argument("--unseen-papers", type=int, default=15, help="papers that a collection tests as a whole")
+    statements.add_argument("--test-share", type=float, default=0.1, help="of the statements, with those papers")
+    formulas.add_argument("--test-share", type=float, default=0.2, help="of the pairs, in papers of their own")
+    concepts.add_argument("--test-share", type=float, default=0.4, help="of the concepts, unknown in training")
     given = parser.parse_args(arguments)
     console = Console()
     lost: Counter[tuple[str, str]] = Counter()
     try:
+        if given.out is None:
+            made = _collection(given)
+            benchmarks.write(made, given.collection)
+            print(json.dumps(benchmarks.about(made)))
+            return 0
         with console.stage("pairs", unit="pairs") as advance, tempfile.TemporaryDirectory() as scratch:
 
             def told() -> Iterator[TextPair]:
@@ -84,19 +104,43 @@ def _made(given: argparse.Namespace, scratch: Path) -> Iterable[TextPair | Failu
         with posts.PostTexts(scratch / "posts.db") as texts:
             yield from pair_sources.of_answers(training_pairs(corpus, given.positives, given.least_score), texts)
     elif given.kind == "statements":
-        generator: QueryGenerator = PaperQueries() if given.model is None else ModelQueries(given.model)
-        yield from pair_sources.of_statements(read_papers(given.papers), generator)
+        yield from pair_sources.of_statements(read_papers(given.papers), _asking(given))
     elif given.kind == "formulas":
-        passages = (
-            pair_sources.Passage(f"{paper.paper_id}/{number}", paper.paper_id, statement.text, paper.categories)
-            for paper in read_papers(given.papers)
-            for number, statement in enumerate(paper.statements)
-        )
-        yield from pair_sources.of_formulas(passages, linear=not given.raw)
+        yield from pair_sources.of_formulas(_passages(given), linear=not given.raw)
     else:
-        papers = {paper_id(path): path for path in sorted(given.sources.iterdir())}
-        chunks = {name: chunked(plain(assemble(read_files(path)).text)) for name, path in papers.items()}
-        yield from pair_sources.of_concepts(read_graph(given.graph), chunks)
+        graph = read_graph(given.graph)
+        yield from pair_sources.of_concepts(graph, _chunks(graph, given.sources))
+
+
+def _collection(given: argparse.Namespace) -> benchmarks.Benchmark:
+    if given.kind == "statements":
+        options = {"test_share": given.test_share, "unseen_papers": given.unseen_papers, "seed": given.seed}
+        return benchmarks.of_statements(list(read_papers(given.papers)), _asking(given), **options)
+    if given.kind == "formulas":
+        return benchmarks.of_passages(_passages(given), test_share=given.test_share, most=given.most, seed=given.seed)
+    graph = read_graph(given.graph)
+    return benchmarks.of_graph(graph, _chunks(graph, given.sources), unseen_share=given.test_share, seed=given.seed)
+
+
+def _asking(given: argparse.Namespace) -> QueryGenerator:
+    return PaperQueries() if given.model is None else ModelQueries(given.model)
+
+
+def _passages(given: argparse.Namespace) -> Iterator[pair_sources.Passage]:
+    """The statements of all papers."""
+    for paper in read_papers(given.papers):
+        for number, statement in enumerate(paper.statements):
+            name = f"{paper.paper_id}/{number}"
+            yield pair_sources.Passage(name, paper.paper_id, statement.text, paper.categories)
+
+
+def _chunks(graph: KnowledgeGraph, folders: Sequence[Path]) -> dict[str, list[str]]:
+    """The passages of the papers that the graph names, as far as they lie in one of the folders."""
+    wanted = {paper for concept in graph.concepts for paper in concept.papers}
+    papers = {
+        name: path for folder in folders for path in sorted(folder.iterdir()) if (name := paper_id(path)) in wanted
+    }
+    return {name: chunked(plain(assemble(read_files(path)).text)) for name, path in papers.items()}
 
 
 def _without_failures(made: Iterable[TextPair | Failure], lost: Counter[tuple[str, str]]) -> Iterator[TextPair]:

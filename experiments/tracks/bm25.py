@@ -44,16 +44,15 @@ class BM25Track(Untrained):
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
         tokens = Tokens(config.bm25.by, self._formulas)
-        judged = {judgment.doc_id for judgment in question.judgments} if question.regime == "judged" else None
         reset_peak_memory()
         with Stopwatch() as watch, self._console.stage("reading", unit="posts") as advance:
             posts = self._corpus.posts()
             if question.task == 1:
-                answers = index_answers(posts, tokens, wanted=judged, progress=advance)
+                answers = index_answers(posts, tokens, wanted=question.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, answers), answers.nbytes
             else:
                 store = None if self._formulas is None else FormulaStore.open(self._formulas)
-                formulas = index_formulas(posts, tokens, store=store, wanted=judged, progress=advance)
+                formulas = index_formulas(posts, tokens, store=store, wanted=question.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, formulas), formulas.index.nbytes
         costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
         if question.task == 2:

@@ -15,6 +15,7 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
+from experiments.columns import title
 from experiments.progress import Console
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.track import Indexed, Question, Retrieved
@@ -106,4 +107,4 @@ def say_lost(console: Console, question: Question, found: Sequence[Topic], why: 
     """Which topics of a question cannot be searched with."""
     lost = sorted({topic.topic_id for topic in question.topics} - {topic.topic_id for topic in found})
     if lost:
-        console.say(f"  Task {question.task}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")
+        console.say(f"  {title(question.asked)}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")

@@ -1,8 +1,8 @@
 """The text track: posts as text with LaTeX between dollars -> a text encoder -> one vector a post, or one a token.
 
 The encoder is taken as it is, or fine-tuned on the pairs that the graph track learns from, with the same questions held
-out (where every post has a graph). Vectors of posts are kept beside the model by :mod:`experiments.tracks.encoded` and
-searched as those of graphs are. In the folder of a model
+out (where every post has a graph); of a collection of pairs, whole groups of pairs are held out. Vectors of posts are
+kept beside the model by :mod:`experiments.tracks.encoded` and searched as those of graphs are. In the folder of a model
 
     best/encoder.json             what the vectors depend on: the encoder, its weights, its length
     best/                         the fine-tuned encoder, as sentence-transformers writes it
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -31,9 +31,10 @@ from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from graphs.corpus.corpus import Corpus
+from graphs.corpus.pair_collection import PairCollection
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.placeholders import extract
-from graphs.corpus.post import Pair, Topic
+from graphs.corpus.post import Pair, PlaceholderText, Post, Topic
 from graphs.errors import ConfigError
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
@@ -44,9 +45,10 @@ from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.text import finetuning
 from mathamr.text.adapting import fingerprint, limit_length
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import Side, TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import SIDES, Side, TextEncoder, make_tiny, open_encoder
+from mathamr.text.linearize import linearized
 from mathamr.text.pair_sources import of_answers
-from mathamr.text.pairs import write_pairs
+from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.pretraining import pretrain
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
@@ -54,6 +56,8 @@ from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
 _TINY_TEXTS = 20_000
 _POSTS_A_SHARD = {False: 10_000, True: 1_000}  # by late interaction: a text has a hundred tokens
 _AT_ONCE = 1_000  # texts of posts.db
+Written = Callable[[PlaceholderText], str]
+Kind = Literal["posts", "topics"]
 
 
 class TextTrack:
@@ -74,6 +78,8 @@ class TextTrack:
         text = settings(TextConfig, config.text, "text")
         training = settings(TrainConfig, config.train, "train")
         check_search(config)
+        if _is_trained(config) and isinstance(self._corpus, PairCollection):
+            self._corpus.pair_files(training.positives)
         if any(question.task == 2 for question in questions):
             raise ConfigError(
                 "track=text has vectors of whole posts and finds no formulas: leave Task 2 out with "
@@ -96,24 +102,24 @@ class TextTrack:
             self._collection.texts()
             done = self._tiny.with_suffix(".done")
             if config.text.encoder == "tiny" and not done.exists():
-                make_tiny(islice(self._all_texts(), _TINY_TEXTS), self._tiny)
+                make_tiny(islice(self._all_texts(as_text), _TINY_TEXTS), self._tiny)
                 done.touch()
 
     def source(self, config: DictConfig) -> str:
         """The collection."""
         return self._corpus.fingerprint()[:16]
 
-    def _read(self, post_ids: Sequence[str]) -> list[str]:
+    def _read(self, post_ids: Sequence[str], written: Written) -> list[str]:
         """The texts of posts, in order."""
         found = self.texts(post_ids)
-        return [as_text(found[post_id].text) for post_id in post_ids]
+        return [written(found[post_id].text) for post_id in post_ids]
 
-    def _all_texts(self) -> Iterator[str]:
+    def _all_texts(self, written: Written) -> Iterator[str]:
         """The texts of all posts, read as they are needed."""
         with PostTexts(self._texts) as texts:
             post_ids = texts.post_ids()
         for start in range(0, len(post_ids), _AT_ONCE):
-            yield from self._read(post_ids[start : start + _AT_ONCE])
+            yield from self._read(post_ids[start : start + _AT_ONCE], written)
 
     def _open(self, config: DictConfig, trained: Path | None = None) -> TextEncoder:
         """The encoder that a configuration begins with, or the one that it has ``trained``."""
@@ -135,7 +141,7 @@ class TextTrack:
         else:
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})
-        identity = f"{fingerprint(encoder)}-{config.text.max_length}"
+        identity = f"{fingerprint(encoder)}-{config.text.max_length}{'-linearized' if config.text.linearize else ''}"
         write_json(best / "encoder.json", {"encoder": config.text.encoder, "identity": identity})
         return trained
 
@@ -143,14 +149,12 @@ class TextTrack:
         """The costs of pretraining, whose losses are not those of fine-tuning and stay out of the log."""
         text, seed = settings(TextConfig, config.text, "text"), config.train.seed
         with self._console.stage("pretraining", unit="steps") as advance:
-            return pretrain(text, encoder, self._all_texts(), out=folder, seed=seed, progress=advance).costs
+            texts = self._all_texts(_written(config))
+            return pretrain(text, encoder, texts, out=folder, seed=seed, progress=advance).costs
 
     def _finetune(self, config: DictConfig, encoder: TextEncoder, folder: Path, log: Log) -> finetuning.Finetuned:
-        split = self._split(config)
         reset_peak_memory()
-        with PostTexts(self._texts) as texts:
-            pairs = write_pairs(folder / "pairs.jsonl", of_answers(split.train, texts))
-            validation = write_pairs(folder / "validation.jsonl", of_answers(split.validation, texts))
+        pairs, validation = self._pairs(config, folder)
         with self._console.stage("fine-tuning", unit="steps") as advance:
 
             def told(record: dict[str, Any]) -> None:
@@ -173,6 +177,29 @@ class TextTrack:
                 log=told,
                 progress=advance,
             )
+
+    def _pairs(self, config: DictConfig, folder: Path) -> tuple[PairFile, PairFile | None]:
+        """What is trained on, and what is held out; None: a part of the groups of the former."""
+        written = _written(config)
+        if isinstance(self._corpus, PairCollection):
+            return write_pairs(folder / "pairs.jsonl", self._own_pairs(self._corpus, config)), None
+        split = self._split(config)
+        with PostTexts(self._texts) as texts:
+            pairs = write_pairs(folder / "pairs.jsonl", of_answers(split.train, texts, written))
+            return pairs, write_pairs(folder / "validation.jsonl", of_answers(split.validation, texts, written))
+
+    def _own_pairs(self, corpus: PairCollection, config: DictConfig) -> Iterator[TextPair]:
+        """The pairs of a collection of pairs, with texts as those of its posts are read."""
+        training, written = settings(TrainConfig, config.train, "train"), _written(config)
+        files = [PairFile(path) for path in corpus.pair_files(training.positives)]
+        known = [Pair(pair.query_id, pair.document_id) for file in files for pair in file]
+        ids = {post_id for pair in known for post_id in (pair.question_id, pair.answer_id)}
+        kept = set(sample_pairs(known, ids, training.max_pairs))
+        for pair in (pair for file in files for pair in file):
+            if Pair(pair.query_id, pair.document_id) in kept:
+                texts = [Post("", "answer", body=text, markup="text") for text in (pair.query, pair.document)]
+                query, document = (written(extract(text)) for text in texts)
+                yield replace(pair, query=query, document=document)
 
     def _split(self, config: DictConfig) -> PairSplit:
         """The pairs of the graph track, were there a graph of every post that has a text."""
@@ -206,40 +233,48 @@ class TextTrack:
         folder = trained.folder.parent / "tokens" if tokens else trained.folder.parent
         folder.mkdir(exist_ok=True)
         place = EncodedPosts(folder, identity)
-        wanted = [post_id for question in questions for post_id in self._searched(question)]
-        topics = {topic.post.post_id: as_text(extract(topic.post)) for q in questions for topic in q.topics}
-        asked = [post_id for post_id, text in topics.items() if text.strip()]
-        new_posts, new_topics = place.lacks(wanted), place.lacks(asked)
+        wanted: dict[str, Side] = {
+            post_id: "query" if question.turned else "document"
+            for question in questions
+            for post_id in self._searched(question)
+        }
+        written = _written(config)
+        topics = {topic.post.post_id: written(extract(topic.post)) for q in questions for topic in q.topics}
+        asked: dict[str, Side] = {
+            topic.post.post_id: "document" if question.turned else "query"
+            for question in questions
+            for topic in question.topics
+            if topics[topic.post.post_id].strip()
+        }
+        new_posts, new_topics = place.lacks(list(wanted)), place.lacks(list(asked))
         if new_posts or new_topics:
             encoder = self._open(config, trained.folder if _is_trained(config) else None)
             encode = _encode_tokens if tokens else _encode_texts
             with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": identity, "resumed": advance}
 
-                def encode_posts(working: Path) -> shards.Encoded:
+                def add(
+                    ids: Sequence[str], side: Side, texts: Callable[[Sequence[str]], list[str]], kind: Kind
+                ) -> None:
                     def some(ids: Sequence[str]) -> VectorSets:
-                        return encode(encoder, self._read(ids), "document", advance)
+                        return encode(encoder, texts(ids), side, advance)
 
-                    return shards.in_shards(some, new_posts, working, **options)
+                    place.extend(lambda working: shards.in_shards(some, ids, working, **options), ids, kind)
 
-                def encode_topics(working: Path) -> shards.Encoded:
-                    def some(ids: Sequence[str]) -> VectorSets:
-                        return encode(encoder, [topics[name] for name in ids], "query", advance)
-
-                    return shards.in_shards(some, new_topics, working, **options)
-
-                place.extend(encode_posts, new_posts, "posts")
-                place.extend(encode_topics, new_topics, "topics")
-        return Encoded(place, place.costs(len(dict.fromkeys(wanted))))
+                for side in SIDES:
+                    posts = [post_id for post_id in new_posts if wanted[post_id] == side]
+                    add(posts, side, lambda ids: self._read(ids, written), "posts")
+                for side in SIDES:
+                    some_topics = [name for name in place.lacks(new_topics) if asked[name] == side]
+                    add(some_topics, side, lambda ids: [topics[name] for name in ids], "topics")
+        return Encoded(place, place.costs(len(wanted)))
 
     def _searched(self, question: Question) -> list[str]:
-        """All answers that have a text; in the regime judged those that are judged."""
+        """The answers that have a text, of those that are to be searched."""
         with PostTexts(self._texts) as texts:
             answers = texts.post_ids("answer")
-        if question.regime != "judged":
-            return answers
-        judged = {judgment.doc_id for judgment in question.judgments}
-        return [post_id for post_id in answers if post_id in judged]
+        wanted = question.indexed
+        return answers if wanted is None else [post_id for post_id in answers if post_id in wanted]
 
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Put answers into an index."""
@@ -270,7 +305,7 @@ class TextTrack:
 
         def lengths(post_ids: Sequence[str]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
             encoder = self._open(config, vectors.folder / "best" if _is_trained(config) else None)
-            return encoder.lengths(self._read(post_ids), "document")
+            return encoder.lengths(self._read(post_ids, _written(config)), "document")
 
         return Space(
             topics=[topic.topic_id for topic in topics],
@@ -286,6 +321,11 @@ class TextTrack:
         """Posts as they are shown."""
         with PostTexts(self._texts) as texts:
             return texts.get(post_ids)
+
+
+def _written(config: DictConfig) -> Written:
+    """How a post's text is written for the encoder."""
+    return (lambda text: as_text(linearized(text))) if config.text.linearize else as_text
 
 
 def _is_trained(config: DictConfig) -> bool:

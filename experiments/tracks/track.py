@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from ir_measures import Measure
 from numpy.typing import NDArray
 from omegaconf import DictConfig
 
+from experiments.columns import Asked
 from experiments.progress import Console
 from experiments.tracks.parsed import ParsedCollection
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Judgment, Topic
-from mathamr.evaluation.metrics import Regime
+from mathamr.evaluation.metrics import MEASURES, Regime
 from mathamr.evaluation.runs import Hit, Task
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation
@@ -34,13 +36,37 @@ Choose = Callable[[Sequence[str]], Sequence[str]]
 
 @dataclass(frozen=True)
 class Question:
-    """What every condition is asked: the topics of a task, and the judgments that their answers are measured by."""
+    """What every condition is asked: the topics of a task, and the judgments that their answers are measured by.
+
+    Attributes:
+        collection: ids of all posts, in the regime mini.
+        name: of a test that is no task of ARQMath; what it finds are answers, as in Task 1.
+        measures: by the names of their columns.
+        searched: ids of the answers that may be found; None: all.
+        turned: the queries are such as training has as documents, and the answers such as training has as queries.
+    """
 
     task: Task
     topics: Sequence[Topic]
     judgments: Sequence[Judgment]
     regime: Regime
-    collection: frozenset[str] | None = None  # ids of all posts, in the regime mini
+    collection: frozenset[str] | None = None
+    name: str = ""
+    measures: Mapping[str, Measure] = field(default_factory=lambda: MEASURES)
+    searched: frozenset[str] | None = None
+    turned: bool = False
+
+    @property
+    def asked(self) -> Asked:
+        """What names its columns and files (:mod:`experiments.columns`)."""
+        return self.name or self.task
+
+    @property
+    def indexed(self) -> frozenset[str] | None:
+        """Ids of the only answers that are searched: those asked for, or in the regime judged the judged; else None."""
+        if self.regime == "judged":
+            return frozenset(judgment.doc_id for judgment in self.judgments)
+        return self.searched
 
 
 @dataclass(frozen=True)

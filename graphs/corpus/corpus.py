@@ -22,13 +22,14 @@ from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.files import FormulaFiles
 from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.mathdocs import MathDocs
+from graphs.corpus.pair_collection import PairCollection
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.problems import Problems
 from graphs.corpus.titles import Titles
 from graphs.errors import ConfigError, Failure
 
 #: The collections that :func:`open_corpus` knows, and whether they need a folder.
-NAMES = {"arqmath": True, "jsonl": True, "mathdocs": False, "problems": True, "titles": True}
+NAMES = {"arqmath": True, "jsonl": True, "mathdocs": False, "pairs": True, "problems": True, "titles": True}
 
 
 class Corpus(Protocol):
@@ -84,6 +85,7 @@ def open_corpus(name: str, root: str | Path | None = None) -> Corpus:
     kinds: dict[str, Callable[[Path], Corpus]] = {
         "arqmath": ArqMath,
         "jsonl": JsonLines,
+        "pairs": PairCollection,
         "problems": Problems,
         "titles": Titles,
     }

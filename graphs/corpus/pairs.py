@@ -31,7 +31,7 @@ from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
 
 #: What may be an answer of a question; the first is the thesis's (3.4).
-POSITIVES = ("accepted", "answers", "duplicates", "all")
+POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
 _DUPLICATE = 3  # Stack Exchange's LinkTypeId
 
 
@@ -42,20 +42,33 @@ class Linked(Protocol):
     def links(self) -> Iterable[PostLink]: ...
 
 
+@runtime_checkable
+class Related(Protocol):
+    """A collection that knows documents which are related to a query and do not answer it."""
+
+    def related(self) -> Iterable[Pair]: ...
+
+
 def training_pairs(corpus: Corpus, positives: str, least_score: int) -> list[Pair]:
     """The pairs of ``corpus``, accepted answers first, no pair twice.
 
     Args:
         positives: one of :data:`POSITIVES`. ``answers`` adds every answer with votes, ``duplicates`` to each question
-            the answers of its duplicates, ``all`` both.
+            the answers of its duplicates, ``all`` both; ``related`` what is related to it.
         least_score: votes that an answer needs, where it is not accepted.
 
     Raises:
-        ConfigError: for duplicates of a collection without links between posts.
+        ConfigError: for duplicates of a collection without links between posts; for related pairs of one without any.
     """
     pairs = list(corpus.pairs())
     if positives == "accepted":
         return pairs
+    if positives == "related":
+        if not isinstance(corpus, Related):
+            raise ConfigError(
+                f"train.positives=related: collection {corpus.name!r} has no related pairs; use accepted ones"
+            )
+        return [*pairs, *corpus.related()]
     duplicates: list[tuple[str, str]] = []
     if positives != "answers":
         if not isinstance(corpus, Linked):

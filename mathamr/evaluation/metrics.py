@@ -16,6 +16,13 @@ Bpref = ((1 - 1/2) + (1 - 2/2))/2: above a stands one irrelevant post, above c t
 
 The protocol (the organisers' scripts and trec_eval): repeated posts dropped, cut at 1,000, unjudged documents dropped
 (the prime), gains linear, relevance from grade 2 for MAP', P'@10 and Bpref, mean over all topics of the qrels.
+
+Other collections have other measures, by the names that ir_measures gives them; with these gains nDCG is that of
+2^grade - 1, (7/2 + 1/log2(5) + 3/log2(6)) / (7 + 3/log2(3) + 1/2):
+
+>>> papers = {name: measure_of(name) for name in ("Success@1", "RR(rel=2)@10", "nDCG(gains={2:3,3:7})@10")}
+>>> {name: round(value, 4) for name, value in evaluate(run, qrels, measures=papers).per_topic["A.1"].items()}
+{'Success@1': 0.0, 'RR(rel=2)@10': 0.3333, 'nDCG(gains={2:3,3:7})@10': 0.542}
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ from typing import Literal
 
 import ir_measures
 import numpy as np
-from ir_measures import AP, Bpref, P, R, nDCG
+from ir_measures import AP, Bpref, Measure, P, R, nDCG
 
 from graphs.errors import EvaluationError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Qrels, Run, Task
@@ -49,7 +56,7 @@ MEASURES = {
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of one run: the mean over topics, and each topic's own, by the names of :data:`MEASURES`."""
+    """Scores of one run: the mean over topics, and each topic's own, by the names of the measures."""
 
     aggregate: dict[str, float]
     per_topic: dict[str, dict[str, float]]
@@ -69,8 +76,9 @@ def evaluate(
     regime: Regime = "full",
     collection: Container[str] | None = None,
     visual_ids: Mapping[str, str] | None = None,
+    measures: Mapping[str, Measure] = MEASURES,
 ) -> Evaluation:
-    """Score ``run`` against ``qrels``.
+    """Score ``run`` against ``qrels`` by ``measures``, by default those of ARQMath.
 
     ``task`` defaults to the run's. ``visual_ids`` (formula id -> visual id) is needed for Task 2 and only there.
     ``collection`` (the indexed post ids, in Task 2 visual ids) is needed in the regime ``mini`` and only there:
@@ -106,12 +114,24 @@ def evaluate(
         ordered = {topic_id: _post_order(hits) for topic_id, hits in rankings.items()}
     # Ranks instead of scores: the order is settled above, ties included, and nothing may change it.
     places = {t: {doc_id: float(len(docs) - i) for i, doc_id in enumerate(docs)} for t, docs in ordered.items()}
-    per_topic = {topic_id: dict.fromkeys(MEASURES, 0.0) for topic_id in qrels}
-    names = {measure: name for name, measure in MEASURES.items()}
-    for metric in ir_measures.pytrec_eval.iter_calc(list(MEASURES.values()), qrels, places):
+    per_topic = {topic_id: dict.fromkeys(measures, 0.0) for topic_id in qrels}
+    names = {measure: name for name, measure in measures.items()}
+    for metric in ir_measures.iter_calc(list(measures.values()), qrels, places):
         per_topic[metric.query_id][names[metric.measure]] = float(metric.value)
-    aggregate = {name: float(np.mean([scores[name] for scores in per_topic.values()])) for name in MEASURES}
+    aggregate = {name: float(np.mean([scores[name] for scores in per_topic.values()])) for name in measures}
     return Evaluation(aggregate, per_topic, regime)
+
+
+def measure_of(name: str) -> Measure:
+    """The measure that ir_measures calls so, e.g. ``nDCG@10`` or ``Success(rel=2)@1``.
+
+    Raises:
+        EvaluationError: there is no such measure.
+    """
+    try:
+        return ir_measures.parse_measure(name)
+    except (ValueError, NameError, KeyError) as error:
+        raise EvaluationError(f"{name!r} is no measure of ir_measures, such as nDCG@10 or RR(rel=2)") from error
 
 
 def restrict(qrels: Qrels, collection: Container[str]) -> Qrels:

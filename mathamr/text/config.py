@@ -2,12 +2,12 @@
 
 Settings that contradict each other are refused before anything is loaded:
 
->>> settings = dict(encoder="minilm", max_length=128, late_interaction=False, separate=False, loss="mnrl", scale=20.0,
-...     margin=0.2, matryoshka=None, batch_size=32, mini_batch=None, epochs=1, learning_rate=2e-5, warmup=0.1,
-...     weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1, negatives=0, negative_source="bm25",
-...     negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1, precision="fp32",
-...     checkpoint_every=100, pretraining_epochs=0, pretraining_window=1024, pretraining_overlap=126,
-...     pretraining_mask=0.15, pretraining_batch_size=8, pretraining_learning_rate=5e-5)
+>>> settings = dict(encoder="minilm", max_length=128, late_interaction=False, linearize=False, separate=False,
+...     loss="mnrl", scale=20.0, margin=0.2, matryoshka=None, batch_size=32, mini_batch=None, epochs=1,
+...     learning_rate=2e-5, warmup=0.1, weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1,
+...     negatives=0, negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95,
+...     negative_refresh=1, precision="fp32", checkpoint_every=100, pretraining_epochs=0, pretraining_window=1024,
+...     pretraining_overlap=126, pretraining_mask=0.15, pretraining_batch_size=8, pretraining_learning_rate=5e-5)
 >>> TextConfig(**settings).batch_size
 32
 >>> TextConfig(**settings | {"loss": "triplet"})  # doctest: +ELLIPSIS
@@ -37,6 +37,8 @@ class TextConfig:
         max_length: tokens of a text; what is longer is cut. None: as many as the encoder takes.
         late_interaction: search by MaxSim over the vectors of tokens, instead of one vector a text. Training is of one
             vector in either case.
+        linearize: formulas as :func:`mathamr.text.linearize.linearize` writes them, instead of as they are typed, in
+            the posts of a collection; a file of pairs that is trained on by itself is taken as it is.
         separate: queries and documents get an encoder each, equal at the start, instead of sharing one.
         loss: ``mnrl`` (MultipleNegativesRanking: the own document against all others of the batch), ``symmetric`` (the
             mean of that and of finding each document's query), ``triplet`` or ``cosine`` (mean squared error of the
@@ -74,6 +76,7 @@ class TextConfig:
     encoder: str
     max_length: int | None
     late_interaction: bool
+    linearize: bool
     separate: bool
     loss: str
     scale: float

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Side = Literal["query", "document"]
+SIDES: tuple[Side, ...] = get_args(Side)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
 from mathamr.text.adapting import arithmetic, export, fingerprint, limit_length, own_randomness, separate, world_of
-from mathamr.text.batches import Rows, draw_negatives, no_duplicates
+from mathamr.text.batches import KnownPairs, Rows, draw_negatives, no_duplicates
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.hard_negatives import Mining
@@ -48,7 +48,7 @@ from mathamr.training.streams import AUGMENTATION, NEGATIVES, stream
 from mathamr.training.validation import MRR_PAIRS, ValidationScore, rank_of
 
 # Settings that no result depends on: a run may go on with others.
-_FREE = ("checkpoint_every", "late_interaction")
+_FREE = ("checkpoint_every", "late_interaction", "linearize")
 _QUERIES_AT_ONCE = 256
 
 
@@ -229,6 +229,7 @@ class _Contrast:
         if config.negatives and config.epochs and len(np.unique(pairs.groups[train])) < 2:
             raise TrainingError("all pairs are of one group, which has no hard negatives", path=pairs.path)
         self._mining = Mining(config, pairs, train)
+        self._known = KnownPairs(pairs.keys)
         self._pool: Rows | None = None  # negatives of each pair, mined before the epoch _mined
         self._mined: int | None = None
 
@@ -292,13 +293,16 @@ class _Contrast:
         columns: list[tuple[Rows, Side]] = [(rows, "query"), (rows, "document")]
         if self._pool is not None:
             seed = stream(self._seed, NEGATIVES, epoch, number)
-            drawn = draw_negatives(self._pool, rows, groups, self._train, self._config.negatives, seed)
+            count = self._config.negatives
+            drawn = draw_negatives(self._pool, rows, groups, self._train, count, seed, self._known)
             columns += [(column, "document") for column in drawn.T]
+        documents = np.concatenate([column for column, _ in columns[1:]])
+        known = torch.from_numpy(self._known.mask(rows, documents)).to(self._world.device)
         own = np.array_split(np.arange(len(rows)), self._world.size)[self._world.rank]
         texts = [([getattr(self._pairs[row], side) for row in column[own]], side) for column, side in columns]
-        return self._gradients(texts, (epoch, number, self._world.rank))
+        return self._gradients(texts, known, (epoch, number, self._world.rank))
 
-    def _gradients(self, columns: Sequence[tuple[Sequence[str], Side]], key: tuple[int, ...]) -> float:
+    def _gradients(self, columns: Sequence[tuple[Sequence[str], Side]], known: Tensor, key: tuple[int, ...]) -> float:
         size = self._config.mini_batch
         parts = [
             [(texts[start : start + (size or len(texts))], side) for start in range(0, len(texts), size or len(texts))]
@@ -314,7 +318,7 @@ class _Contrast:
         joined, owned = zip(*(self._joined(torch.cat(column)) for column in vectors), strict=True)
         for column in joined:
             column.requires_grad_()
-        loss = self._loss(joined[0], joined[1:])
+        loss = self._loss(joined[0], joined[1:], known)
         loss.backward()
         for k, column in enumerate(vectors):
             gradients = joined[k].grad[owned[k]].split([len(part) for part in column])

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +86,11 @@ def read_graph(path: Path) -> KnowledgeGraph:
             if end not in names:
                 raise CorpusError(f"has an edge to {end!r}, which is no concept", path=path)
     return KnowledgeGraph(concepts, edges)
+
+
+def to_json(graph: KnowledgeGraph) -> str:
+    """A knowledge graph as :func:`read_graph` reads it."""
+    return json.dumps(asdict(graph), ensure_ascii=False, indent=1) + "\n"
 
 
 def chunked(text: str, *, size: int = CHUNK, overlap: int = OVERLAP) -> list[str]:

@@ -10,6 +10,9 @@ typing it are one. Source: the formula-text retrieval paper, section 3.1, which 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from graphs.corpus.post import PlaceholderText
 from graphs.formulas.latex_tokens import tokens
 
 _STYLE = frozenset(
@@ -43,6 +46,16 @@ def linearize(latex: str) -> str:
         some, position = _sequence(given, position, 0)
         out += some
     return " ".join(out)
+
+
+def linearized(text: PlaceholderText) -> PlaceholderText:
+    r"""A post's text with all its formulas linearised.
+
+    >>> from graphs.corpus.post import FormulaRef
+    >>> linearized(PlaceholderText(("Is FORMULA_0 odd?",), (FormulaRef("7", r"x^2"),))).formulas
+    (FormulaRef(formula_id='7', latex='x ^ { 2 }'),)
+    """
+    return replace(text, formulas=tuple(replace(one, latex=linearize(one.latex)) for one in text.formulas))
 
 
 def _sequence(given: list[str], position: int, depth: int) -> tuple[list[str], int]:

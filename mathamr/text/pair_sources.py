@@ -18,11 +18,11 @@ Titles lead to bodies in the collection ``titles`` (:mod:`graphs.corpus.titles`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from graphs.corpus.post import Pair
+from graphs.corpus.post import Pair, PlaceholderText
 from graphs.errors import Failure
 from mathamr.retrieval.explanation import as_text
 from mathamr.retrieval.posts import PostTexts
@@ -42,17 +42,22 @@ MIN_WORDS = 4  # of the sentence around it
 _AT_ONCE = 256
 
 
-def of_answers(pairs: Iterable[Pair], texts: PostTexts) -> Iterator[TextPair]:
+def of_answers(
+    pairs: Iterable[Pair], texts: PostTexts, written: Callable[[PlaceholderText], str] = as_text
+) -> Iterator[TextPair]:
     """Question -> answer, for each of the graph track's pairs whose posts have a text.
 
     A thread is a group: other answers to the same question are no negatives of it.
+
+    Args:
+        written: how a post's sentences and formulas become one text.
     """
     remaining = iter(pairs)
     while some := list(islice(remaining, _AT_ONCE)):
         found = texts.get(list({post_id for pair in some for post_id in (pair.question_id, pair.answer_id)}))
         for pair in some:
             query, document = (
-                as_text(found[name].text) if name in found else "" for name in (pair.question_id, pair.answer_id)
+                written(found[name].text) if name in found else "" for name in (pair.question_id, pair.answer_id)
             )
             if query and document:
                 yield TextPair(query, document, pair.question_id, pair.answer_id, group=pair.question_id)

@@ -98,7 +98,9 @@ def read_papers(path: Path) -> Iterator[Paper]:
         for number, line in enumerate(file, 1):
             try:
                 content = json.loads(line)
-                statements = tuple(Statement(**one) for one in content["statements"])
+                statements = tuple(
+                    Statement(**{**one, "terms": tuple(one.get("terms", ()))}) for one in content["statements"]
+                )
                 if any(one.kind not in KINDS for one in statements):
                     raise ValueError("a statement of no known kind")
                 yield Paper(

@@ -1,9 +1,9 @@
 r"""What somebody might ask to find a statement: from the paper's own words, or from a language model.
 
 >>> statement = Statement("theorem", "thm", "Euclid", "There are infinitely many primes.", "On primes",
-...                       "Is there a largest prime, as the last section asks?")
+...                       "Is there a largest prime, as Mersenne might have asked?")
 >>> queries_from_paper(statement)
-['Euclid', 'Is there a largest prime, as the last section asks?', 'On primes: theorem']
+['Euclid', 'Is there a largest prime, as Mersenne might have asked?', 'On primes: theorem']
 
 A language model answers in prose around JSON, with single backslashes that JSON does not allow; both are mended:
 
@@ -27,7 +27,18 @@ from mathamr.text.statements import Statement
 DEFAULT_MODEL = "meta-llama/Llama-3.2-3B-Instruct"
 _MIN_CHARACTERS = 8  # of a sentence that may serve as a query: "Then:" tells nothing
 _MAX_CHARACTERS = 300
-_LEADING = re.compile(r"(?i)\b(?:the |this |our )?(?:following|next|above|previous)\b|:\s*\Z")
+# Words of a sentence that speaks of the text around it: such a one asks for nothing.
+_LEADING = re.compile(
+    r"""\b(?:following|next|above|below|previous|preceding|as\ follows|formali[sz]e)\b
+    |\b(?:this|last)\ (?:section|result|example|point)\b
+    |\b(?:the|an?|our|main|first|useful|few|important|immediate|series\ of)\ (?:definition|theorem|lemma|proposition
+        |corollar(?:y|ie)|example)s?\b
+    |\blet\ us\b|\bwe\ (?:now|will|shall|first|next|also|can\ now|are\ ready|mostly|introduce|begin|start|need|state)\b
+    |\Ahere\ (?:is|are)\b
+    |\b(?:lemma|section|theorem|proposition|definition|example|chapter|situation)s?\ (?:and\ )?[.,;:)]  # of a number
+    |:\s*\Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 SYSTEM = (
     "You write questions for a search engine over mathematical papers. You answer with one JSON object and no more."

@@ -55,6 +55,9 @@ _DECLARATION = re.compile(
 _TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
 _HEADING = re.compile(r"\\(?:chapter|[a-z]{0,12}section)\*?\s*(?:\[[^\]]{0,300}\]\s*)?\{")
 _BEFORE = 1_500  # characters in front of a statement that are looked at
+_EMPHASIS = re.compile(
+    r"\\(?P<command>emph|textit|textbf|textsl|define|defn|dfn|defterm)\s*(?=\{)|\{\s*\\(?:it|em|sl|bf|itshape|slshape)\b"
+)
 _EDGE = re.compile(r"\\(?P<edge>begin|end)\s*\{(?P<name>[^{}\\]+)\}")
 
 
@@ -63,6 +66,7 @@ class Statement:
     """A statement as text with ``$...$`` formulas: ``kind``, ``environment`` as the paper names it, optional ``title``.
 
     ``section`` is the heading that it stands under, and ``before`` the sentence that leads to it; both may be empty.
+    ``terms`` are the words that it emphasises, in a definition what it defines.
     """
 
     kind: Kind
@@ -71,6 +75,7 @@ class Statement:
     text: str
     section: str = ""
     before: str = ""
+    terms: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> list[str]:
@@ -102,6 +107,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
             dropped["unended"] += 1
             continue
         title, body = _optional_title(text[start:end])
+        terms = emphasised(body)
         body = plain(body) if len(body) <= 4 * max_characters else body  # what is longer is dropped in any case
         if len(body) > max_characters:
             dropped["overlong"] += 1
@@ -109,10 +115,26 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
             dropped["empty"] += 1
         else:
             section, before = context.of(start)
-            statement = Statement(_kind(name, kinds), name, plain(title), body, section, before)
+            statement = Statement(_kind(name, kinds), name, plain(title), body, section, before, terms)
             statements.append((start, statement))
     ordered = sorted(statements, key=lambda one: one[0])
     return Found(tuple(statement for _, statement in ordered), dropped)
+
+
+def emphasised(latex: str) -> tuple[str, ...]:
+    r"""The emphasised words of a text, each once.
+
+    >>> emphasised(r"A {\it net} or \emph{\myindex{generalized sequence}} is, \textbf{by definition}, a \define{net}.")
+    ('net', 'generalized sequence', 'by definition')
+    """
+    found: dict[str, None] = {}
+    for match in _EMPHASIS.finditer(latex):
+        if match["command"]:
+            found[plain(group(latex[: match.end() + 500], match.end()))] = None
+        else:
+            inner = group(latex[: match.start() + 500], match.start())
+            found[plain(inner[match.end() - match.start() - 1 :])] = None
+    return tuple(term for term in found if term)
 
 
 class _Context:

@@ -37,7 +37,8 @@ class TrainConfig:
 
     Attributes:
         positives: which answers make a pair with a question (:data:`graphs.corpus.pairs.POSITIVES`): ``accepted``,
-            ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also of duplicates) or ``all``.
+            ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also of duplicates), ``all``, or
+            ``related`` (of a knowledge graph, also over edges).
         least_score: votes that an answer needs; see ``positives``.
         max_pairs: of more pairs than these (training and validation together) a random part is taken, the same for
             every seed; None takes all. Those of further collections do not count.

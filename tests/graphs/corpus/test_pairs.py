@@ -56,7 +56,8 @@ def test_a_collection_without_links_has_no_duplicates(tmp_path: Path) -> None:
     corpus = open_corpus("jsonl", tmp_path)
     assert training_pairs(corpus, "answers", 1) == [Pair("q", "a")]
     for positives in POSITIVES[2:]:
-        with pytest.raises(ConfigError, match=f"train.positives={positives}: collection 'jsonl' has no links"):
+        without = "related pairs" if positives == "related" else "links"
+        with pytest.raises(ConfigError, match=f"train.positives={positives}: collection 'jsonl' has no {without}"):
             training_pairs(corpus, positives, 1)
 
 

@@ -30,7 +30,7 @@ def test_matryoshka_and_the_ranking_loss_are_the_librarys(tiny_folder: Path) -> 
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def by_hand(config: TextConfig, queries: Tensor, documents: list[Tensor]) -> Tensor:
+def by_hand(config: TextConfig, queries: Tensor, documents: list[Tensor], known: Tensor | None = None) -> Tensor:
     """The losses from their definitions."""
     cosines = [torch.cosine_similarity(queries, column) for column in documents]
     if config.loss == "triplet":
@@ -40,6 +40,8 @@ def by_hand(config: TextConfig, queries: Tensor, documents: list[Tensor]) -> Ten
     unit = torch.nn.functional.normalize(queries), torch.nn.functional.normalize(torch.cat(documents))
     scores = config.scale * unit[0] @ unit[1].T  # (B, C)
     own = torch.arange(len(queries))
+    if known is not None:
+        scores[known] = float("-inf")
     loss = torch.nn.functional.cross_entropy(scores, own)
     if config.loss == "symmetric":
         loss = (loss + torch.nn.functional.cross_entropy(scores[:, : len(queries)].T, own)) / 2
@@ -56,6 +58,20 @@ def test_losses_are_as_defined(loss: str, negatives: int) -> None:
     generator = torch.Generator().manual_seed(0)
     queries, *documents = torch.randn(2 + negatives, 4, 6, generator=generator)
     torch.testing.assert_close(loss_of(config, 6)(queries, documents), by_hand(config, queries, documents))
+
+
+@pytest.mark.parametrize("loss", ["mnrl", "symmetric"])
+def test_what_else_answers_a_query_is_no_negative_of_it(loss: str) -> None:
+    from mathamr.text.losses import loss_of
+
+    config = settings(loss=loss, negatives=1, scale=5.0)
+    queries, *documents = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))
+    known = torch.zeros(4, 8, dtype=torch.bool)
+    known[0, 2] = known[3, 4] = True  # a document of the batch, and a hard negative of another query
+    expected = by_hand(config, queries, documents, known)
+    found = loss_of(config, 6)(queries, documents, known | torch.eye(4, 8).bool())  # their own stay what they are
+    torch.testing.assert_close(found, expected)
+    assert float(found) < float(by_hand(config, queries, documents))
 
 
 @pytest.mark.parametrize(

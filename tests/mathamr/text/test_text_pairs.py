@@ -12,7 +12,7 @@ from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, CorpusError, Failure, TrainingError
 from mathamr.retrieval import posts
 from mathamr.text import pair_sources
-from mathamr.text.batches import draw_negatives, no_duplicates
+from mathamr.text.batches import KnownPairs, draw_negatives, no_duplicates
 from mathamr.text.hard_negatives import Mining, Shortlist
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
@@ -90,6 +90,33 @@ def test_negatives_are_drawn_from_the_pool_or_else_from_other_groups() -> None:
     assert drawn[1, 0] == 0
     assert set(drawn[1:, 1]) | {drawn[2, 0]} <= {0, 3}  # not 1 and 2, of the same group
     np.testing.assert_array_equal(drawn, draw_negatives(pool, np.array([0, 1, 2]), groups, np.arange(4), 2, seed=5))
+
+
+def test_known_answers_are_those_of_any_pair(tmp_path: Path) -> None:
+    made = [TextPair(f"query {i % 7}", f"document {i % 11}", f"q{i % 5}", f"d{i % 13}", "g") for i in range(40)]
+    file = write_pairs(tmp_path / "pairs.jsonl", made)
+    queries, documents = np.array([3, 0, 17]), np.arange(25)
+    texts, ids = {(pair.query, pair.document) for pair in made}, {(pair.query_id, pair.document_id) for pair in made}
+    expected = [
+        [
+            (made[q].query, made[d].document) in texts or (made[q].query_id, made[d].document_id) in ids
+            for d in documents
+        ]
+        for q in queries
+    ]
+    assert KnownPairs(file.keys).mask(queries, documents).tolist() == expected
+    assert any(not all(row) for row in expected)
+
+
+def test_no_negative_is_a_known_answer(tmp_path: Path) -> None:
+    """Of a concept in three papers: documents of other groups that answer the same query are no negatives of it."""
+    made = [TextPair("ring", f"document {i}", "q", f"d{i}", f"g{i}") for i in range(3)]
+    file = write_pairs(tmp_path / "pairs.jsonl", [*made, TextPair("field", "other", "p", "d9", "g9")])
+    pool, known = np.array([[1, 3], [-1, -1], [-1, -1], [-1, -1]]), KnownPairs(file.keys)
+    drawn = [draw_negatives(pool, np.arange(3), file.groups, np.arange(4), 1, seed, known) for seed in range(20)]
+    assert set(np.concatenate(drawn).ravel().tolist()) == {3}
+    with pytest.raises(TrainingError, match="a query has no hard negatives"):
+        draw_negatives(pool, np.array([1]), file.groups, np.arange(3), 1, 0, known)
 
 
 def rules(tmp_path: Path) -> PairFile:

@@ -1,0 +1,309 @@
+r"""What an experiment with a text encoder runs on: documents to search, pairs to learn from, and tests kept apart.
+
+>>> from mathamr.text.queries import PaperQueries
+>>> from mathamr.text.statements import Statement
+>>> names = ["open set", "closed set", "compact set", "Bolzano", "Heine", "limit"]
+>>> def lemma(name, i):
+...     return Statement("lemma", "lem", f"{name} {i}", f"It is {i}, {name}.")
+>>> papers = [Paper(f"p{i}", "", (), tuple(lemma(name, i) for name in names), {}) for i in range(9)]
+>>> made = of_statements(papers, PaperQueries(), unseen_papers=1, test_share=0.2)
+>>> len(made.answers["answers"]), len(made.train), {name: len(test.queries) for name, test in made.tests.items()}
+(54, 44, {'regular': 4, 'unseen': 6})
+>>> grades = {judgment.grade for judgment in made.tests["unseen"].judgments}
+>>> sorted(grades)  # the statement that the query was made for, and the others of its paper
+[1, 2]
+
+:func:`write` makes a folder of it, the collection ``pairs`` (:mod:`graphs.corpus.pair_collection`). The papers whose
+experiments these are for:
+
+- statements (ModernBERT thesis, section 3): all statements are searched; a test asks for statements that are in no
+  training pair, ``regular`` of papers that are trained on otherwise, ``unseen`` of papers that are not;
+- formulas (formula-text paper): formulas by the sentences they stand in, and sentences by their formulas, of papers
+  that are in no training pair; ``short`` and ``long`` are the queries of the first for formulas of less than 15 tokens
+  and of more;
+- concepts (knowledge-graph paper): the chunks of a concept's papers by its name, ``trained`` of concepts that are
+  trained on, as the paper does it, and ``unseen`` of concepts whose name, description and edges are in no training
+  pair.
+
+What would give a test away is left out and counted: a training pair with a document or a query that a test has as well,
+the query of a test that its document contains word by word, or that is asked for other documents in training.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphs.corpus.post import Judgment
+from graphs.errors import ConfigError, CorpusError, Failure
+from graphs.whole_file import write_whole
+from mathamr.text.knowledge_graph import KnowledgeGraph, benchmark
+from mathamr.text.linearize import linearize
+from mathamr.text.pair_sources import Passage, of_concepts, of_formulas
+from mathamr.text.pair_sources import of_statements as pairs_of_statements
+from mathamr.text.pairs import TextPair, write_pairs
+from mathamr.text.papers import Paper
+from mathamr.text.queries import QueryGenerator
+from mathamr.text.splits import split_papers
+
+LONG = 15  # tokens of a formula; formula-text paper, Table 2
+OWN, SAME_GROUP = 2, 1  # grades
+
+
+@dataclass
+class HeldOut:
+    """The ``queries`` of a test by id, and what is relevant to them.
+
+    ``turned``: its queries are what training has as documents, and its documents are queries there.
+    """
+
+    queries: dict[str, str] = field(default_factory=dict)
+    judgments: list[Judgment] = field(default_factory=list)
+    turned: bool = False
+
+
+@dataclass
+class Benchmark:
+    """What a folder of the collection ``pairs`` holds.
+
+    Attributes:
+        answers: what is searched: name of the file -> id -> text.
+        train: pairs to learn from; ``related`` likewise, further ones.
+        tests: by name.
+        left_out: how many pairs and queries, and why.
+    """
+
+    answers: dict[str, dict[str, str]]
+    train: list[TextPair]
+    related: list[TextPair]
+    tests: dict[str, HeldOut]
+    left_out: Counter[str]
+
+
+def of_statements(
+    papers: Sequence[Paper],
+    generator: QueryGenerator,
+    *,
+    test_share: float = 0.1,
+    unseen_papers: int = 15,
+    seed: int = 0,
+) -> Benchmark:
+    """Statements by queries; every statement of ``papers`` is searched.
+
+    A statement is asked for by its first query that is asked for no statement of training; one without is not tested.
+
+    Args:
+        generator: asks for statements.
+        test_share, unseen_papers, seed: as of :func:`mathamr.text.splits.split_papers`.
+    """
+    left_out: Counter[str] = Counter()
+    split = split_papers(
+        {paper.paper_id: len(paper.statements) for paper in papers},
+        test_share=test_share,
+        unseen_papers=unseen_papers,
+        seed=seed,
+    )
+    parts = {
+        part: list(_counted(pairs_of_statements(papers, generator, split_by=split, part=part), left_out))
+        for part in ("train", "regular", "unseen")
+    }
+    texts = {f"{paper.paper_id}/{i}": one.text for paper in papers for i, one in enumerate(paper.statements)}
+    tested = [pair for part in ("regular", "unseen") for pair in parts[part]]
+    train = _without(parts["train"], {_same(pair.document) for pair in tested}, _document, "document", left_out)
+    asked = {_same(pair.query) for pair in train}
+    of_paper: dict[str, list[str]] = {}
+    for document in texts:
+        of_paper.setdefault(document.rpartition("/")[0], []).append(document)
+    tests = {}
+    for part in ("regular", "unseen"):
+        done: set[str] = set()
+        asking: dict[str, list[TextPair]] = {}  # one query may be that of several statements
+        for pair in parts[part]:
+            if pair.document_id in done:
+                continue
+            if _same(pair.query) in asked:
+                left_out["queries that training asks, too"] += 1
+            elif _same(pair.query) in _same(pair.document):
+                left_out["queries that stand in their statement"] += 1
+            else:
+                done.add(pair.document_id)
+                asking.setdefault(_same(pair.query), []).append(pair)
+        tests[part] = test = HeldOut()
+        for first, *others in asking.values():
+            grades = {document: SAME_GROUP for pair in (first, *others) for document in of_paper[pair.group]}
+            grades |= {pair.document_id: OWN for pair in (first, *others)}
+            test.queries[first.query_id] = first.query
+            test.judgments += [Judgment(first.query_id, document, grade) for document, grade in grades.items()]
+    return _checked(Benchmark({"answers": texts}, train, [], tests, left_out))
+
+
+def of_passages(
+    passages: Iterable[Passage], *, test_share: float = 0.2, most: int | None = None, seed: int = 0
+) -> Benchmark:
+    """Formulas by their sentences and back; the formulas are as they are typed, between dollars.
+
+    What is searched are the formulas and the sentences of the test alone. Equal ones are one, and all that belong to
+    them are relevant. Pairs to learn from lead from sentences to formulas.
+
+    Args:
+        test_share: of all pairs, in papers that are held out as a whole; at least one is.
+        most: pairs in the test.
+        seed: of the choice of papers and pairs.
+    """
+    pairs = list(islice(of_formulas(passages, linear=False), 0, None, 2))  # behind each the same the other way round
+    groups = Counter(pair.group for pair in pairs)
+    generator = np.random.default_rng(seed)
+    names = sorted(groups)
+    held_out: set[str] = set()
+    for i in generator.permutation(len(names)):
+        if sum(groups[name] for name in held_out) + groups[names[i]] <= test_share * len(pairs):
+            held_out.add(names[i])
+    tested = [pair for pair in pairs if pair.group in held_out]
+    tested = [tested[i] for i in sorted(generator.permutation(len(tested))[:most])]
+    sentences: dict[str, str] = {}  # text -> id
+    formulas: dict[str, tuple[str, str]] = {}  # tokens -> id, as typed
+    together: dict[tuple[str, str], None] = {}
+    for pair in tested:
+        tokens = linearize(pair.document)
+        formula, _ = formulas.setdefault(tokens, (pair.document_id, f"${pair.document}$"))
+        together[sentences.setdefault(pair.query, pair.query_id), formula] = None
+    left_out: Counter[str] = Counter()
+    train = [pair for pair in pairs if pair.group not in held_out]
+    train = _without(train, {_same(text) for text in sentences}, lambda pair: _same(pair.query), "query", left_out)
+    train = _without(train, formulas, lambda pair: linearize(pair.document), "document", left_out)
+    train = [_with_dollars(pair) for pair in train]
+    sizes = {formula: len(tokens.split()) for tokens, (formula, _) in formulas.items()}
+    of_sentence, of_formula = _inverse(sentences), dict(formulas.values())
+    tests = {"text_to_formula": HeldOut(dict(of_sentence)), "formula_to_text": HeldOut(dict(of_formula), turned=True)}
+    tests |= {"short": HeldOut(), "long": HeldOut()}
+    for sentence, formula in together:
+        tests["text_to_formula"].judgments.append(Judgment(sentence, formula, OWN))
+        tests["formula_to_text"].judgments.append(Judgment(formula, sentence, OWN))
+        test = tests["short" if sizes[formula] < LONG else "long"]
+        test.queries[sentence] = of_sentence[sentence]
+        test.judgments.append(Judgment(sentence, formula, OWN))
+    return _checked(
+        Benchmark({"answers-formulas": of_formula, "answers-texts": of_sentence}, train, [], tests, left_out)
+    )
+
+
+def of_graph(
+    graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, unseen_share: float = 0.4, seed: int = 0
+) -> Benchmark:
+    """Chunks by the names of concepts; every chunk of ``chunks`` is searched.
+
+    Args:
+        chunks: passages by paper.
+        unseen_share: of the concepts of two papers or more, those that training does not know.
+        seed: of the choice of concepts and chunks.
+    """
+    papers_of = benchmark(graph)
+    names = sorted(papers_of)
+    generator = np.random.default_rng(seed)
+    unseen = {names[i] for i in generator.permutation(len(names))[: round(unseen_share * len(names))]}
+    known = KnowledgeGraph(
+        tuple(concept for concept in graph.concepts if concept.name not in unseen),
+        tuple(edge for edge in graph.edges if not unseen & {edge.source, edge.target}),
+    )
+    train = list(of_concepts(KnowledgeGraph(known.concepts, ()), chunks, seed=seed))
+    direct = {(pair.query, pair.document) for pair in train}
+    related = [pair for pair in of_concepts(known, chunks, seed=seed) if (pair.query, pair.document) not in direct]
+    tests = {"trained": HeldOut(), "unseen": HeldOut()}
+    for number, concept in enumerate(graph.concepts):
+        if concept.name in papers_of:
+            test, query = tests["unseen" if concept.name in unseen else "trained"], f"concept/{number}"
+            test.queries[query] = concept.name
+            for paper in dict.fromkeys(concept.papers):
+                test.judgments += [Judgment(query, f"{paper}/{i}", OWN) for i in range(len(chunks.get(paper, ())))]
+    texts = {f"{paper}/{i}": text for paper, passages in chunks.items() for i, text in enumerate(passages)}
+    return _checked(Benchmark({"answers": texts}, train, related, tests, Counter()))
+
+
+def write(made: Benchmark, folder: Path) -> None:
+    """Write the files of the collection ``pairs`` into ``folder``; ``about.json`` counts what is in them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, texts in made.answers.items():
+        _write_lines(folder / f"{name}.jsonl", ({"post_id": k, "body": v, "markup": "text"} for k, v in texts.items()))
+    write_pairs(folder / "train.jsonl", made.train)
+    if made.related:
+        write_pairs(folder / "related.jsonl", made.related)
+    for name, test in made.tests.items():
+        tags = {"tags": ["document"]} if test.turned else {}
+        lines = ({"post_id": k, "body": v, "markup": "text"} | tags for k, v in test.queries.items())
+        _write_lines(folder / f"topics-{name}.jsonl", lines)
+        qrels = "".join(f"{one.topic_id}\t0\t{one.doc_id}\t{one.grade}\n" for one in test.judgments)
+        write_whole(folder / f"qrels-{name}.tsv", qrels)
+    write_whole(folder / "about.json", json.dumps(about(made), indent=1) + "\n")
+
+
+def about(made: Benchmark) -> dict[str, Any]:
+    """How many documents, pairs and queries there are, and what was left out."""
+    return {
+        "answers": {name: len(texts) for name, texts in made.answers.items()},
+        "train": len(made.train),
+        "related": len(made.related),
+        "tests": {name: len(test.queries) for name, test in made.tests.items()},
+        "left_out": dict(made.left_out),
+    }
+
+
+def _counted(found: Iterable[TextPair | Failure], left_out: Counter[str]) -> Iterator[TextPair]:
+    for one in found:
+        if isinstance(one, Failure):
+            left_out[f"statements without a query ({one.kind})"] += 1
+        else:
+            yield one
+
+
+def _without(
+    pairs: Iterable[TextPair], tested: Iterable[str], of: Callable[[TextPair], str], what: str, left_out: Counter[str]
+) -> list[TextPair]:
+    """The pairs that share nothing with a test."""
+    tested, kept = frozenset(tested), []
+    for pair in pairs:
+        if of(pair) in tested:
+            left_out[f"training pairs with a {what} of a test"] += 1
+        else:
+            kept.append(pair)
+    return kept
+
+
+def _document(pair: TextPair) -> str:
+    return _same(pair.document)
+
+
+def _same(text: str) -> str:
+    """What texts are compared by."""
+    return " ".join(text.casefold().split()).rstrip(".:;,")
+
+
+def _with_dollars(pair: TextPair) -> TextPair:
+    return TextPair(**{**asdict(pair), "document": f"${pair.document}$"})
+
+
+def _inverse(names: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for text, name in names.items()}
+
+
+def _checked(made: Benchmark) -> Benchmark:
+    """Without tests that no formula has the size for; raises where there is nothing to learn from or to ask."""
+    for name in ("short", "long"):
+        if name in made.tests and not made.tests[name].queries:
+            del made.tests[name]
+    for name, test in made.tests.items():
+        if not test.judgments:
+            raise ConfigError(f"test {name} has no queries; use more papers, or hold out a larger share")
+    if not made.train:
+        raise CorpusError("no pair is left to learn from; use more papers, or hold out a smaller share")
+    return made
+
+
+def _write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    write_whole(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))

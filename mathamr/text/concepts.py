@@ -1,0 +1,106 @@
+r"""A knowledge graph without a language model: concepts are what definitions define and what statements are called.
+
+>>> from mathamr.text.statements import find_statements
+>>> text = r'''
+... \begin{definition} A ring is \emph{Noetherian} if its ideals are finitely generated. \end{definition}
+... \begin{theorem}[Hilbert's basis theorem] If $R$ is Noetherian, so is $R[x]$. \end{theorem}'''
+>>> paper = Paper("p1", "Rings", (), find_statements(text).statements, {})
+>>> graph = graph_of([paper], least_papers=1)
+>>> [(concept.name, concept.papers) for concept in graph.concepts]
+[('Noetherian', ('p1',)), ("Hilbert's basis theorem", ('p1',))]
+>>> graph.concepts[0].description
+'A ring is Noetherian if its ideals are finitely generated.'
+>>> graph.edges
+(Edge(source="Hilbert's basis theorem", target='Noetherian', relation='mentions'),)
+
+A concept is a term that a definition emphasises, or the name in brackets of a statement that is not a reference to the
+literature; spellings that differ in case, hyphens or a plural ``s`` are one. Its papers are those that define it or
+call a statement so, not all that mention it; its description is the sentence with the term, or the statement's first.
+An edge leads from each concept to those whose names its descriptions contain.
+
+The knowledge-graph paper asks a language model for concepts and relations (section 3.2). What is found here is less,
+and all of it stands in the papers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph
+from mathamr.text.papers import Paper
+from mathamr.text.sentences import split
+from mathamr.text.statements import Statement
+
+_LEAST, _MOST = 4, 60  # characters of a name
+_MOST_WORDS = 6
+# Names that say where something comes from, or only how strong it is.
+_NO_NAME = re.compile(
+    r"(?i)[$\\\d]|\A(?:(?:main )?(?:theorem|lemma|proposition|corollary|definition|remark|example)s?|only if|iff|"
+    r"every|left|right|first|second|unique|exists?|proof|continued|main|also|then|same|only|both|with|where)\Z"
+)
+_PARENTHESES = re.compile(r"\s*[(\[][^)\]]*[)\]]")
+
+
+def graph_of(papers: Iterable[Paper], *, least_papers: int = 2) -> KnowledgeGraph:
+    """The concepts of at least ``least_papers`` papers, in the order in which they are found, and their edges."""
+    names: dict[str, str] = {}
+    found_in: dict[str, dict[str, None]] = {}
+    described: dict[str, list[str]] = {}
+    for paper in papers:
+        for statement in paper.statements:
+            for name, description in _named(statement):
+                same = canonical(name)
+                names.setdefault(same, name)
+                found_in.setdefault(same, {})[paper.paper_id] = None
+                described.setdefault(same, []).append(description)
+    kept = [same for same, own in found_in.items() if len(own) >= least_papers]
+    concepts = tuple(Concept(names[same], described[same][0], tuple(found_in[same])) for same in kept)
+    return KnowledgeGraph(concepts, tuple(_edges({same: described[same] for same in kept}, names)))
+
+
+def canonical(name: str) -> str:
+    """What spellings of one name have in common.
+
+    >>> canonical("Cauchy Sequences"), canonical("Cauchy-sequence"), canonical("compactness")
+    ('cauchy sequence', 'cauchy sequence', 'compactness')
+    """
+    words = re.findall(r"[^\W_]+", name.casefold().replace("'s", "s"))
+    if words and len(words[-1]) > 4 and words[-1].endswith("s") and not words[-1].endswith(("ss", "us", "is")):
+        words[-1] = words[-1][:-1]
+    return " ".join(words)
+
+
+def _named(statement: Statement) -> list[tuple[str, str]]:
+    """The names that a statement gives, with what it says of them."""
+    sentences = split(statement.text)
+    found = []
+    if title := _name(statement.title):
+        found.append((title, sentences[0]))
+    if statement.kind == "definition":
+        for term in statement.terms:
+            if name := _name(term):
+                found.append((name, next((one for one in sentences if term in one), sentences[0])))
+    return found
+
+
+def _name(text: str) -> str:
+    """The name in a title or a term; "" where it is none."""
+    name = _PARENTHESES.sub("", text).strip(" .,;:")
+    wordy = _LEAST <= len(name) <= _MOST and len(name.split()) <= _MOST_WORDS and name[0].isalpha()
+    return name if wordy and not _NO_NAME.search(name) else ""
+
+
+def _edges(described: dict[str, list[str]], names: dict[str, str]) -> Iterable[Edge]:
+    by_length: dict[int, set[str]] = {}
+    for same in described:
+        by_length.setdefault(len(same.split()), set()).add(same)
+    for same, descriptions in described.items():
+        met: dict[str, None] = {}
+        for description in descriptions:
+            words = description.split()
+            for length, known in by_length.items():
+                spans = (canonical(" ".join(words[i : i + length])) for i in range(len(words) - length + 1))
+                met.update(dict.fromkeys(span for span in spans if span in known and span != same))
+        for other in met:
+            yield Edge(names[same], names[other], "mentions")

@@ -1,0 +1,163 @@
+"""The experiments with text encoders run to their reports: from LaTeX through the scripts, with a tiny encoder."""
+
+import csv
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from experiments import columns, results
+from experiments.config import register, validated
+from experiments.run import run
+from graphs.errors import ConfigError
+from mathamr.evaluation.runs import read_run
+
+pytest.importorskip("sentence_transformers")
+
+from scripts import extract_statements, knowledge_graph, text_pairs
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("text_finetuning", "cross_retrieval", "knowledge_graph")
+SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
+SMALL = [
+    "data=pairs",
+    "text=tiny",
+    "text.max_length=24",
+    "text.batch_size=8",
+    "text.pretraining_batch_size=8",
+    "text.pretraining_window=32",
+    "text.pretraining_overlap=4",
+    "text.validation_fraction=0.2",
+    "index=exact",
+    "train.device=cpu",
+    "workers=1",
+    "experiment.seeds=[1]",
+    "wandb=disabled",
+]
+
+
+def paper(number: int, rng: random.Random) -> str:
+    """Six statements on two subjects: titles, terms that are defined, formulas of few tokens and of many."""
+    first, second = (SUBJECTS[(number + k) % 10] for k in (0, 3))
+    lines = [rf"\title{{On every {first}}}", rf"\section{{Some {first} theory}}"]
+    lines.append(
+        rf"\begin{{definition}} A {first} is called \emph{{{first} regular}} if $x_{{{number}}}+y=z$ holds in it."
+        r"\end{definition}"
+    )
+    for i in range(5):
+        a, b = rng.randrange(10, 99), rng.choice("abcdefgh")
+        formula = rf"{b}_{{{a}}}^2 + {a} = \frac{{{b}}}{{{number}}}" if i % 2 else rf"{b}^{{{a}}} \leq {number}"
+        lines.append(
+            rf"\begin{{lemma}}[The {second} of {first} kind {a}{b}] Every {second} number {a} that is {first} regular "
+            rf"has ${formula}$ as its own law.\end{{lemma}}"
+        )
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of the three collections, made as docs/text.md says."""
+    folder, rng = tmp_path_factory.mktemp("text"), random.Random(0)
+    sources = folder / "sources"
+    sources.mkdir()
+    for number in range(20):
+        (sources / f"p{number}.tex").write_text(paper(number, rng))
+    papers, graph = str(folder / "papers.jsonl"), str(folder / "graph.json")
+    some = ["--test-share", "0.3"]
+    unseen = [*some, "--unseen-papers", "3"]
+    files = [str(path) for path in sorted(sources.iterdir())]
+    assert extract_statements.main(["--papers", *files, "--out", papers]) == 0
+    assert knowledge_graph.main(["--papers", papers, "--out", graph]) == 0
+    for kind, options, name in (
+        ("statements", ["--papers", papers, *unseen], "text_finetuning"),
+        ("formulas", ["--papers", papers, *some], "cross_retrieval"),
+        ("concepts", ["--graph", graph, "--sources", str(sources), *some], "knowledge_graph"),
+    ):
+        assert text_pairs.main([kind, *options, "--collection", str(folder / name)]) == 0
+    return folder
+
+
+def configured(name: str, place: Path, *more: str) -> Any:
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        folders = [f"data.root={place / name}", f"outputs={place / 'out'}"]
+        config = compose("config", [f"+exp={name}", *SMALL, *folders, *more])
+    for condition in config.experiment.conditions.values():
+        if most := condition.get("train", {}).get("max_pairs"):
+            condition.train.max_pairs = most // 20
+        if "pretraining_epochs" in condition.get("text", {}):
+            condition.text.pretraining_epochs = 1
+    return validated(config)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
+    config = configured(name, place)
+    ended = run(config, f"python -m experiments.run +exp={name} data=pairs data.root={place / name}")
+    assert ended.failed == 0, ended.table
+    folder = place / "out" / name
+    about = json.loads((place / name / "about.json").read_text())
+    with (folder / "results.csv").open(newline="") as file:
+        rows = {row["condition"]: row for row in csv.DictReader(file)}
+    assert list(rows) == list(config.experiment.conditions)
+    titles = columns.titles(config.experiment)
+    for condition, row in rows.items():
+        assert row["status"] == "done"
+        for test in config.experiment.tasks:
+            assert int(row[f"{test}_topics"]) == about["tests"][test] > 0
+            assert all(0 <= float(row[f"{test}_{measure}"]) <= 1 for measure in titles)
+            assert float(row[f"{test}_queries_per_second"]) > 0
+        assert "ndcg_prime" not in row
+        trained = config.experiment.conditions[condition].get("text", {}).get("epochs") != 0
+        if trained and config.experiment.conditions[condition].get("track") != "bm25":
+            assert float(row["time_per_epoch_s"]) > 0
+    report, page = (folder / "report.md").read_text(), (folder / "report.html").read_text()
+    for test in config.experiment.tasks:
+        assert f"## {columns.title(test)}: results of one seed" in report
+    for title in (*titles.values(), *config.experiment.labels.values()):
+        assert title in report
+    assert "nDCG'" not in report
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)=[\"']https?:", page), "the page is not self-contained"
+    first = titles[next(iter(titles))]
+    assert f"{first} ({columns.title(config.experiment.tasks[0])})" in ended.table.splitlines()[0]
+
+
+def test_each_direction_searches_its_own_side(place: Path) -> None:
+    name = "cross_retrieval"
+    conditions = "{zero_shot: {text: {epochs: 0}}, bm25: {track: bm25}, separate: {text: {separate: true}}}"
+    config = configured(name, place, f"experiment.conditions={conditions}", "experiment.labels={}")
+    config.experiment.conditions = {one: config.experiment.conditions[one] for one in ("zero_shot", "bm25", "separate")}
+    config.experiment.baseline, config.experiment.baselines, config.experiment.name = "zero_shot", {}, "sides"
+    assert run(config, "command").failed == 0
+    sides = {
+        side: {json.loads(line)["post_id"] for line in (place / name / f"answers-{side}.jsonl").open()}
+        for side in ("formulas", "texts")
+    }
+    jobs = place / "out" / "sides" / "jobs"
+    for job in jobs.iterdir():
+        for test, side in (("text_to_formula", "formulas"), ("formula_to_text", "texts"), ("short", "formulas")):
+            rankings = read_run(job / f"run-{test}.tsv", task=1).rankings
+            assert {hit.doc_id for hits in rankings.values() for hit in hits} <= sides[side]
+    encoded = [row for row in results.read(place / "out" / "sides").rows if row["condition"] == "separate"]
+    assert encoded[0]["text_to_formula_vectors"] == len(sides["formulas"])
+
+
+def test_what_cannot_be_asked_is_said_before_anything_runs(place: Path) -> None:
+    for settings, message in (
+        (["experiment.tasks=[1]"], r"experiment.tasks=\[1\]: the tests of this collection are formula_to_text, long"),
+        (["experiment.tasks=[]"], r"experiment.tasks=\[\]: the tests"),
+        (["track=graph"], "track=graph searches all answers"),
+        (["data.regime=judged"], "of pairs all is searched; use full"),
+        (["train.positives=related"], r"train.positives=related: no related.jsonl"),
+        (["experiment.measures.MRR=XY@3"], r"'XY@3' is no measure of ir_measures"),
+    ):
+        name = "cross_retrieval"
+        config = configured(name, place, *settings, f"experiment.name=refused{abs(hash(message))}")
+        if settings == ["track=graph"]:
+            config.experiment.conditions.zero_shot.track = "graph"
+        with pytest.raises(ConfigError if "XY" not in message else Exception, match=message):
+            run(config, "command")
