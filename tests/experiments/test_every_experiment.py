@@ -79,6 +79,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the collection; all experiments leave their outputs in it, and share what they can."""
     folder = tmp_path_factory.mktemp("every")
     write_collection(folder / "data")
+    (folder / "math").mkdir()
+    problems = [
+        {"problem": f"Find ${x}$ for $n={n}$.", "solution": f"So ${x}={n}$."} for n in range(4) for x in FORMULAS
+    ]
+    (folder / "math" / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in problems))
     return folder
 
 
@@ -86,10 +91,15 @@ def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: s
     register()
     with initialize_config_dir(str(conf), version_base="1.3"):
         folders = [f"data.root={place / 'data'}", f"outputs={place / outputs}"]
+        if name == "quality":
+            folders += [f"data.sources.math.root={place / 'math'}", f"data.sources.titles.root={place / 'data'}"]
         config = compose("config", [f"+exp={name}", *SMALL, *folders, "train.batch_size=8"])
     for condition in config.experiment.conditions.values():
         if "batch_size" in condition.get("train", {}):  # the conditions keep their order of sizes
             condition.train.batch_size = {32: 4, 256: 8, 1024: 16}[condition.train.batch_size]
+    if name == "quality":
+        OmegaConf.set_struct(config.experiment.conditions, False)
+        del config.experiment.conditions.duplicates  # this collection has no links between questions
     return validated(config)
 
 
@@ -109,7 +119,9 @@ def leave_out_text(experiment: Any) -> None:
     """Without the extra ``text``: no conditions that need it, and none that fuse or are compared with these."""
     OmegaConf.set_struct(experiment, False)
     conditions = experiment.conditions
-    gone = {name for name, condition in conditions.items() if condition.get("track") == "text"}
+    gone = {
+        name for name, condition in conditions.items() if condition.get("track") == "text" or "minilm" in str(condition)
+    }
     gone |= {name for name, condition in conditions.items() if gone & set(condition.get("fusion", {}).get("of", []))}
     for name in gone:
         del conditions[name]
