@@ -130,7 +130,14 @@ class Killed(BaseException):
 def test_the_best_recipe_goes_on_bit_for_bit(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     recipe = dict(OmegaConf.load(Path(__file__).parents[3] / "conf" / "train" / "best.yaml"))
     del recipe["defaults"]
-    changes = {**recipe, "epochs": 2, "checkpoint_every": 3, "node_mask": 0.1, "edge_dropout": 0.1}
+    changes = {
+        **recipe,
+        "formula_view_weight": 0.2,
+        "epochs": 2,
+        "checkpoint_every": 3,
+        "node_mask": 0.1,
+        "edge_dropout": 0.1,
+    }
 
     def kill(record: dict[str, Any]) -> None:
         if record["kind"] == "step" and record["step"] == 5:
