@@ -11,6 +11,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from experiments.columns import column, file_name
 from experiments.outputs import read_json
 from experiments.tracks.track import Encoded, Indexed, Question, Retrieved, Untrained
 from graphs.corpus.placeholders import extract
@@ -51,14 +52,14 @@ class FusionTrack(Untrained):
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are the sums of the parts'."""
         results = [read_json(place / "result.json") or {} for place in _places(config)]
-        prefix = "task2_" if question.task == 2 else ""
-        known = {name: [own[f"{prefix}{name}"] for own in results if f"{prefix}{name}" in own] for name in _SUMMED}
+        columns = {name: column(question.asked, name) for name in _SUMMED}
+        known = {name: [own[key] for own in results if key in own] for name, key in columns.items()}
         return Indexed(None, {name: sum(values) for name, values in known.items() if values})
 
     def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
         """Fuse the rankings that the parts have left."""
         second = question.task == 2
-        name, speed = ("run-task2.tsv", "task2_queries_per_second") if second else ("run.tsv", "queries_per_second")
+        name, speed = file_name(question.asked, "run.tsv"), column(question.asked, "queries_per_second")
         places = _places(config)
         runs = [_run_of(place / name, question.task) for place in places]
         rankings: list[dict[str, Ranking]] = [rankings_of(run) for run in runs]
