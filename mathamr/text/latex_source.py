@@ -27,17 +27,19 @@ from graphs.errors import CorpusError
 MAX_CHARACTERS = 50_000_000  # of the text put together: files that take each other in can be a bomb, too
 MAX_DEPTH = 50
 
-_VERBATIM = r"verbatim\*?|Verbatim|lstlisting|minted"
+MAX_UNPRINTED = 20_000  # of an environment that is not printed; a longer one is not closed where it seems to be
+
+# What may hide or be a comment: an environment opens, or something stays as it is (\verb, \%), or a line ends early.
 _COMMENT = re.compile(
-    r"\\begin\{comment\}.*?\\end\{comment\}"
-    rf"|(?P<keep>\\begin\{{(?P<name>{_VERBATIM})\}}.*?\\end\{{(?P=name)\}}|\\verb\*?(?P<mark>[^\w\s*]).*?(?P=mark)|\\.)"
+    r"\\begin\{(?P<name>comment|verbatim\*?|Verbatim|lstlisting|minted)\}"
+    r"|(?P<keep>\\verb\*?(?P<mark>[^\w\s*])[^\n]{0,500}?(?P=mark)|\\.)"
     r"|%[^\n]*(?:\n[ \t]*|\Z)",
     re.DOTALL,
 )
 _TAKEN_IN = re.compile(
     r"\\(?:input|include|subfile|subfileinclude)\s*\{(?P<name>[^{}\n]+)\}"
     r"|\\(?:sub)?(?:import|includefrom|inputfrom)\*?\s*\{(?P<folder>[^{}\n]*)\}\s*\{(?P<file>[^{}\n]+)\}"
-    r"|\\(?!re)[a-zA-Z]+(?:import|input|include)\*?\s*(?:\[(?P<below>[^\]{}\n]*)\]\s*)?\{(?P<own>[^{}\n\\#]+)\}"
+    r"|\\(?!re)[a-zA-Z]+(?:import|input|include)\*?\s*(?:\[(?P<below>[^\[\]{}\n\\]*)\]\s*)?\{(?P<own>[^{}\n\\#]+)\}"
     r"|\\input\s+(?P<bare>[^\s{}\\%]+)"
     r"|(?P<end>\\endinput\b)"
 )
@@ -45,8 +47,10 @@ _TAKEN_IN = re.compile(
 _UNPRINTED = re.compile(
     r"\\newenvironment\*?\s*\{(?P<name>[a-zA-Z]+\*?)\}\s*\{\s*\\comment\s*\}|\\excludecomment\s*\{(?P<other>[a-zA-Z]+)\}"
 )
+_BEGIN = re.compile(r"\\begin\{(?P<name>[a-zA-Z]+\*?)\}")
+_LINE_REST = re.compile(r"[ \t]*\n?")
 _CLASS = re.compile(r"\\document(?:class|style)")
-_TITLE = re.compile(r"\\title\s*(?:\[[^\]]*\])?\s*\{")
+_TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\])?\s*\{")
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,24 @@ def strip_comments(text: str) -> str:
     >>> strip_comments("100\\% sure% or so\n  of it")
     '100\\% sureof it'
     """
-    return _COMMENT.sub(lambda match: match["keep"] or "", text)
+    pieces: list[str] = []
+    kept = position = 0  # up to where the text is in `pieces` or gone, and up to where it is read
+    closes: dict[
+        str, int
+    ] = {}  # environment -> where it closes next, -1 for nowhere: the text is searched once for each
+    while match := _COMMENT.search(text, position):
+        position, name = match.end(), match["name"]
+        if name:
+            end = rf"\end{{{name}}}"
+            if -1 < closes.get(name, 0) < position:
+                closes[name] = text.find(end, position)
+            if closes[name] > -1:
+                position = closes[name] + len(end)
+        if match["keep"] or (name and (name != "comment" or closes[name] < 0)):
+            continue
+        pieces.append(text[kept : match.start()])
+        kept = position
+    return "".join([*pieces, text[kept:]])
 
 
 def _printed(text: str, declarations: str) -> str:
@@ -102,8 +123,17 @@ def _printed(text: str, declarations: str) -> str:
     names = {match["name"] or match["other"] for match in _UNPRINTED.finditer(declarations + text)}
     if not names:
         return text
-    name = "|".join(map(re.escape, sorted(names)))
-    return re.sub(rf"\\begin\{{({name})\}}.{{0,20000}}?\\end\{{\1\}}[ \t]*\n?", "", text, flags=re.DOTALL)
+    pieces: list[str] = []
+    kept = 0
+    for match in _BEGIN.finditer(text):
+        if match["name"] not in names or match.start() < kept:
+            continue
+        end = rf"\end{{{match['name']}}}"
+        close = text.find(end, match.end(), match.end() + MAX_UNPRINTED)
+        if close > -1:
+            pieces.append(text[kept : match.start()])
+            kept = _LINE_REST.match(text, close + len(end)).end()  # type: ignore[union-attr]  # it may be empty
+    return "".join([*pieces, text[kept:]])
 
 
 def group(text: str, start: int) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import re
+from typing import Any
+
 import pytest
 
 from graphs.errors import CorpusError
@@ -105,3 +109,54 @@ def test_style_files_declare_but_are_no_text() -> None:
 )
 def test_comments(latex: str, stripped: str) -> None:
     assert strip_comments(latex) == stripped
+
+
+PIECES = [
+    r"\begin{comment}", r"\end{comment}", r"\begin{verbatim}", r"\end{verbatim}",
+    r"\begin{verbatim*}", r"\end{verbatim*}", r"\begin{minted}", r"\end{minted}",
+    r"\verb|", r"\verb*+", "|", "+", "%", r"\%", "\\\\", "\\", "\n", "  ", "word",
+]  # fmt: skip
+
+
+def strip_comments_reference(text: str) -> str:
+    """What :func:`strip_comments` gives, as one expression; its time grows with the square of what is not closed."""
+    verbatim = (
+        r"\\begin\{(?P<name>verbatim\*?|minted)\}.*?\\end\{(?P=name)\}|\\verb\*?(?P<mark>[^\w\s*])[^\n]*?(?P=mark)"
+    )
+    comment = rf"\\begin\{{comment\}}.*?\\end\{{comment\}}|(?P<keep>{verbatim}|\\.)|%[^\n]*(?:\n[ \t]*|\Z)"
+    return re.sub(comment, lambda match: match["keep"] or "", text, flags=re.DOTALL)
+
+
+def test_comments_are_those_of_the_reference() -> None:
+    drawn = random.Random(0)
+    for _ in range(3_000):
+        text = "".join(drawn.choices(PIECES, k=drawn.randrange(12)))
+        assert strip_comments(text) == strip_comments_reference(text), text
+
+
+class Counted(str):
+    """A text that counts the characters which searches pass over."""
+
+    passed = 0
+
+    def find(self, *given: Any) -> int:
+        found, (part, start, *end) = super().find(*given), given
+        self.passed += (found + len(part) if found > -1 else min([*end, len(self)])) - start
+        return found
+
+
+@pytest.mark.parametrize("name", ["comment", "verbatim"])
+@pytest.mark.parametrize("closed", ["", r"\end{comment}\end{verbatim}"])
+def test_what_is_opened_a_thousand_times_is_searched_once(name: str, closed: str) -> None:
+    text = Counted(rf"\begin{{{name}}} " * 1_000 + closed)
+    strip_comments(text)
+    assert 0 < text.passed <= len(text)
+
+
+def test_what_a_paper_does_not_print_is_searched_no_further_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latex_source, "MAX_UNPRINTED", 100)
+    text = Counted(r"\begin{slogan} " * 1_000)
+    assert latex_source._printed(text, r"\excludecomment{slogan}") == text
+    assert text.passed <= 100 * 1_000
+    long = r"\begin{slogan}" + "x" * 200 + r"\end{slogan}"
+    assert latex_source._printed(long, r"\excludecomment{slogan}") == long
