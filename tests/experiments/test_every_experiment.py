@@ -6,6 +6,7 @@ Those on pairs, which have tests with names, do so in test_text_experiments.py.
 import csv
 import json
 import re
+import shlex
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -232,10 +233,24 @@ def test_published_graphs_are_used_as_they_are(place: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_an_experiment_begins_with_its_command(name: str) -> None:
-    first, second, *_ = (ROOT / "conf" / "exp" / f"{name}.yaml").read_text().splitlines()
+def test_an_experiment_begins_with_its_command_which_names_different_jobs(name: str, place: Path) -> None:
+    first, *lines = (ROOT / "conf" / "exp" / f"{name}.yaml").read_text().splitlines()
     assert first == "# @package _global_"
-    assert second.startswith(f"# python -m experiments.run +exp={name}")
+    command = lines[0].removeprefix("# ")
+    for line in lines[1:]:
+        if not command.endswith("\\"):
+            break
+        command = command.removesuffix("\\") + line.removeprefix("# ")
+    python, option, module, experiment, *settings = shlex.split(command)
+    assert (python, option, module, experiment) == ("python", "-m", "experiments.run", f"+exp={name}")
+    roots = [key for key in (setting.split("=")[0] for setting in settings) if key.endswith(".root")]
+    given = [setting for setting in settings if setting.split("=")[0] not in roots]
+    places = [f"{key}={place / ('math' if '.math.' in key else 'data')}" for key in roots]
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = validated(compose("config", [experiment, *given, *places]))
+    jobs = plan(config, "fingerprint")
+    assert {job.condition for job in jobs} == set(config.experiment.conditions)
 
 
 @pytest.mark.parametrize("name", thesis.experiments())
