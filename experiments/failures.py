@@ -10,7 +10,8 @@ r"""What a model finds for some topics, why, and what it misses (``experiment.an
 
 Twenty judged topics are drawn, the same ones of every model. Under each of the first five posts stand the three vectors
 of the topic whose match there is furthest above their mean over all posts: what lifts the post. Missed are the two
-relevant posts (grade 2 and 3) that come last.
+relevant posts (grade 2 and 3) that come last. Posts are ranked by MaxSim, whatever the job searches with; of a large
+collection the judged ones and others drawn at random (``geometry.posts``), which is what their ranks then count.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     outputs/weighting/jobs/base-seed42/weighting.json      {"as it is": 0.709, "idf, 0.7": 0.704, ...}
 
 The ways are those of :mod:`mathamr.analysis.weighting`. Of a large collection the judged posts are scored, and others
-drawn at random that say how common a vector is; nDCG' passes over what is not judged.
+drawn at random that say how common a vector is; nDCG' passes over what is not judged. "As it is" is normalised MaxSim,
+whatever strategy the job itself searches with.
 """
 
 from __future__ import annotations

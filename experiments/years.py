@@ -120,6 +120,6 @@ def _choices(experiment: Experiment, years: _Years) -> Table:
 
 _NOTE = (
     f"{ARQMATH[_MEASURE]} of the mean over seeds of each topic's score. * p < 0.05 against the baseline (†), two-sided "
-    "paired t-test over the topics of that year, Bonferroni's correction over all conditions. The choice is one test "
-    "a line, not corrected: where it is confirmed, nothing was chosen."
+    "paired t-test over the topics of that year, Bonferroni's correction over the conditions, each year a family of "
+    "its own. The choice is one test a line, not corrected: where it is confirmed, nothing was chosen."
 )
