@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from experiments import columns, results
 from experiments.config import register, validated
 from experiments.run import run
-from graphs.errors import ConfigError
+from graphs.errors import MathAMRError
 from mathamr.evaluation.runs import read_run
 
 pytest.importorskip("sentence_transformers")
@@ -27,13 +28,14 @@ SMALL = [
     "data=pairs",
     "text=tiny",
     "text.max_length=24",
-    "text.batch_size=8",
+    "text.batch_size=4",
     "text.pretraining_batch_size=8",
     "text.pretraining_window=32",
     "text.pretraining_overlap=4",
     "text.validation_fraction=0.2",
     "index=exact",
     "train.device=cpu",
+    "train.batch_size=8",
     "workers=1",
     "experiment.seeds=[1]",
     "wandb=disabled",
@@ -45,7 +47,8 @@ def paper(number: int, rng: random.Random) -> str:
     first, second = (SUBJECTS[(number + k) % 10] for k in (0, 3))
     lines = [rf"\title{{On every {first}}}", rf"\section{{Some {first} theory}}"]
     lines.append(
-        rf"\begin{{definition}} A {first} is called \emph{{{first} regular}} if $x_{{{number}}}+y=z$ holds in it."
+        rf"\begin{{definition}} A {first} is called \emph{{{first} regular}} if $x_{{{number}}}+y=z$ holds in it, or "
+        rf"if it is {second} regular."
         r"\end{definition}"
     )
     for i in range(5):
@@ -88,7 +91,7 @@ def configured(name: str, place: Path, *more: str) -> Any:
         config = compose("config", [f"+exp={name}", *SMALL, *folders, *more])
     for condition in config.experiment.conditions.values():
         if most := condition.get("train", {}).get("max_pairs"):
-            condition.train.max_pairs = most // 20
+            condition.train.max_pairs = most // 10
         if "pretraining_epochs" in condition.get("text", {}):
             condition.text.pretraining_epochs = 1
     return validated(config)
@@ -128,13 +131,14 @@ def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
 
 def test_each_direction_searches_its_own_side(place: Path) -> None:
     name = "cross_retrieval"
-    conditions = "{zero_shot: {text: {epochs: 0}}, bm25: {track: bm25}, separate: {text: {separate: true}}}"
-    config = configured(name, place, f"experiment.conditions={conditions}", "experiment.labels={}")
+    config = configured(name, place)
     config.experiment.conditions = {one: config.experiment.conditions[one] for one in ("zero_shot", "bm25", "separate")}
     config.experiment.baseline, config.experiment.baselines, config.experiment.name = "zero_shot", {}, "sides"
     assert run(config, "command").failed == 0
     sides = {
-        side: {json.loads(line)["post_id"] for line in (place / name / f"answers-{side}.jsonl").open()}
+        side: {
+            json.loads(line)["post_id"] for line in (place / name / f"answers-{side}.jsonl").read_text().splitlines()
+        }
         for side in ("formulas", "texts")
     }
     jobs = place / "out" / "sides" / "jobs"
@@ -150,14 +154,15 @@ def test_what_cannot_be_asked_is_said_before_anything_runs(place: Path) -> None:
     for settings, message in (
         (["experiment.tasks=[1]"], r"experiment.tasks=\[1\]: the tests of this collection are formula_to_text, long"),
         (["experiment.tasks=[]"], r"experiment.tasks=\[\]: the tests"),
-        (["track=graph"], "track=graph searches all answers"),
+        ([], "track=graph searches all answers"),
         (["data.regime=judged"], "of pairs all is searched; use full"),
         (["train.positives=related"], r"train.positives=related: no related.jsonl"),
         (["experiment.measures.MRR=XY@3"], r"'XY@3' is no measure of ir_measures"),
     ):
         name = "cross_retrieval"
-        config = configured(name, place, *settings, f"experiment.name=refused{abs(hash(message))}")
-        if settings == ["track=graph"]:
-            config.experiment.conditions.zero_shot.track = "graph"
-        with pytest.raises(ConfigError if "XY" not in message else Exception, match=message):
+        config = configured(name, place, *settings, "experiment.name=refused")
+        if not settings:
+            OmegaConf.set_struct(config, False)
+            config.experiment.conditions.zero_shot = {"track": "graph"}
+        with pytest.raises(MathAMRError, match=message):
             run(config, "command")
