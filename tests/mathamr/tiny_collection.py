@@ -12,6 +12,7 @@ import torch
 
 from graphs import store as graph_store
 from graphs.mathamr_plus import decode
+from graphs.sentence_vectors import SentenceVectors, add
 from graphs.store import GraphStore
 from graphs.virtual_nodes import VirtualNodeSpec
 from graphs.vocabulary import Row, Vocabulary, count
@@ -107,6 +108,19 @@ def make_store(path: Path, spec: VirtualNodeSpec | None = None, size: int = 500)
     vocabulary = Vocabulary.build(count(rows(), decode), size=size)
     graph_store.build(path, rows(), decode, spec, vocabulary)
     return GraphStore(path)
+
+
+def with_vectors(store: GraphStore, folder: Path, name: str = "letters", first: int = 0) -> GraphStore:
+    """The graphs of ``store`` with vectors of a sentence each, which tells its theme; of one post there are two."""
+    path = folder / f"{name}.db"
+    posts = [(post_id, ["once", "twice"] if post_id == "a1" else [post_id]) for post_id in store.post_ids()]
+
+    def themes(texts: list[str]) -> Any:
+        numbers = [int("".join(filter(str.isdigit, text)) or 0) % 24 for text in texts]
+        return torch.nn.functional.one_hot(torch.tensor(numbers) + first, 26).float().numpy()
+
+    add(path, posts, themes, encoder=name, dimension=26)
+    return GraphStore(store.path, sentence_vectors=SentenceVectors({"": path}, encoder=name))
 
 
 def teacher_of(identity: str = "any") -> Teacher:

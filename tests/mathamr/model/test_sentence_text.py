@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from tiny_collection import encoder_config, settings, with_vectors
 
 from graphs.batching import GraphBatch, collate
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
-from graphs.sentence_vectors import SentenceVectors, add
 from graphs.store import GraphStore
 from graphs.tensors import GraphArrays
 from graphs.virtual_nodes import VirtualKind
@@ -23,6 +24,7 @@ from mathamr.model.sentence_text import starts_reference
 from mathamr.retrieval.encoding import encode
 from mathamr.retrieval.query import QueryEncoder
 from mathamr.training import checkpoint
+from mathamr.training.formula_pairs import FormulaViews, formulas_of
 from mathamr.training.trainer import Interrupted, train
 
 PLAIN = EncoderConfig(
@@ -104,24 +106,9 @@ def test_what_does_not_fit_is_refused() -> None:
         model(replace(graphs, sentence_vectors=torch.ones(2, 3)))
 
 
-def with_vectors(store: GraphStore, folder: Path, name: str = "letters", first: int = 0) -> GraphStore:
-    """The graphs of ``store`` with vectors of a sentence each, which tells its theme; of one post there are two."""
-    path = folder / f"{name}.db"
-    posts = [(post_id, ["once", "twice"] if post_id == "a1" else [post_id]) for post_id in store.post_ids()]
-
-    def themes(texts: list[str]) -> Any:
-        numbers = [int("".join(filter(str.isdigit, text)) or 0) % 24 for text in texts]
-        return torch.nn.functional.one_hot(torch.tensor(numbers) + first, 26).float().numpy()
-
-    add(path, posts, themes, encoder=name, dimension=26)
-    return GraphStore(store.path, sentence_vectors=SentenceVectors({"": path}, encoder=name))
-
-
 def test_training_goes_on_after_a_stop_without_a_changed_bit(
     store: GraphStore, pairs: list[Pair], tmp_path: Path
 ) -> None:
-    from tiny_collection import encoder_config, settings
-
     graphs, config = with_vectors(store, tmp_path), encoder_config(sentence_vectors="letters")
 
     def stop_at_6(record: dict[str, Any]) -> None:
@@ -142,8 +129,6 @@ def test_training_goes_on_after_a_stop_without_a_changed_bit(
 def test_only_graphs_with_the_vectors_of_its_encoder_are_trained_on_and_encoded(
     store: GraphStore, pairs: list[Pair], tmp_path: Path
 ) -> None:
-    from tiny_collection import encoder_config, settings
-
     config = encoder_config(sentence_vectors="letters")
     graphs, others = with_vectors(store, tmp_path), with_vectors(store, tmp_path, "words", first=1)
     hybrid = r"this model is a hybrid: beside graphs it reads vectors of sentences by letters, and these graphs have "
@@ -159,3 +144,19 @@ def test_only_graphs_with_the_vectors_of_its_encoder_are_trained_on_and_encoded(
         encode(model, store, ["q0"])
     with pytest.raises(ConfigError, match=f"{hybrid}none"):
         QueryEncoder(model, store.vocabulary, store.spec)
+
+
+def test_no_text_reaches_a_formula_in_its_views(store: GraphStore, tmp_path: Path) -> None:
+    posts = ["q1", "a1", "a17", "q2"]
+    found = formulas_of(posts, {post_id: ["v"] for post_id in posts}, np.random.default_rng(0))
+    graphs = [with_vectors(store, tmp_path, name, first).load(posts) for name, first in (("one", 0), ("two", 1))]
+    views = [FormulaViews(store.vocabulary)(graph) for graph in graphs]
+    torch.manual_seed(0)
+    config, vocabulary = encoder_config(sentence_vectors="letters"), store.vocabulary
+    model = Encoder(config, vocabulary.num_labels, vocabulary.num_relations, sentence_dim=26).eval()
+    with torch.no_grad():
+        whole = [found.vectors(model(graph)) for graph in graphs]
+        alone = [[found.vectors(model(view)) for view in of_text] for of_text in views]
+    assert not torch.allclose(whole[0], whole[1], atol=1e-3)
+    for one, two in zip(*alone, strict=True):
+        assert torch.equal(one, two)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_collection import ENCODER, settings
+from tiny_collection import ENCODER, settings, with_vectors
 
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
@@ -43,13 +43,15 @@ pairs = [Pair(f"q{{i}}", f"a{{i}}") for i in range(QUESTIONS)]
 
 STEPS = """
 from safetensors.torch import save_file
+from graphs.sentence_vectors import SentenceVectors
 from test_distributed import learner_and_batch
 
+hybrid = GraphStore({store!r}, sentence_vectors=SentenceVectors({{"": {vectors!r}}}, encoder="letters"))
 losses = {{}}
 with ranks("cpu") as world:
     assert world.shared_text(f"ranks π {{rank}}") == "ranks π 0"
     for negatives in (0, 1, 3):
-        learner, batch = learner_and_batch(store, pairs, world, negatives)
+        learner, batch = learner_and_batch(hybrid if negatives == 1 else store, pairs, world, negatives)
         record = learner.step([batch], 1e-3)
         losses[negatives] = [record["loss"], record["grad_norm"]]
         gradients = {{name: parameter.grad for name, parameter in learner._parameters.items()}}
@@ -82,8 +84,14 @@ def learner_and_batch(store: GraphStore, pairs: list[Pair], world: Ranks, negati
         config = replace(config, formula_weight=0.3, formula_view_weight=0.2)
     split = split_pairs(pairs, set(store.post_ids()), validation_fraction=0.25)
     vocabulary = store.vocabulary
+    text = store.sentence_vectors
     learner = Learner(
-        config, ENCODER, num_labels=vocabulary.num_labels, num_relations=vocabulary.num_relations, world=world
+        config,
+        ENCODER if text is None else replace(ENCODER, sentence_vectors=text.encoder),
+        num_labels=vocabulary.num_labels,
+        num_relations=vocabulary.num_relations,
+        world=world,
+        sentence_dim=None if text is None else text.dimension,
     )
     batches = TrainingBatches(store, split, config, world)
     batches.negatives = {f"q{i}": [f"a{k}" for k in range(48)] for i in range(48)}
@@ -125,13 +133,16 @@ def finish(processes: list[subprocess.Popen]) -> list[tuple[int, str, str]]:
 
 
 def test_two_ranks_have_the_loss_and_gradient_of_one(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
-    """With 0, 1 and 3 hard negatives a question, shares of unequal size, in chunks."""
-    done = finish(two_ranks(STEPS, store=str(store.path), out=str(tmp_path)))
+    """With 0, 1 and 3 hard negatives a question, shares of unequal size, in chunks; with 1 a hybrid."""
+    hybrid, vectors = with_vectors(store, tmp_path), str(tmp_path / "letters.db")
+    done = finish(two_ranks(STEPS, store=str(store.path), vectors=vectors, out=str(tmp_path)))
     assert [code for code, _, _ in done] == [0, 0], done
     losses = json.loads(done[0][1])
     for negatives in (0, 1, 3):
-        learner, batch = learner_and_batch(store, pairs, Ranks(0, 1, torch.device("cpu")), negatives)
+        one = Ranks(0, 1, torch.device("cpu"))
+        learner, batch = learner_and_batch(hybrid if negatives == 1 else store, pairs, one, negatives)
         record = learner.step([batch], 1e-3)
+        assert ("features.sentences.weight" in learner._parameters) == (negatives == 1)
         assert losses[str(negatives)] == pytest.approx([record["loss"], record["grad_norm"]], rel=1e-6)
         found = [load_file(tmp_path / f"{negatives}-{rank}.safetensors") for rank in range(2)]
         for name, parameter in learner._parameters.items():
