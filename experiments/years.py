@@ -23,6 +23,7 @@ from experiments.topic_scores import of_conditions
 from mathamr.evaluation.significance import Comparison, compare, paired_t_test
 
 _MEASURE = "ndcg_prime"
+_REPORTED = 2022  # ARQMath-3 is for the final report: nothing is chosen on its topics
 _HUNDREDS = {0: 2020, 2: 2021, 3: 2022}  # of the topics' numbers: 1-100, 201-300, 301-400
 
 _Years = dict[int, dict[str, dict[str, float]]]  # year -> condition -> topic -> score
@@ -98,6 +99,8 @@ def _choices(experiment: Experiment, years: _Years) -> Table:
     rows = [["Chosen on", "condition", "there", "confirmed on", "nDCG'", "baseline", "difference", "p"]]
     for own, group in rivals(experiment.baselines, list(next(iter(years.values())))).items():
         for year, of_year in years.items():
+            if year == _REPORTED:
+                continue
             chosen = best(of_year, group)
             for other, elsewhere in years.items():
                 if other == year:

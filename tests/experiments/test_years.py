@@ -56,6 +56,15 @@ def test_a_choice_is_confirmed_where_it_was_not_made(folder: Path) -> None:
     ]
 
 
+def test_nothing_is_chosen_on_the_topics_that_are_reported(folder: Path) -> None:
+    for place in (folder / "jobs").iterdir():
+        table = (place / "per_topic.csv").read_text()
+        (place / "per_topic.csv").write_text(table.replace("A.20", "A.30"))
+    by_year, choices = tables(folder)
+    assert by_year.rows[0][3] == "nDCG' 2022 (6 topics)"
+    assert [(row[0], row[3]) for row in choices.rows[1:]] == [("2020", "2022")] * 2
+
+
 def test_the_report_has_both_and_is_silent_about_one_year(folder: Path, tmp_path: Path) -> None:
     report.write([results.read(folder)], tmp_path / "out")
     assert "Chosen on one year, confirmed on another" in (tmp_path / "out" / "report.md").read_text()
