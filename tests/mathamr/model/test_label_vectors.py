@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tiny_collection import ENCODER, encoder_config, settings
 
 from graphs.batching import GraphBatch, collate, mask_nodes
 from graphs.corpus.post import Pair
@@ -15,7 +16,7 @@ from graphs.errors import ConfigError
 from graphs.store import GraphStore
 from graphs.tensors import GraphArrays
 from graphs.vocabulary import MASK, RESERVED_LABELS, RESERVED_RELATIONS, Vocabulary
-from mathamr.model.encoder import Encoder, EncoderConfig
+from mathamr.model.encoder import Encoder
 from mathamr.model.label_vectors import (
     LabelText,
     hash_of,
@@ -31,16 +32,7 @@ from mathamr.training import checkpoint
 from mathamr.training.trainer import train
 
 VOCABULARY = Vocabulary([*RESERVED_LABELS, "solve-01", "equat", "V!x", "O!SUP"], RESERVED_RELATIONS)
-PLAIN = EncoderConfig(
-    hidden_dim=8,
-    projection_dim=4,
-    num_layers=2,
-    num_bases=3,
-    num_blocks=None,
-    edge_vectors=True,
-    vn_init="zero",
-    vn_learned="embedding",
-)
+PLAIN = replace(ENCODER, hidden_dim=8, projection_dim=4, num_bases=3)
 
 
 def letters(texts: list[str]) -> list[list[float]]:
@@ -172,7 +164,6 @@ def test_a_text_encoder_that_gives_something_else_is_refused(wrong: list[Any]) -
 def test_a_checkpoint_holds_the_vectors_and_training_needs_their_file(
     store: GraphStore, pairs: list[Pair], tmp_path: Path
 ) -> None:
-    from tiny_collection import encoder_config, settings
 
     found = write(store.path.parent, of_labels(store.vocabulary, letters), store.vocabulary)
     config = encoder_config(label_vectors=found, vn_aggregation="attention")

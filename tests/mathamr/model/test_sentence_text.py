@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_collection import encoder_config, settings, with_vectors
+from tiny_collection import ENCODER, encoder_config, settings, with_vectors
 
 from graphs.batching import GraphBatch, collate
 from graphs.corpus.post import Pair
@@ -27,16 +27,7 @@ from mathamr.training import checkpoint
 from mathamr.training.formula_pairs import FormulaViews, formulas_of
 from mathamr.training.trainer import Interrupted, train
 
-PLAIN = EncoderConfig(
-    hidden_dim=8,
-    projection_dim=4,
-    num_layers=2,
-    num_bases=3,
-    num_blocks=None,
-    edge_vectors=True,
-    vn_init="zero",
-    vn_learned="embedding",
-)
+PLAIN = replace(ENCODER, hidden_dim=8, projection_dim=4, num_bases=3)
 # Two nodes, and virtual nodes of a formula, of some sentences and of the document.
 KINDS = [VirtualKind.FORMULA, VirtualKind.SENTENCE, VirtualKind.SENTENCE, VirtualKind.DOCUMENT]
 
