@@ -212,7 +212,7 @@ def test_the_experiment_in_the_documentation_runs(place: Path, tmp_path: Path) -
 def test_published_graphs_are_used_as_they_are(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A Penman file in the place that docs/experiments.md names: nothing is parsed."""
     run(configured("trial", place), "command")
-    (own,) = (place / "out" / "shared").glob("*/collection-*.db")
+    (own,) = (place / "out" / "shared").glob("jsonl-*/collection-*.db")
     with Collection(own) as graphs:
         export_penman(graphs, place / "graphs.penman")
     published = (place / "graphs.penman").read_text().split("\n", 1)[1]  # made elsewhere: without our header
