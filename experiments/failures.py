@@ -16,34 +16,34 @@ collection the judged ones and others drawn at random (``geometry.posts``), whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from omegaconf import DictConfig
 
 from experiments.exhibits import natural
-from experiments.geometry import sampler
-from experiments.tracks.track import Encoded, Question, Space, Track
+from experiments.tracks.track import Question, Space
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Topic
+from mathamr import maxsim
 from mathamr.evaluation.metrics import RELEVANT, evaluate
 from mathamr.evaluation.runs import Qrels, Run
-from mathamr.retrieval.explanation import VirtualNode, as_text
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.explanation import Explanation, VirtualNode, as_text
+from mathamr.retrieval.posts import PostText
+
+Explain = Callable[[Topic, str], Explanation | None]
+Texts = Callable[[Sequence[str]], Mapping[str, PostText]]
 
 FILE = "failures.md"
 TOPICS, FIRST, LIFTS, MISSED = 20, 5, 3, 2
 _SHOWN = 200  # characters of a post
 
 
-def look(track: Track, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels, run: Run) -> str:
-    """The content of ``failures.md``; empty of a track without sets of vectors."""
-    judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
-    space = track.space(config, encoded, question, sampler(judged, config.geometry.posts).choose)
-    if space is None or len(space.documents.vectors) == len(space.documents):
-        return ""
+def look(space: Space, question: Question, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
+    """The content of ``failures.md``, of the posts of :func:`experiments.geometry.judged_space`."""
     scores = evaluate(run, qrels).per_topic
     topics = {topic.topic_id: topic for topic in question.topics}
     known = sorted((name for name in space.topics if name in scores), key=natural)
@@ -54,60 +54,42 @@ def look(track: Track, config: DictConfig, encoded: Encoded, question: Question,
         relevant = sum(grade >= RELEVANT for grade in grades.values())
         best = best_matches(space, name)
         head = f"## {name}: nDCG' {scores[name]['ndcg_prime']:.2f}, {len(best)} vectors, {relevant} relevant posts"
-        lines = _of_topic(track, config, encoded, topics[name], space, best, grades)
+        lines = _of_topic(topics[name], space, best, grades, explain, texts)
         parts.append("\n".join([head, "", _cut(as_text(extract(topics[name].post))), "", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
 def best_matches(space: Space, topic: str) -> NDArray[np.floating]:
     """The best match of each of a topic's vectors in each post, (vectors, posts)."""
-    query = space.queries.select(torch.tensor([space.topics.index(topic)])).vectors.float().numpy()
-    starts = space.documents.ptr[:-1].numpy()
-    matches: NDArray[np.floating] = np.maximum.reduceat(
-        query @ space.documents.vectors.float().numpy().T, starts, axis=1
-    )
+    query = space.queries.select(torch.tensor([space.topics.index(topic)])).vectors
+    each = VectorSets(query, torch.arange(len(query) + 1))
+    matches: NDArray[np.floating] = maxsim.scores(each, space.documents).numpy()
     return matches
 
 
 def _of_topic(
-    track: Track,
-    config: DictConfig,
-    encoded: Encoded,
-    topic: Topic,
-    space: Space,
-    best: NDArray[np.floating],
-    grades: dict[str, int],
+    topic: Topic, space: Space, best: NDArray[np.floating], grades: dict[str, int], explain: Explain, texts: Texts
 ) -> Iterator[str]:
     order = np.argsort(-best.mean(0), kind="stable")
     sizes = [end - begin for begin, end in pairwise(space.documents.ptr.tolist())]
     ranks = {space.posts[place]: rank for rank, place in enumerate(order.tolist(), start=1)}
     missed = sorted((p for p, g in grades.items() if g >= RELEVANT and p in ranks), key=lambda p: ranks[p])[-MISSED:]
     first = [space.posts[place] for place in order[:FIRST].tolist()]
-    texts = {post: as_text(shown.text) for post, shown in track.texts([*first, *missed]).items()}
+    shown = {post: _cut(as_text(one.text)) for post, one in texts([*first, *missed]).items()}
     for number, place in enumerate(order[:FIRST].tolist(), start=1):
         post = space.posts[place]
         grade = f"grade {grades[post]}" if post in grades else "not judged"
         score = best[:, place].mean()
-        yield f"{number}. {score:.2f}, {grade}, {sizes[place]} vectors: {_cut(texts.get(post, ''))}"
-        yield from _lifts(track, config, encoded, topic, post, best[:, place], best.mean(1))
+        yield f"{number}. {score:.2f}, {grade}, {sizes[place]} vectors: {shown.get(post, '')}"
+        if (why := explain(topic, post)) is not None:
+            yield from _lifts(why, best[:, place], best.mean(1))
     for post in missed:
         if ranks[post] > FIRST:
             size = sizes[space.posts.index(post)]
-            yield f"\nMissed, at {ranks[post]}, {size} vectors: {_cut(texts.get(post, ''))}"
+            yield f"\nMissed, at {ranks[post]}, {size} vectors: {shown.get(post, '')}"
 
 
-def _lifts(
-    track: Track,
-    config: DictConfig,
-    encoded: Encoded,
-    topic: Topic,
-    post: str,
-    here: NDArray[np.floating],
-    mean: NDArray[np.floating],
-) -> Iterator[str]:
-    why = track.explain(config, encoded, topic, post)
-    if why is None:
-        return
+def _lifts(why: Explanation, here: NDArray[np.floating], mean: NDArray[np.floating]) -> Iterator[str]:
     matches = why.matches
     for vector in np.argsort(mean - here, kind="stable")[:LIFTS].tolist():
         lift = f"{here[vector] - mean[vector]:+.2f} to {here[vector]:.2f}"

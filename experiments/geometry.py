@@ -110,6 +110,13 @@ def sampler(qrels: Qrels, limit: int) -> Sampled:
     return Sampled(choose, counts)
 
 
+def judged_space(track: Track, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels) -> Space | None:
+    """The space with every judged post, and others drawn at random; None of a track without sets of vectors."""
+    judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
+    space = track.space(config, encoded, question, sampler(judged, config.geometry.posts).choose)
+    return None if space is None or len(space.documents.vectors) == len(space.documents) else space
+
+
 def look(
     track: Track, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels, run: Run
 ) -> dict[str, Any]:

@@ -31,6 +31,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -218,10 +219,14 @@ def _look_into(job: Job, place: Path, track: Track, encoded: Encoded, question: 
     """What the experiment's analyses write, and its columns of the results."""
     analyses = set(job.config.experiment.get("analyses") or [])
     qrels = judged(question)
-    if "weighting" in analyses:
-        write_json(place / weighting.FILE, weighting.look(track, job.config, encoded, question, qrels))
-    if "failures" in analyses:
-        write_whole(place / failures.FILE, failures.look(track, job.config, encoded, question, qrels, run))
+    if analyses & {"weighting", "failures"}:
+        space = geometry.judged_space(track, job.config, encoded, question, qrels)
+        if "weighting" in analyses:
+            write_json(place / weighting.FILE, {} if space is None else weighting.look(space, qrels))
+        if "failures" in analyses:
+            explain = partial(track.explain, job.config, encoded)
+            said = "" if space is None else failures.look(space, question, qrels, run, explain, track.texts)
+            write_whole(place / failures.FILE, said)
     if not analyses & {"collapse", "geometry"}:
         return {}
     content = geometry.look(track, job.config, encoded, question, qrels, run)

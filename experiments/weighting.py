@@ -12,26 +12,20 @@ from __future__ import annotations
 import statistics
 
 import numpy as np
-from omegaconf import DictConfig
 
 from experiments.blocks import Block, Table, Text
-from experiments.geometry import sampler
 from experiments.results import Experiment, content_of
 from experiments.tables import spread
-from experiments.tracks.track import Encoded, Question, Track
+from experiments.tracks.track import Space
 from mathamr.analysis.weighting import AS_IT_IS, weighted
-from mathamr.evaluation.metrics import RELEVANT, evaluate
+from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Qrels, Run
 
 FILE = "weighting.json"
 
 
-def look(track: Track, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels) -> dict[str, float]:
-    """nDCG' of each way, as ``weighting.json`` has them; empty of a track without sets of vectors."""
-    judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
-    space = track.space(config, encoded, question, sampler(judged, config.geometry.posts).choose)
-    if space is None or len(space.documents.vectors) == len(space.documents):
-        return {}
+def look(space: Space, qrels: Qrels) -> dict[str, float]:
+    """nDCG' of each way, as ``weighting.json`` has them, by :func:`experiments.geometry.judged_space`."""
     found = {}
     for name, scores in weighted(space.queries, space.query_kinds, space.documents).items():
         rankings = {}
