@@ -75,14 +75,14 @@ class Benchmark:
 
     Attributes:
         answers: what is searched: name of the file -> id -> text.
-        train: pairs to learn from; ``related`` likewise, further ones.
+        train: pairs to learn from; ``related`` likewise, further ones; None of a kind of collection without.
         tests: by name.
         left_out: how many pairs and queries, and why.
     """
 
     answers: dict[str, dict[str, str]]
     train: list[TextPair]
-    related: list[TextPair]
+    related: list[TextPair] | None
     tests: dict[str, HeldOut]
     left_out: Counter[str]
 
@@ -141,7 +141,7 @@ def of_statements(
             grades |= {pair.document_id: OWN for pair in (first, *others)}
             test.queries[first.query_id] = first.query
             test.judgments += [Judgment(first.query_id, document, grade) for document, grade in grades.items()]
-    return _checked(Benchmark({"answers": texts}, train, [], tests, left_out))
+    return _checked(Benchmark({"answers": texts}, train, None, tests, left_out))
 
 
 def of_passages(
@@ -190,7 +190,7 @@ def of_passages(
         test.queries[sentence] = of_sentence[sentence]
         test.judgments.append(Judgment(sentence, formula, OWN))
     return _checked(
-        Benchmark({"answers-formulas": of_formula, "answers-texts": of_sentence}, train, [], tests, left_out)
+        Benchmark({"answers-formulas": of_formula, "answers-texts": of_sentence}, train, None, tests, left_out)
     )
 
 
@@ -232,7 +232,7 @@ def write(made: Benchmark, folder: Path) -> None:
     for name, texts in made.answers.items():
         _write_lines(folder / f"{name}.jsonl", ({"post_id": k, "body": v, "markup": "text"} for k, v in texts.items()))
     write_pairs(folder / "train.jsonl", made.train)
-    if made.related:
+    if made.related is not None:
         write_pairs(folder / "related.jsonl", made.related)
     for name, test in made.tests.items():
         tags = {"tags": ["document"]} if test.turned else {}
@@ -248,7 +248,7 @@ def about(made: Benchmark) -> dict[str, Any]:
     return {
         "answers": {name: len(texts) for name, texts in made.answers.items()},
         "train": len(made.train),
-        "related": len(made.related),
+        "related": len(made.related or ()),
         "tests": {name: len(test.queries) for name, test in made.tests.items()},
         "left_out": dict(made.left_out),
     }
@@ -299,9 +299,9 @@ def _checked(made: Benchmark) -> Benchmark:
             del made.tests[name]
     for name, test in made.tests.items():
         if not test.judgments:
-            raise ConfigError(f"test {name} has no queries; use more papers, or hold out a larger share")
+            raise ConfigError(f"test {name} has no queries; use more papers, or a larger share (--test-share)")
     if not made.train:
-        raise CorpusError("no pair is left to learn from; use more papers, or hold out a smaller share")
+        raise CorpusError("no pair is left to learn from; use more papers, or a smaller share (--test-share)")
     return made
 
 

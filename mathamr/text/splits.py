@@ -63,7 +63,7 @@ def split_papers(sizes: Mapping[str, int], *, test_share: float = 0.1, unseen_pa
     if wanted < 0:
         raise ConfigError(
             f"{len(unseen)} unseen papers hold more than {test_share:.0%} of the {sum(sizes.values())} statements; "
-            f"use fewer"
+            "use fewer (--unseen-papers), or a larger share (--test-share)"
         )
     seen = [(paper, number) for paper in rich if paper not in unseen for number in range(sizes[paper])]
     regular: dict[str, list[int]] = {}

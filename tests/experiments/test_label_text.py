@@ -9,10 +9,9 @@ import pytest
 
 from experiments.plan import plan
 from experiments.run import run
-from graphs.errors import ConfigError
 from mathamr.model import label_vectors
 from mathamr.training import checkpoint
-from tests.experiments.tiny_settings import SMALL, trial
+from tests.experiments.tiny_settings import SMALL, refused_before_anything_runs, trial
 
 
 def model_key(*settings: str) -> str:
@@ -34,8 +33,9 @@ def test_a_model_is_that_of_its_encoder_and_of_the_weights(tmp_path: Path) -> No
     assert model_key(f"model.label_vectors={tmp_path}/one") != first
 
 
-def test_without_the_extra_it_is_refused_before_anything_runs(
-    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("setting", ["model.label_vectors", "model.sentence_vectors", "train.teacher"])
+def test_without_the_extra_an_encoder_is_refused_before_anything_runs(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     find = importlib.util.find_spec
 
@@ -43,10 +43,8 @@ def test_without_the_extra_it_is_refused_before_anything_runs(
         return None if name == "sentence_transformers" else find(name, *rest)
 
     monkeypatch.setattr("mathamr.text.encoder.find_spec", without)
-    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
-    with pytest.raises(ConfigError, match=r"text encoders need sentence-transformers: pip install -e '\.\[text\]'"):
-        run(trial(*places, "model.label_vectors=minilm"), "the command")
-    assert not (tmp_path / "shared").exists()
+    message = "text encoders need sentence-transformers: pip install -e '.[text]'"
+    refused_before_anything_runs(message, collection, tmp_path, f"{setting}=minilm")
 
 
 @pytest.mark.slow

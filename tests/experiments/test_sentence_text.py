@@ -10,10 +10,9 @@ import pytest
 from experiments.plan import plan
 from experiments.run import run
 from graphs import sentence_vectors
-from graphs.errors import ConfigError
 from graphs.sentence_vectors import SentenceVectors
 from mathamr.training import checkpoint
-from tests.experiments.tiny_settings import SMALL, trial
+from tests.experiments.tiny_settings import SMALL, refused_before_anything_runs, trial
 
 
 def model_key(*settings: str) -> str:
@@ -41,10 +40,9 @@ def test_graphs_without_nodes_of_sentences_are_refused_before_anything_runs(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, structure: str
 ) -> None:
     monkeypatch.setattr("experiments.tracks.label_text.open_encoder", lambda name, device: None)
-    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
-    with pytest.raises(ConfigError, match=f"graphs of structure '{structure}' have no virtual nodes of sentences for "):
-        run(trial(*places, "model.sentence_vectors=minilm", f"graph.structure={structure}"), "the command")
-    assert not (tmp_path / "shared").exists()
+    message = f"graphs of structure '{structure}' have no virtual nodes of sentences for "
+    settings = ["model.sentence_vectors=minilm", f"graph.structure={structure}"]
+    refused_before_anything_runs(message, collection, tmp_path, *settings)
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """A text encoder that a graph model follows, in an experiment: keys, its vectors, and what they are of."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.teacher import teacher
 from graphs.corpus.corpus import open_corpus
-from graphs.errors import ConfigError
 from mathamr.text.encoder import TextEncoder, identity, make_tiny, open_encoder
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL, trial
@@ -68,20 +66,6 @@ def test_a_model_is_that_of_the_weights_in_a_folder_wherever_it_lies(tmp_path: P
 
 def test_text_models_of_an_encoder_with_a_name_keep_the_keys_that_they_had() -> None:
     assert keys("track=text", "text.encoder=minilm") == ("7949ce1f89227b7f", "86a7e5a4b87172d5")
-
-
-def test_without_the_extra_it_is_refused_before_anything_runs(
-    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        "mathamr.text.encoder.find_spec",
-        lambda name, *rest: None if name == "sentence_transformers" else find(name, *rest),
-    )
-    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "train.batch_size=8"]
-    with pytest.raises(ConfigError, match=r"text encoders need sentence-transformers: pip install -e '\.\[text\]'"):
-        run(trial(*places, "train.teacher=minilm"), "the command")
-    assert not (tmp_path / "shared").exists()
 
 
 def problems(root: Path, animal: str) -> Path:

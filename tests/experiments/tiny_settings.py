@@ -1,11 +1,15 @@
 """Settings of an experiment that trains in seconds."""
 
+import re
 from pathlib import Path
 
+import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from experiments.config import register, validated
+from experiments.run import run
+from graphs.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,3 +31,11 @@ def trial(*settings: str) -> DictConfig:
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         return validated(compose("config", ["+exp=trial", "data=arqmath", "data.root=/data", *settings]))
+
+
+def refused_before_anything_runs(message: str, collection: Path, out: Path, *settings: str) -> None:
+    """A trial on ``collection`` ends with the message, and leaves nothing."""
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={out}", "train.batch_size=8"]
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        run(trial(*places, *settings), "the command")
+    assert not (out / "shared").exists()

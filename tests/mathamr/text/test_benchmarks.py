@@ -134,14 +134,25 @@ def test_concepts_that_are_tested_unseen_are_in_no_pair() -> None:
     assert len(unseen) == 4
     assert unseen | trained == {concept.name for concept in concepts}
     numbers = {name.split()[1] for name in unseen}
+    assert made.related
     asked = {pair.query for pair in (*made.train, *made.related)}
     assert not asked & (unseen | {f"Described {number}." for number in numbers})
     assert trained <= asked
-    assert made.related
     assert not {(pair.query, pair.document) for pair in made.train} & {(p.query, p.document) for p in made.related}
     judged = grades(made.tests["unseen"])
     assert all(set(one.values()) == {OWN} for one in judged.values())
     assert all(len(one) == 4 for one in judged.values())  # three chunks of the one paper, one of the other
+
+
+def test_concepts_without_edges_have_no_related_pairs(tmp_path: Path) -> None:
+    """There is a file of none, so that an experiment with related pairs goes on with the others."""
+    concepts = tuple(Concept(f"concept {i}", "", (f"p{i % 3}", f"p{i % 3}x")) for i in range(9))
+    chunks = {f"p{i}{end}": [f"chunk {i}{end} {k}" for k in range(2)] for i in range(3) for end in ("", "x")}
+    made = benchmarks.of_graph(KnowledgeGraph(concepts, ()), chunks, unseen_share=0.4)
+    benchmarks.write(made, tmp_path / "made")
+    corpus = PairCollection(tmp_path / "made")
+    assert list(corpus.related()) == []
+    assert corpus.pair_files("related") == [tmp_path / "made" / name for name in ("train.jsonl", "related.jsonl")]
 
 
 def test_a_graph_of_what_papers_define(tmp_path: Path) -> None:
