@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import transformers
 from train import ended, read_groups  # type: ignore[import-not-found]  # a neighbour: scripts are no package
 
 from experiments.progress import Console, Stage
@@ -49,7 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--resume", choices=("auto", "never"), default="auto", help="never: start anew")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="e.g. text=thesis text.epochs=3")
     given = parser.parse_args(arguments)
-    transformers.logging.disable_progress_bar()
 
     def work() -> str:
         [settings] = read_groups(given.settings, "text")

@@ -11,7 +11,6 @@ kept beside the model by :mod:`experiments.tracks.encoded` and searched as those
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
@@ -29,6 +28,7 @@ from experiments.progress import Console
 from experiments.tracks.dense import check_search, device_of, index_posts, say_lost, search_posts
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.parsed import ParsedCollection
+from experiments.tracks.pretrained import pretrained
 from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pair_collection import PairCollection
@@ -49,7 +49,6 @@ from mathamr.text.encoder import SIDES, Side, TextEncoder, make_tiny, open_encod
 from mathamr.text.linearize import linearized
 from mathamr.text.pair_sources import of_answers
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
-from mathamr.text.pretraining import pretrain
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
 
@@ -134,7 +133,9 @@ class TextTrack:
         """Pretrain the encoder on the collection's texts and fine-tune it on its pairs, or take it as it is."""
         encoder, best = self._open(config), folder / "best"
         if _is_trained(config):
-            costs = self._pretrain(config, encoder, folder / "pretrained") if config.text.pretraining_epochs else {}
+            costs: Mapping[str, float] = {}
+            if config.text.pretraining_epochs:
+                encoder, costs = self._pretrained(config, encoder)
             result = self._finetune(config, encoder, folder, log)
             history = [{"kind": "epoch", **asdict(record)} for record in result.history]
             trained = Trained(best, {**costs, **result.costs}, history)
@@ -145,12 +146,17 @@ class TextTrack:
         write_json(best / "encoder.json", {"encoder": config.text.encoder, "identity": identity})
         return trained
 
-    def _pretrain(self, config: DictConfig, encoder: TextEncoder, folder: Path) -> Mapping[str, float]:
-        """The costs of pretraining, whose losses are not those of fine-tuning and stay out of the log."""
-        text, seed = settings(TextConfig, config.text, "text"), config.train.seed
-        with self._console.stage("pretraining", unit="steps") as advance:
-            texts = self._all_texts(_written(config))
-            return pretrain(text, encoder, texts, out=folder, seed=seed, progress=advance).costs
+    def _pretrained(self, config: DictConfig, encoder: TextEncoder) -> tuple[TextEncoder, Mapping[str, float]]:
+        """The encoder after pretraining, and the costs; its losses are not those of fine-tuning, and not in the log."""
+        folder, costs = pretrained(
+            settings(TextConfig, config.text, "text"),
+            encoder,
+            lambda: self._all_texts(_written(config)),
+            self._shared / "pretrained",
+            seed=config.train.seed,
+            console=self._console,
+        )
+        return self._open(config, folder), costs
 
     def _finetune(self, config: DictConfig, encoder: TextEncoder, folder: Path, log: Log) -> finetuning.Finetuned:
         reset_peak_memory()
@@ -220,7 +226,6 @@ class TextTrack:
     def tidy(self, folder: Path) -> None:
         """Remove what only training needs."""
         finetuning.tidy(folder)
-        shutil.rmtree(folder / "pretrained", ignore_errors=True)
         for name in ("pairs.jsonl", "validation.jsonl"):
             (folder / name).unlink(missing_ok=True)
 

@@ -176,6 +176,7 @@ def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
         raise ConfigError("text encoders need sentence-transformers: pip install -e '.[text]'")
     from sentence_transformers import SentenceTransformer
 
+    _without_bars()
     known = KNOWN.get(name, Known(name))
     place = _packaged() if name == "minilm" else None
     try:
@@ -189,6 +190,13 @@ def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
         return TextEncoder(model, name, query=known.query, document=known.document)
     prefixes = model.prompts  # TextEncoder.save wrote them
     return TextEncoder(model, name, query=prefixes.get("query") or "", document=prefixes.get("document") or "")
+
+
+def _without_bars() -> None:
+    """Reading and writing weights takes no time that a bar need show."""
+    from transformers import logging
+
+    logging.disable_progress_bar()
 
 
 def _packaged() -> Path | None:
@@ -211,6 +219,7 @@ def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, se
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
 
+    _without_bars()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

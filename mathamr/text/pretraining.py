@@ -32,6 +32,7 @@ from torch.nn import functional
 from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
+from mathamr.text import finetuning
 from mathamr.text.adapting import (
     arithmetic,
     check_length,
@@ -102,11 +103,6 @@ def pretrain(
         place = out / f"windows-{world.rank}.bin"  # ranks may be on different machines
         windows = Windows(transformer.tokenizer, texts, config.pretraining_window, config.pretraining_overlap, place)
         task = _Masked(config, model.to(world.device), transformer.tokenizer, windows, seed, world)
-        chosen = {
-            key: value
-            for key, value in dataclasses.asdict(config).items()
-            if key.startswith("pretraining_") or key in ("precision", "warmup", "weight_decay", "grad_clip")
-        }
         training = {"seed": seed, "texts": windows.hash, "encoder": came_as}
         stage = dataclasses.replace(
             config,
@@ -114,7 +110,7 @@ def pretrain(
             learning_rate=config.pretraining_learning_rate,
             patience=config.pretraining_epochs,
         )
-        identity = {"text": chosen, "training": training}
+        identity = {"text": depends_on(config), "training": training}
         run = Run(task, model, stage, identity, out=out, world=world, signal=signal)
         run.go(resume, {"windows": len(windows)}, log, progress)
         best = out / "best"
@@ -129,6 +125,22 @@ def pretrain(
             "peak_memory_bytes": peak_device_memory(world.device),
         }
         return Pretrained(best, tuple(run.state.losses), len(windows), costs)
+
+
+def depends_on(config: TextConfig) -> dict[str, Any]:
+    """The settings that a pretrained encoder depends on."""
+    return {
+        key: value
+        for key, value in dataclasses.asdict(config).items()
+        if key.startswith("pretraining_") or key in ("precision", "warmup", "weight_decay", "grad_clip")
+    }
+
+
+def tidy(out: Path) -> None:
+    """Remove from ``out`` what only unfinished pretraining needs."""
+    finetuning.tidy(out)
+    for windows in out.glob("windows-*.bin"):
+        windows.unlink()
 
 
 class Windows:
@@ -227,10 +239,14 @@ class _Masked:
 
 def _with_head(transformer: Any) -> Any:
     """The encoder's own weights under a head that says which token was hidden."""
-    from transformers import AutoModelForMaskedLM
+    from transformers import AutoModelForMaskedLM, logging
 
-    body = transformer.auto_model
-    model = AutoModelForMaskedLM.from_pretrained(body.config._name_or_path)
+    body, level = transformer.auto_model, logging.get_verbosity()
+    logging.set_verbosity_error()  # where there is no published head, a table of what is missing
+    try:
+        model = AutoModelForMaskedLM.from_pretrained(body.config._name_or_path)
+    finally:
+        logging.set_verbosity(level)
     setattr(model, model.base_model_prefix, body)
     model.tie_weights()
     return model

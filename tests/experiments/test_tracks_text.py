@@ -22,6 +22,7 @@ CONDITIONS: dict[str, Any] = {
     "tokens": {"track": "text", "text": {"epochs": 0, "late_interaction": True}},
     "tuned": {"track": "text", "text": {"epochs": 1, "batch_size": 8}},
     "pretrained": {"track": "text", "text": {"epochs": 0, "pretraining_epochs": 1}},
+    "both_trained": {"track": "text", "text": {"epochs": 1, "batch_size": 8, "pretraining_epochs": 1}},
     "both": {"track": "fusion", "fusion": {"of": ["tuned", "base"]}},
 }
 
@@ -45,6 +46,8 @@ def test_text_is_searched_trained_and_kept(
     assert rows["tuned"]["time_per_epoch_s"] > 0
     assert rows["pretrained"]["pretraining_seconds"] > 0
     assert rows["pretrained"]["model_key"] not in (rows["base"]["model_key"], rows["tuned"]["model_key"])
+    assert rows["both_trained"]["pretraining_seconds"] == rows["pretrained"]["pretraining_seconds"]  # shared
+    assert capsys.readouterr().err.count("pretrained encoder") == 1
     jobs = tmp_path / "out" / "tracks" / "jobs"
     assert [json.loads(line)["kind"] for line in (jobs / "tuned-seed1" / "log.jsonl").read_text().splitlines()].count(
         "epoch"
