@@ -218,10 +218,10 @@ class _Masked:
         part = {name: tensor[own].to(self._world.device) for name, tensor in batch.items()}
         labels = part.pop("labels")
         torch.manual_seed(stream(self._seed, AUGMENTATION, epoch, number, self._world.rank))
-        with arithmetic(self._precision, self._world.device):
-            logits = self._model(**part).logits
         asked = labels != _NO_LABEL
-        loss = functional.cross_entropy(logits[asked].float(), labels[asked], reduction="sum") / hidden
+        with arithmetic(self._precision, self._world.device):
+            logits = logits_at(self._model, part, asked)
+        loss = functional.cross_entropy(logits.float(), labels[asked], reduction="sum") / hidden
         loss.backward()
         one = torch.arange(2, device=self._world.device)
         return float(self._world.gather(VectorSets(loss.detach().view(1, 1), one))[0].vectors.sum())
@@ -235,6 +235,29 @@ class _Masked:
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Nothing beside the weights."""
+
+
+def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor) -> Tensor:
+    """What ``model(**inputs).logits[asked]`` is, without the words at all other tokens: half of MiniLM's products.
+
+    Args:
+        model: with a head for masked language modelling.
+        asked: which tokens, of shape (texts, tokens).
+
+    Returns:
+        Of shape (asked tokens, vocabulary).
+    """
+
+    def those(decoder: torch.nn.Module, states: tuple[Tensor]) -> tuple[Tensor]:
+        [state] = states
+        return (state[asked],) if state.shape[:-1] == asked.shape else states
+
+    hook = model.get_output_embeddings().register_forward_pre_hook(those)
+    try:
+        logits: Tensor = model(**inputs).logits
+    finally:
+        hook.remove()
+    return logits[asked] if logits.shape[:-1] == asked.shape else logits
 
 
 def _with_head(transformer: Any) -> Any:

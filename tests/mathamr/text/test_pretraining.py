@@ -14,7 +14,7 @@ import torch
 from graphs.errors import ConfigError, TrainingError
 from mathamr.text.adapting import separate
 from mathamr.text.encoder import open_encoder
-from mathamr.text.pretraining import Windows, pretrain
+from mathamr.text.pretraining import Windows, logits_at, pretrain
 from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import WORDS, opened, settings, weights
 
@@ -48,6 +48,24 @@ def test_an_interrupted_run_goes_on_bit_for_bit(tiny_folder: Path, tmp_path: Pat
     encoder = opened(tiny_folder, dropout=0.1)
     assert pretrain(config, encoder, TEXTS, out=tmp_path / "m", seed=1).losses == expected.losses
     assert all(torch.equal(weight, weights(encoder)[name]) for name, weight in weights(whole).items())
+
+
+def test_words_are_said_of_hidden_tokens_alone(tiny_folder: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    bert = transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=50, **small))
+    for model in (bert, transformers.AutoModelForMaskedLM.from_pretrained(tiny_folder)):
+        model.eval()
+        inputs = {"input_ids": torch.randint(5, 50, (3, 7)), "attention_mask": torch.ones(3, 7, dtype=torch.int64)}
+        inputs["attention_mask"][1, 4:] = 0
+        asked = (torch.rand(3, 7) < 0.4) & inputs["attention_mask"].bool()
+        found = []
+        for logits in (model(**inputs).logits[asked], logits_at(model, inputs, asked)):
+            model.zero_grad()
+            logits.logsumexp(1).sum().backward()
+            found.append((logits, *(one.grad for one in model.parameters() if one.grad is not None)))
+        for expected, fast in zip(*found, strict=True):
+            torch.testing.assert_close(fast, expected)
 
 
 def test_long_texts_become_windows_that_share_tokens(tiny_folder: Path, tmp_path: Path) -> None:
