@@ -50,6 +50,7 @@ _UNPRINTED = re.compile(
 _BEGIN = re.compile(r"\\begin\{(?P<name>[a-zA-Z]+\*?)\}")
 _LINE_REST = re.compile(r"[ \t]*\n?")
 _CLASS = re.compile(r"\\document(?:class|style)")
+_PART = re.compile(r"\\documentclass\s*(?:\[[^\]]{0,500}\]\s*)?\{(?:subfiles|standalone)\}")
 _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\])?\s*\{")
 
 
@@ -169,7 +170,7 @@ def _main_file(papers: Mapping[str, str]) -> str:
 def _rank(papers: Mapping[str, str], name: str) -> int:
     """2 for a file with a document class, or with a document whose class stands in a preamble that it takes in."""
     text, here = papers[name], posixpath.dirname(name)
-    if "{subfiles}" in text or "{standalone}" in text:
+    if _PART.search(text):  # the class, not the package, which the main file loads
         return 1
     if _CLASS.search(text):
         return 2

@@ -11,8 +11,8 @@ r"""The theorems, lemmas, definitions, propositions and corollaries of a paper.
 ('theorem', 'Euclid', 'There are infinitely many primes, by : $p_1 < p_2 < \\dots$')
 
 Environments are recognised by their name (``thm``, ``lemma*``, ...) or, where the paper declares them, by the title
-that ``\newtheorem`` or one of its relatives gives them ("Main Theorem" is a theorem, "Remark" is none). Source: the
-ModernBERT thesis, section 3 (b).
+that ``\newtheorem`` or one of its relatives gives them ("Main Theorem" is a theorem, "Remark" is none); those that
+``restatable`` repeats count once, where they stand first. Source: the ModernBERT thesis, section 3 (b).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ Kind = Literal["theorem", "lemma", "definition", "proposition", "corollary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 MAX_CHARACTERS = 8_000  # of a statement; a longer one is a whole section, or an environment that was never ended
+MAX_NESTED = 20  # statements around a statement: papers have one or two, and each is read as often as it has some
 
 _NAMES: dict[str, Kind] = {
     **dict.fromkeys(("theorem", "theo", "thm", "theor", "thrm", "teo", "satz", "thmplain", "mainthm"), "theorem"),
@@ -48,10 +49,18 @@ _STEMS: tuple[tuple[str, Kind], ...] = (
 _DECLARATION = re.compile(
     r"\\(?:(?P<amsthm>newtheorem|spnewtheorem|newmdtheoremenv|newshadetheorem|newframedtheorem)\*?"
     r"\s*(?:\[[^\]]{0,500}\]\s*)?\{(?P<name>[^{}\\]{1,200})\}\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
-    r"|(?P<thmtools>declaretheorem)\*?\s*(?:\[(?P<before>[^\]]*)\]\s*)?\{(?P<names>[^{}\\]+)\}\s*(?:\[(?P<after>[^\]]*)\])?"
-    r"|(?P<tcb>newtcbtheorem)\s*(?:\[[^\]]*\]\s*)?\{(?P<box>[^{}\\]+)\}\s*(?=\{)"
+    r"|(?P<thmtools>declaretheorem)\*?\s*(?:\[(?P<before>[^\]]{0,2000})\]\s*)?\{(?P<names>[^{}\\]+)\}"
+    r"\s*(?:\[(?P<after>[^\]]{0,2000})\])?"
+    r"|(?P<tcb>newtcbtheorem)\s*(?:\[[^\]]{0,2000}\]\s*)?\{(?P<box>[^{}\\]+)\}\s*(?=\{)"
     r"|(?P<other>def\w*thm\w*|newthm\w*)\s*\{(?P<short>[^{}\\]+)\}\s*(?=\{))"
 )
+# \begin{restatable}[Euclid]{theorem}{euclid} ... \end{restatable}, which \euclid repeats (thm-restate)
+_RESTATED = re.compile(
+    r"\\begin\{restatable\*?\}\s*(?P<title>\[(?:[^\[\]{}]|\{[^{}]*\}){0,500}\])?\s*\{(?P<name>[^{}\\]{1,200})\}"
+    r"\s*\{[^{}]{0,200}\}(?P<body>.{0,30000}?)\\end\{restatable\*?\}",
+    re.DOTALL,
+)
+_BOX = re.compile(r"\\newtcbtheorem\s*(?:\[[^\]]{0,2000}\]\s*)?\{([^{}\\]+)\}")
 _TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
 _HEADING = re.compile(r"\\(?:chapter|[a-z]{0,12}section)\*?\s*(?:\[[^\]]{0,300}\]\s*)?\{")
 _BEFORE = 1_500  # characters in front of a statement that are looked at
@@ -85,7 +94,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Found:
-    """The statements of a paper in order, and how many were ``dropped`` and why (overlong, empty, unended)."""
+    """The statements of a paper in order, and how many were ``dropped`` and why (overlong, empty, unended, nested)."""
 
     statements: tuple[Statement, ...]
     dropped: Counter[str]
@@ -99,14 +108,19 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
         max_characters: longer ones are dropped and counted as ``overlong``.
     """
     kinds = {**_NAMES, **_declared(declarations), **_declared(text)}
+    boxes = {name.strip() for latex in (declarations, text) for name in _BOX.findall(latex)}
+    text = _RESTATED.sub(_first_stated, text)
     context = _Context(text)
     statements: list[tuple[int, Statement]] = []
     dropped: Counter[str] = Counter()
-    for start, end, name in _environments(text, kinds):
-        if end is None:
-            dropped["unended"] += 1
+    environments = _environments(text, kinds)
+    nested = _too_deep(environments)
+    for start, end, name in environments:
+        if end is None or start in nested:
+            dropped["unended" if end is None else "nested"] += 1
             continue
-        title, body = _optional_title(text[start:end])
+        body = text[start:end]
+        title, body = _title_of_box(body, name) if name.rstrip("*") in boxes else _optional_title(body)
         terms = emphasised(body)
         body = plain(body) if len(body) <= 4 * max_characters else body  # what is longer is dropped in any case
         if len(body) > max_characters:
@@ -130,9 +144,9 @@ def emphasised(latex: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for match in _EMPHASIS.finditer(latex):
         if match["command"]:
-            found[plain(group(latex[: match.end() + 500], match.end()))] = None
+            found[plain(group(latex[match.end() : match.end() + 500], 0))] = None
         else:
-            inner = group(latex[: match.start() + 500], match.start())
+            inner = group(latex[match.start() : match.start() + 500], 0)
             found[plain(inner[match.end() - match.start() - 1 :])] = None
     return tuple(term for term in found if term)
 
@@ -151,7 +165,7 @@ class _Context:
         heading, section = 0, ""
         if above >= 0:
             heading = self._headings[above]
-            title = group(self._text[: heading + 500], heading - 1)
+            title = group(self._text[heading - 1 : heading + 500], 0)
             heading, section = heading + len(title) + 1, plain(title)
         edges = bisect.bisect_left(self._ends, start)  # the last edge before the body is its own beginning
         floor = max(heading, self._ends[edges - 1] if edges else 0, start - _BEFORE)
@@ -171,7 +185,7 @@ def _declared(text: str) -> dict[str, Kind | None]:
                 kinds[name.strip()] = kind_of_title(title)
             continue
         name = match["name"] or match["box"] or match["short"]
-        kinds[name.strip()] = kind_of_title(group(text[: match.end() + 500], match.end()))
+        kinds[name.strip()] = kind_of_title(group(text[match.end() : match.end() + 500], 0))
     return kinds
 
 
@@ -211,6 +225,39 @@ def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, i
             found.append((start, None, other))  # what was opened inside and never ended
     found += [(start, None, name) for name, start in open_]
     return found
+
+
+def _first_stated(match: re.Match[str]) -> str:
+    name = match["name"]
+    return f"\\begin{{{name}}}{match['title'] or ''}{match['body']}\\end{{{name}}}"
+
+
+def _too_deep(environments: list[tuple[int, int | None, str]]) -> set[int]:
+    """Where those begin that stand inside of :data:`MAX_NESTED` others and more."""
+    deep: set[int] = set()
+    ends: list[int] = []  # of those that are open
+    for start, end in sorted((start, end) for start, end, _ in environments if end is not None):
+        while ends and ends[-1] <= start:
+            ends.pop()
+        if len(ends) >= MAX_NESTED:
+            deep.add(start)
+        ends.append(end)
+    return deep
+
+
+def _title_of_box(body: str, name: str) -> tuple[str, str]:
+    r"""The title of a ``\newtcbtheorem``, which stands in braces with a label behind it, and the rest.
+
+    >>> _title_of_box("[colback=red]{Euclid}{primes} Let", "thm"), _title_of_box("{Euclid} {Let}", "thm*")
+    (('Euclid', ' Let'), ('Euclid', ' {Let}'))
+    """
+    options = re.match(r"\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)", body)
+    if options is None:
+        return "", body
+    title = group(body, options.end())
+    rest = body[options.end() + len(title) + 2 :]
+    label = None if name.endswith("*") else re.match(r"\s*\{[^{}]*\}", rest)
+    return title, rest if label is None else rest[label.end() :]
 
 
 def _optional_title(body: str) -> tuple[str, str]:

@@ -25,6 +25,14 @@ def test_of_several_the_one_that_takes_in_most_is_the_paper() -> None:
     assert assemble(files).files == ("main.tex", "a.tex")
 
 
+@pytest.mark.parametrize("package", ["standalone", "subfiles"])
+def test_a_paper_that_loads_a_package_of_parts_is_no_part(package: str) -> None:
+    main = rf"\documentclass{{article}}\usepackage{{{package}}}\begin{{document}}Long.\input{{part}}\end{{document}}"
+    part = rf"\documentclass[main]{{{package}}}\begin{{document}}A part.\end{{document}}"
+    letter = r"\documentclass{letter}\begin{document}Dear.\end{document}"
+    assert assemble({"main.tex": main, "part.tex": part, "letter.tex": letter}).main == "main.tex"
+
+
 def test_a_preamble_of_its_own_is_no_paper() -> None:
     files = {"preamble.tex": r"\documentclass{book}", "chapter.tex": r"\input{preamble}\begin{document} text"}
     assert assemble(files).main == "chapter.tex"

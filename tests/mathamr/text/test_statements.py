@@ -137,3 +137,25 @@ def test_real_books() -> None:
     assert len(found.statements) > 480
     univalence = next(one for one in found.statements if "idtoeqv" in one.text)
     assert univalence.text.count("$") % 2 == 0
+
+
+def test_what_is_stated_again_counts_once_with_its_title() -> None:
+    text = r"""\newtheorem{x}{Lemma} \begin{restatable}[Euclid {[3]}]{x}{euclid}\label{a} Primes. \end{restatable}
+    \euclid* \begin{restatable}{defn}{again} A prime. \end{restatable}
+    \begin{restatable}{remark}{r} No. \end{restatable}"""
+    found = find_statements(text).statements
+    assert [(one.kind, one.title, one.text) for one in found] == [
+        ("lemma", "Euclid [3]", "Primes."),
+        ("definition", "", "A prime."),
+    ]
+
+
+def test_the_title_and_the_label_of_a_box_stand_in_braces() -> None:
+    text = r"\begin{x}{Euclid}{primes} Let. \end{x} \begin{x*}{No label} {Let} it. \end{x*}"
+    found = find_statements(text, r"\newtcbtheorem[auto counter]{x}{Theorem}{colback=red}{th}").statements
+    assert [(one.title, one.text) for one in found] == [("Euclid", "Let."), ("No label", "Let it.")]
+
+
+def test_what_is_nested_without_end_is_counted() -> None:
+    found = find_statements(r"\begin{thm}" * 30 + "x" + r"\end{thm}" * 30)
+    assert (len(found.statements), found.dropped) == (20, {"nested": 10})
