@@ -172,7 +172,7 @@ class PairCollection(JsonLines):
     def _lines(self, positives: str) -> Iterator[dict[str, Any]]:
         for path in self.pair_files(positives):
             for line, found in read_lines(path):
-                if isinstance(found, Failure) or not found.keys() >= _KEYS:
+                if isinstance(found, Failure) or not all(isinstance(found.get(key), str) for key in _KEYS):
                     message = "is no pair; a line is a JSON object, see mathamr/text/pairs.py"
                     raise CorpusError(message, path=path, line=line)
                 yield found

@@ -25,6 +25,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,22 +71,29 @@ def read_graph(path: Path) -> KnowledgeGraph:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         concepts = tuple(
-            Concept(str(one["name"]), str(one.get("description", "")), tuple(map(str, one["papers"])))
+            Concept(str(one["name"]), str(one.get("description") or ""), tuple(map(str, _list(one["papers"]))))
             for one in content["concepts"]
         )
         edges = tuple(Edge(str(one["source"]), str(one["target"]), str(one["relation"])) for one in content["edges"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"is no knowledge graph ({type(error).__name__}: {error}); mathamr/text/knowledge_graph.py shows one"
         raise CorpusError(message, path=path) from error
-    names = [concept.name for concept in concepts]
-    if len(set(names)) < len(names):
-        twin = next(name for name in names if names.count(name) > 1)
-        raise CorpusError(f"has two concepts of the name {twin!r}", path=path)
+    names: set[str] = set()
+    for concept in concepts:
+        if concept.name in names:
+            raise CorpusError(f"has two concepts of the name {concept.name!r}", path=path)
+        names.add(concept.name)
     for edge in edges:
         for end in (edge.source, edge.target):
             if end not in names:
                 raise CorpusError(f"has an edge to {end!r}, which is no concept", path=path)
     return KnowledgeGraph(concepts, edges)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return value
 
 
 def to_json(graph: KnowledgeGraph) -> str:

@@ -129,8 +129,9 @@ def _pair(line: bytes, path: Path, number: int) -> TextPair:
         categories = tuple(values.get("categories", ()))
         if not all(isinstance(text, str) for text in [*texts.values(), *categories]):
             raise TypeError("a value is no text")
+        "".join([*texts.values(), *categories]).encode()  # ValueError for halves of characters, which no file takes
         return TextPair(**texts, categories=categories)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fields = ", ".join(_TEXT_FIELDS)
         message = f"is no pair ({type(error).__name__}: {error}); a line is a JSON object of {fields}"
         raise CorpusError(message, path=path, line=number) from error

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.processes import ordered_map
@@ -64,9 +65,12 @@ class Summary:
 
 
 def paper_id(path: Path) -> str:
-    """The id of the paper in a file or folder: its name without the ending (``2501.00001.tar.gz`` is 2501.00001)."""
+    """The id of the paper in a file or folder: its name without the ending (``2501.00001.tar.gz`` is 2501.00001).
+
+    Ids of posts have neither white space nor halves of characters; these are underscores.
+    """
     ending = next((ending for ending in _ENDINGS if path.name.endswith(ending)), "")
-    return path.name.removesuffix(ending)
+    return "".join(sign if sign.isprintable() and sign != " " else "_" for sign in path.name.removesuffix(ending))
 
 
 def read_paper(path: Path, categories: Sequence[str] = (), *, max_characters: int = MAX_CHARACTERS) -> Paper:
@@ -94,25 +98,30 @@ def read_papers(path: Path) -> Iterator[Paper]:
     Raises:
         CorpusError: naming the line that is no paper.
     """
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                content = json.loads(line)
-                statements = tuple(
-                    Statement(**{**one, "terms": tuple(one.get("terms", ()))}) for one in content["statements"]
-                )
-                if any(one.kind not in KINDS for one in statements):
-                    raise ValueError("a statement of no known kind")
-                yield Paper(
-                    str(content["paper_id"]),
-                    str(content["title"]),
-                    tuple(content["categories"]),
-                    statements,
-                    content["dropped"],
-                )
-            except (ValueError, KeyError, TypeError) as error:
+                paper = _paper(json.loads(line.decode()))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 message = f"is no paper ({error}); papers come from scripts/extract_statements.py"
                 raise CorpusError(message, path=path, line=number) from error
+            yield paper
+
+
+def _paper(content: dict[str, Any]) -> Paper:
+    statements = tuple(Statement(**{**one, "terms": tuple(one.get("terms", ()))}) for one in content["statements"])
+    categories = tuple(content["categories"])
+    for one in statements:
+        if one.kind not in KINDS:
+            raise ValueError("a statement of no known kind")
+        _check((one.environment, one.title, one.text, one.section, one.before, *one.terms))
+    _check((content["paper_id"], content["title"], *categories))
+    return Paper(content["paper_id"], content["title"], categories, statements, Counter(content["dropped"]))
+
+
+def _check(texts: Sequence[str]) -> None:
+    """Raise TypeError for what is no text, ValueError for halves of characters, which no file takes."""
+    "".join(texts).encode()
 
 
 def extract(

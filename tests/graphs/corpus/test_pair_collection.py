@@ -86,6 +86,11 @@ def test_a_broken_test_is_an_error(root: Path, name: str, content: str, message:
 def test_what_is_not_there_is_named(root: Path) -> None:
     with pytest.raises(ConfigError, match=r"regular is no test of the collection in .*: unseen"):
         PairCollection(root).test("regular")
-    write(root, "train.jsonl", {"query": "a", "document": "b"})
-    with pytest.raises(CorpusError, match=r"train.jsonl:1: is no pair"):
-        list(PairCollection(root).pairs())
+    for line in (
+        {"query": "a", "document": "b"},
+        pair("q1", "d1") | {"query_id": [1]},
+        pair("q1", "d1") | {"query": 1},
+    ):
+        write(root, "train.jsonl", line)
+        with pytest.raises(CorpusError, match=r"train.jsonl:1: is no pair"):
+            list(PairCollection(root).pairs())

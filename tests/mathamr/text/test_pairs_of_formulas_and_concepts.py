@@ -96,6 +96,8 @@ def test_a_graph_is_read_and_checked(tmp_path: Path) -> None:
     for content, words in (
         ("{", "is no knowledge graph"),
         ("[]", "is no knowledge graph"),
+        ("[" * 100_000, "is no knowledge graph"),
+        (json.dumps({"concepts": [{"name": "a", "papers": "p1"}], "edges": []}), "'p1' is no list"),
         (json.dumps({"concepts": [{"papers": []}], "edges": []}), "KeyError: 'name'"),
         (json.dumps({"concepts": [*concepts, concepts[0]], "edges": []}), "two concepts of the name 'a'"),
         (json.dumps({"concepts": concepts[:1], "edges": edges}), "edge to 'b', which is no concept"),

@@ -61,18 +61,33 @@ def test_two_papers_of_one_id_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["{", "[]", '{"paper_id": "a"}', '{"paper_id":"a","title":"","categories":[],"dropped":{},"statements":[{"x":1}]}'],
+    [
+        "{",
+        "[]",
+        '{"paper_id": "a"}',
+        '{"paper_id":"a","title":"","categories":[],"dropped":{},"statements":[{"x":1}]}',
+        '{"paper_id":"a","title":1,"categories":[],"dropped":{},"statements":[]}',
+        '{"paper_id":"a","title":"\\ud800","categories":[],"dropped":{},"statements":[]}',
+        "[" * 100_000,
+        "\xff",
+    ],
 )
 def test_a_line_that_is_no_paper_is_named(line: str, tmp_path: Path) -> None:
     path = tmp_path / "papers.jsonl"
-    path.write_text(line + "\n")
+    path.write_text(line + "\n", encoding="latin-1")
     with pytest.raises(CorpusError, match=r"papers\.jsonl:1: is no paper"):
         list(read_papers(path))
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("2501.00001.tar.gz", "2501.00001"), ("math0301001.gz", "math0301001"), ("hott", "hott"), ("a.b.tex", "a.b")],
+    [
+        ("2501.00001.tar.gz", "2501.00001"),
+        ("math0301001.gz", "math0301001"),
+        ("hott", "hott"),
+        ("a.b.tex", "a.b"),
+        ("my\u00a0own p\udcff.tex", "my_own_p_"),
+    ],
 )
 def test_ids(name: str, expected: str) -> None:
     assert paper_id(Path(name)) == expected

@@ -36,6 +36,11 @@ def test_pairs_come_back_as_they_were_written(tmp_path: Path) -> None:
         ('{"query": "a"}', "KeyError: 'document'"),
         ('{"query": 1, "document": "b", "query_id": "c", "document_id": "d", "group": "e"}', "a value is no text"),
         ("[]", "is no pair"),
+        ("[" * 100_000, "is no pair .RecursionError"),
+        (
+            '{"query": "\\ud800", "document": "b", "query_id": "c", "document_id": "d", "group": "e"}',
+            "is no pair .UnicodeEncodeError",
+        ),
     ],
 )
 def test_a_line_that_is_no_pair_is_named(tmp_path: Path, line: str, message: str) -> None:
