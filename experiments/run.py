@@ -22,6 +22,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -41,7 +42,9 @@ from experiments.results import Experiment
 from experiments.tracks import open_track
 from experiments.tracks.track import Question, Track
 from graphs.corpus.corpus import Corpus, open_corpus
+from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.pair_collection import PairCollection
+from graphs.corpus.post import Post
 from graphs.errors import ConfigError, CorpusError, MathAMRError
 from mathamr.evaluation.metrics import MEASURES, Regime, measure_of
 from mathamr.evaluation.runs import Task
@@ -84,6 +87,7 @@ def run(config: DictConfig, command: str) -> Ended:
     if missing:
         logbook.check(config.wandb)
         questions = [pose(config, corpus, task) for task in tasks]
+        tell_apart(corpus, questions)
         if len(tasks) < len(experiment.tasks):
             console.say(f"  collection {corpus.name} has no topics of Task 2: only Task 1 is run")
         runner = _Runner(corpus, shared, folder, models, questions, console)
@@ -246,6 +250,25 @@ def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
     if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell
         posts = None
     return Question(task, topics, judgments, cast(Regime, regime), posts, measures=measures)
+
+
+def tell_apart(corpus: Corpus, questions: Sequence[Question]) -> None:
+    """Check that one id stands for one text: vectors and graphs are kept by ids, those of topics among those of posts.
+
+    Raises:
+        CorpusError: a topic has the id of a post, or of a topic of another task, that says something else.
+    """
+    asked = {topic.post.post_id: topic.post for question in questions for topic in question.topics}
+    topics = [topic.post for question in questions for topic in question.topics]
+    # Where anybody chooses ids; in the collections that are published topics have ids of their own.
+    posts = (post for post in corpus.posts() if isinstance(post, Post)) if isinstance(corpus, JsonLines) else ()
+    for post in chain(topics, posts):
+        own = asked.get(post.post_id, post)
+        if (own.title, own.body) != (post.title, post.body):
+            raise CorpusError(
+                f"topic {post.post_id!r} of collection {corpus.name} has the id of another text "
+                f"({(post.title or post.body)[:60]!r}); give topics ids of their own, e.g. q1"
+            )
 
 
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:

@@ -13,8 +13,10 @@ from omegaconf import OmegaConf
 
 from experiments import columns, results
 from experiments.config import register, validated
-from experiments.run import run
-from graphs.errors import MathAMRError
+from experiments.run import run, tell_apart
+from experiments.tracks.track import Question
+from graphs.corpus.pair_collection import PairCollection
+from graphs.errors import CorpusError, MathAMRError
 from mathamr.evaluation.runs import read_run
 
 pytest.importorskip("sentence_transformers")
@@ -166,3 +168,26 @@ def test_what_cannot_be_asked_is_said_before_anything_runs(place: Path) -> None:
             config.experiment.conditions.zero_shot = {"track": "graph"}
         with pytest.raises(MathAMRError, match=message):
             run(config, "command")
+
+
+def test_a_topic_with_the_id_of_another_text_is_refused(tmp_path: Path) -> None:
+    """Its vector would be taken for the topic's."""
+
+    def write(name: str, *lines: dict[str, str]) -> None:
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    write("answers.jsonl", {"post_id": "1", "body": "Groups."}, {"post_id": "2", "body": "Rings."})
+    write("train.jsonl", {"query": "a", "document": "b", "query_id": "q", "document_id": "d", "group": "g"})
+    for test, body in (("one", "Groups."), ("other", "Is it a ring?")):
+        write(f"topics-{test}.jsonl", {"post_id": "1", "body": body})
+        (tmp_path / f"qrels-{test}.tsv").write_text("1 0 2 2\n")
+    corpus = PairCollection(tmp_path)
+
+    def asked(*tests: str) -> list[Question]:
+        held_out = [corpus.test(test) for test in tests]
+        return [Question(1, test.topics, test.judgments, "full", None) for test in held_out]
+
+    tell_apart(corpus, asked("one"))
+    for tests in (["other"], ["one", "other"]):
+        with pytest.raises(CorpusError, match="topic '1' of collection pairs has the id of another text"):
+            tell_apart(corpus, asked(*tests))
