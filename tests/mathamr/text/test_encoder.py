@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -72,6 +73,14 @@ def test_prefixes_stand_before_queries_and_documents(tiny: tuple[TextEncoder, Pa
     np.testing.assert_allclose(encoder.encode(["a"], "document"), tiny[0].encode(["d: a"], "query"), atol=1e-6)
 
 
+def test_a_known_model_in_a_folder_of_its_name_keeps_its_prefixes(
+    tiny: tuple[TextEncoder, Path], tmp_path: Path
+) -> None:
+    for name, prefix in (("modernbert-embed-base", "search_query: a"), ("other", "a")):
+        shutil.copytree(tiny[1], tmp_path / name)
+        assert open_encoder(str(tmp_path / name), device="cpu").prefixed(["a"], "query") == [prefix]
+
+
 def test_no_texts_have_no_vectors(tiny: tuple[TextEncoder, Path]) -> None:
     told: list[int] = []
     assert tiny[0].encode([], "query", progress=told.append).shape == (0, 64)
@@ -80,7 +89,7 @@ def test_no_texts_have_no_vectors(tiny: tuple[TextEncoder, Path]) -> None:
 
 
 def test_an_encoder_that_is_not_there_says_how_to_place_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"hf download .* --local-dir FOLDER"):
+    with pytest.raises(ConfigError, match=r"hf download .* --local-dir nothing, then name that folder"):
         open_encoder(str(tmp_path / "nothing"))
 
 
