@@ -8,8 +8,8 @@
 
     python scripts/text_pairs.py statements --papers papers.jsonl --collection DIR          # with tests kept apart
 
-With ``--collection`` the last three make a folder for an experiment (``data=pairs data.root=DIR``): documents to
-search, pairs to learn from, and tests of which no pair tells anything; mathamr/text/benchmarks.py says which.
+With ``--collection`` each makes a folder for an experiment (``data=pairs data.root=DIR``): documents to search, pairs
+to learn from, and tests of which no pair tells anything; mathamr/text/benchmarks.py says which.
 
 scripts/extract_statements.py makes ``papers.jsonl`` from LaTeX sources. ``--model NAME`` lets a language model ask for
 statements; without it the paper's own words do. ``--raw`` leaves formulas as they are typed (in a collection all are:
@@ -65,9 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         one.add_argument("--most", type=int, help="stop after so many pairs; of a collection of formulas: in its tests")
         place = one.add_mutually_exclusive_group(required=True)
         place.add_argument("--out", type=Path, help="JSON lines of pairs")
-        if one is not answers:
-            place.add_argument("--collection", type=Path, help="folder of a collection with tests")
-            one.add_argument("--seed", type=int, default=0, help="of the choice of what is tested")
+        place.add_argument("--collection", type=Path, help="folder of a collection with tests")
+        one.add_argument("--seed", type=int, default=0, help="of the choice of what is tested")
+    answers.add_argument("--test-share", type=float, default=0.2, help="of the questions, with their answers")
     statements.add_argument("--unseen-papers", type=int, default=15, help="papers that a collection tests as a whole")
     statements.add_argument("--test-share", type=float, default=0.1, help="of the statements, with those papers")
     formulas.add_argument("--test-share", type=float, default=0.2, help="of the pairs, in papers of their own")
@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lost: Counter[tuple[str, str]] = Counter()
     try:
         if given.out is None:
-            made = _collection(given)
+            with tempfile.TemporaryDirectory() as scratch:
+                made = _collection(given, Path(scratch))
             benchmarks.write(made, given.collection)
             print(json.dumps(benchmarks.about(made)))
             return 0
@@ -99,10 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _made(given: argparse.Namespace, scratch: Path) -> Iterable[TextPair | Failure]:
     if given.kind == "answers":
-        corpus = open_corpus(given.data, given.root)
-        posts.build(scratch / "posts.db", corpus.posts(), ())
-        with posts.PostTexts(scratch / "posts.db") as texts:
-            yield from pair_sources.of_answers(training_pairs(corpus, given.positives, given.least_score), texts)
+        yield from _answers(given, scratch)
     elif given.kind == "statements":
         yield from pair_sources.of_statements(read_papers(given.papers), _asking(given))
     elif given.kind == "formulas":
@@ -112,7 +110,17 @@ def _made(given: argparse.Namespace, scratch: Path) -> Iterable[TextPair | Failu
         yield from pair_sources.of_concepts(graph, _chunks(graph, given.sources))
 
 
-def _collection(given: argparse.Namespace) -> benchmarks.Benchmark:
+def _answers(given: argparse.Namespace, scratch: Path) -> Iterator[TextPair]:
+    corpus = open_corpus(given.data, given.root)
+    posts.build(scratch / "posts.db", corpus.posts(), ())
+    with posts.PostTexts(scratch / "posts.db") as texts:
+        yield from pair_sources.of_answers(training_pairs(corpus, given.positives, given.least_score), texts)
+
+
+def _collection(given: argparse.Namespace, scratch: Path) -> benchmarks.Benchmark:
+    if given.kind == "answers":
+        pairs = islice(_answers(given, scratch), given.most)
+        return benchmarks.of_answers(pairs, test_share=given.test_share, seed=given.seed)
     if given.kind == "statements":
         options = {"test_share": given.test_share, "unseen_papers": given.unseen_papers, "seed": given.seed}
         return benchmarks.of_statements(list(read_papers(given.papers)), _asking(given), **options)

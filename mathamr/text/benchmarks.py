@@ -16,6 +16,7 @@ r"""What an experiment with a text encoder runs on: documents to search, pairs t
 :func:`write` makes a folder of it, the collection ``pairs`` (:mod:`graphs.corpus.pair_collection`). The papers whose
 experiments these are for:
 
+- answers: all answers by the questions of threads that are in no training pair, the test ``unseen``;
 - statements (ModernBERT thesis, section 3): all statements are searched; a test asks for statements that are in no
   training pair, ``regular`` of papers that are trained on otherwise, ``unseen`` of papers that are not;
 - formulas (formula-text paper): formulas by the sentences they stand in, and sentences by their formulas, of papers
@@ -85,6 +86,30 @@ class Benchmark:
     related: list[TextPair] | None
     tests: dict[str, HeldOut]
     left_out: Counter[str]
+
+
+def of_answers(pairs: Iterable[TextPair], *, test_share: float = 0.2, seed: int = 0) -> Benchmark:
+    """Answers by questions, or bodies by titles; every document of ``pairs`` is searched.
+
+    Args:
+        test_share: of the groups (threads), held out as a whole; of equal questions one is tested.
+        seed: of the choice of groups.
+    """
+    pairs, left_out = list(pairs), Counter[str]()
+    groups = sorted({pair.group for pair in pairs})
+    order = np.random.default_rng(seed).permutation(len(groups))
+    held_out = {groups[i] for i in order[: round(test_share * len(groups))]}
+    tested = [pair for pair in pairs if pair.group in held_out]
+    train = [pair for pair in pairs if pair.group not in held_out]
+    train = _without(train, {_same(pair.document) for pair in tested}, _document, "document", left_out)
+    train = _without(train, {_same(pair.query) for pair in tested}, lambda pair: _same(pair.query), "query", left_out)
+    test, asked = HeldOut(), dict[str, str]()  # text of a query -> its id
+    for pair in tested:
+        query = asked.setdefault(_same(pair.query), pair.query_id)
+        test.queries.setdefault(query, pair.query)
+        test.judgments.append(Judgment(query, pair.document_id, OWN))
+    answers = {"answers": {pair.document_id: pair.document for pair in pairs}}
+    return _checked(Benchmark(answers, train, None, {"unseen": test}, left_out))
 
 
 def of_statements(
@@ -299,9 +324,9 @@ def _checked(made: Benchmark) -> Benchmark:
             del made.tests[name]
     for name, test in made.tests.items():
         if not test.judgments:
-            raise ConfigError(f"test {name} has no queries; use more papers, or a larger share (--test-share)")
+            raise ConfigError(f"test {name} has no queries; use more sources, or a larger share (--test-share)")
     if not made.train:
-        raise CorpusError("no pair is left to learn from; use more papers, or a smaller share (--test-share)")
+        raise CorpusError("no pair is left to learn from; use more sources, or a smaller share (--test-share)")
     return made
 
 

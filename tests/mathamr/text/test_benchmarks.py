@@ -15,9 +15,14 @@ from mathamr.text.concepts import graph_of
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, read_graph, to_json
 from mathamr.text.linearize import linearize
 from mathamr.text.pair_sources import Passage
+from mathamr.text.pairs import TextPair
 from mathamr.text.papers import Paper
 from mathamr.text.queries import PaperQueries
 from mathamr.text.statements import Statement, find_statements
+
+
+def same(text: str) -> str:
+    return text.casefold().rstrip(".")
 
 
 def grades(test: HeldOut) -> dict[str, dict[str, int]]:
@@ -38,6 +43,27 @@ def papers() -> list[Paper]:
         statements = [lemma(f"Title {p} {i}", f"Statement {i} of paper {p}.", f"Heading {p}") for i in range(7)]
         made.append(Paper(f"p{p}", "", (), (*statements, lemma(f"Again {p}", "Everywhere the same.")), {}))
     return made
+
+
+def test_no_thread_that_is_asked_for_is_trained_on(tmp_path: Path) -> None:
+    pairs = [
+        TextPair(f"Question {t}?", f"Answer {t} {a}.", f"q{t}", f"a{t}-{a}", group=f"q{t}")
+        for t in range(20)
+        for a in range(1 + t % 3)
+    ]
+    twice = [TextPair("question 0?", "Anew.", "again", "new", "again"), TextPair("Who?", "Answer 1 0", "w", "b", "w")]
+    for seed in range(4):
+        made = benchmarks.of_answers([*pairs, *twice], test_share=0.5, seed=seed)
+        test = made.tests["unseen"]
+        assert len(made.answers["answers"]) == len(pairs) + 2
+        assert not {same(pair.query) for pair in made.train} & set(map(same, test.queries.values()))
+        asked = {name for judged in grades(test).values() for name in judged}
+        texts = made.answers["answers"]
+        assert not {same(pair.document) for pair in made.train} & {same(texts[a]) for a in asked}
+        assert len(made.train) + len(asked) + made.left_out.total() == len(pairs) + 2
+        assert len({same(text) for text in test.queries.values()}) == len(test.queries)
+    benchmarks.write(made, tmp_path / "made")
+    assert PairCollection(tmp_path / "made").tests() == ("unseen",)
 
 
 def test_no_statement_that_is_asked_for_is_trained_on() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from graphs.corpus.pair_collection import PairCollection
 from mathamr.text.encoder import open_encoder
 from mathamr.text.papers import extract
 from mathamr.training.interruption import Interrupted
@@ -16,6 +17,32 @@ SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 STATEMENT = (
     r"\begin{{lemma}}[Lemma {0} on $x_{0}$] Every ring number {0} has $a^{0} + b = c_{0}$ as its law. \end{{lemma}}"
 )
+
+
+def test_answers_with_threads_kept_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text_pairs = importlib.import_module("scripts.text_pairs")
+    (tmp_path / "posts.jsonl").write_text(
+        "".join(
+            json.dumps({"post_id": f"q{i}", "kind": "question", "markup": "text", "body": f"What is ${i}+{i}$?"})
+            + "\n"
+            + json.dumps(
+                {
+                    "post_id": f"a{i}",
+                    "kind": "answer",
+                    "markup": "text",
+                    "parent_id": f"q{i}",
+                    "body": f"It is {2 * i}.",
+                }
+            )
+            + "\n"
+            for i in range(10)
+        )
+    )
+    command = ["answers", "--data", "jsonl", "--root", str(tmp_path), "--positives", "answers", "--least-score", "0"]
+    assert text_pairs.main([*command, "--test-share", "0.3", "--collection", str(tmp_path / "made")]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["answers"], made["train"], made["tests"]) == ({"answers": 10}, 7, {"unseen": 3})
+    assert PairCollection(tmp_path / "made").tests() == ("unseen",)
 
 
 def test_from_sources_to_an_encoder(
