@@ -35,7 +35,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ from graphs.errors import ConfigError, CorpusError, Failure
 from graphs.whole_file import write_whole
 from mathamr.text.knowledge_graph import KnowledgeGraph, benchmark
 from mathamr.text.linearize import linearize
-from mathamr.text.pair_sources import Passage, of_concepts, of_formulas
+from mathamr.text.pair_sources import HIDDEN, Passage, of_concepts, of_formulas
 from mathamr.text.pair_sources import of_statements as pairs_of_statements
 from mathamr.text.pairs import TextPair, write_pairs
 from mathamr.text.papers import Paper
@@ -202,6 +202,7 @@ def of_passages(
     left_out: Counter[str] = Counter()
     train = [pair for pair in pairs if pair.group not in held_out]
     train = _without(train, {_same(text) for text in sentences}, lambda pair: _same(pair.query), "query", left_out)
+    train = _without(train, {_whole(pair) for pair in tested}, _whole, "sentence", left_out)
     train = _without(train, formulas, lambda pair: linearize(pair.document), "document", left_out)
     train = [_with_dollars(pair) for pair in train]
     sizes = {formula: len(tokens.split()) for tokens, (formula, _) in formulas.items()}
@@ -233,8 +234,13 @@ def of_graph(
     names = sorted(papers_of)
     generator = np.random.default_rng(seed)
     unseen = {names[i] for i in generator.permutation(len(names))[: round(unseen_share * len(names))]}
+    told = {_same(concept.description) for concept in graph.concepts if concept.name in unseen}
     known = KnowledgeGraph(
-        tuple(concept for concept in graph.concepts if concept.name not in unseen),
+        tuple(
+            replace(concept, description="") if _same(concept.description) in told else concept
+            for concept in graph.concepts
+            if concept.name not in unseen
+        ),
         tuple(edge for edge in graph.edges if not unseen & {edge.source, edge.target}),
     )
     train = list(of_concepts(KnowledgeGraph(known.concepts, ()), chunks, seed=seed))
@@ -302,6 +308,11 @@ def _without(
 
 def _document(pair: TextPair) -> str:
     return _same(pair.document)
+
+
+def _whole(pair: TextPair) -> str:
+    """The sentence of a pair with its formula in place, whichever of its formulas that is."""
+    return "".join(pair.query.replace(HIDDEN, pair.document).casefold().replace("$", "").split())
 
 
 def _same(text: str) -> str:

@@ -102,8 +102,8 @@ class Passage:
 def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator[TextPair]:
     """Sentence -> formula and formula -> sentence, for each formula of some length; formula-text paper.
 
-    In the sentence :data:`HIDDEN` stands in place of the formula, so that what is found is found by what is said of it.
-    Of a passage each formula counts once, with the first sentence that has it.
+    In the sentence :data:`HIDDEN` stands in place of the formula, wherever it has it, so that what is found is found by
+    what is said of it. Of a passage each formula counts once, with the first sentence that has it.
 
     Args:
         linear: formulas as :func:`mathamr.text.linearize.linearize` writes them (formula-text paper, section 3.1), or
@@ -112,10 +112,15 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
     for passage in passages:
         seen: set[str] = set()
         for number, sentence in enumerate(split(passage.text)):
-            for start, end in formula_spans(sentence):
-                typed = sentence[start:end].strip("$").strip()
-                tokens = linearize(typed)
-                around = f"{sentence[:start]}{HIDDEN}{sentence[end:]}"
+            spans = [(start, end, sentence[start:end].strip("$").strip()) for start, end in formula_spans(sentence)]
+            all_tokens = [linearize(typed) for _, _, typed in spans]
+            for (start, _, typed), tokens in zip(spans, all_tokens, strict=True):
+                around, rest = "", 0
+                for (opening, closing, _), other in zip(spans, all_tokens, strict=True):
+                    if other == tokens:
+                        around += sentence[rest:opening] + HIDDEN
+                        rest = closing
+                around += sentence[rest:]
                 if tokens in seen or len(tokens.split()) < MIN_TOKENS or len(around.split()) <= MIN_WORDS:
                     continue
                 seen.add(tokens)

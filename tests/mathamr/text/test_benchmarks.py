@@ -14,7 +14,7 @@ from mathamr.text.benchmarks import OWN, SAME_GROUP, HeldOut
 from mathamr.text.concepts import graph_of
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, read_graph, to_json
 from mathamr.text.linearize import linearize
-from mathamr.text.pair_sources import Passage
+from mathamr.text.pair_sources import Passage, of_formulas
 from mathamr.text.pairs import TextPair
 from mathamr.text.papers import Paper
 from mathamr.text.queries import PaperQueries
@@ -168,6 +168,31 @@ def test_concepts_that_are_tested_unseen_are_in_no_pair() -> None:
     judged = grades(made.tests["unseen"])
     assert all(set(one.values()) == {OWN} for one in judged.values())
     assert all(len(one) == 4 for one in judged.values())  # three chunks of the one paper, one of the other
+
+
+def test_what_two_concepts_share_tells_nothing_of_the_one_that_is_tested() -> None:
+    concepts = tuple(Concept(f"concept {i}", f"Sentence {i // 2}.", ("p", "q")) for i in range(10))
+    made = benchmarks.of_graph(KnowledgeGraph(concepts, ()), {"p": ["one"], "q": ["two"]}, unseen_share=0.4)
+    asked = {pair.query for pair in made.train}
+    numbers = {int(name.split()[1]) for name in made.tests["unseen"].queries.values()}
+    assert not asked & {f"Sentence {i // 2}." for i in numbers}
+    assert {f"concept {i}" for i in range(10) if i not in numbers} <= asked
+
+
+def test_a_sentence_of_the_test_is_no_training_pair_with_another_hole() -> None:
+    sentence = "We know of all that $a+b=c$ and also that $d+e=f$ if the first of them holds."
+    passages = [Passage(f"p{i}/0", f"p{i}", f"Paper {i} says that $x_{i}+y=z$ is true. {sentence}") for i in range(8)]
+    holes = {pair.query for pair in of_formulas([Passage("a", "a", sentence)])} & {
+        sentence.replace(formula, "FORMULA") for formula in ("$a+b=c$", "$d+e=f$")
+    }
+    assert len(holes) == 2
+    for seed in range(30):
+        made = benchmarks.of_passages(passages, test_share=0.3, most=2, seed=seed)
+        if len(holes & set(made.tests["text_to_formula"].queries.values())) == 1:
+            break
+    else:
+        raise AssertionError("no seed tests one of the two alone")
+    assert not holes & {pair.query for pair in made.train}
 
 
 def test_concepts_without_edges_have_no_related_pairs(tmp_path: Path) -> None:

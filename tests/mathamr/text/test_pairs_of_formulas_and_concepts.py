@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graphs.errors import CorpusError
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, benchmark, chunked, pairs, read_graph
 from mathamr.text.linearize import linearize
+from mathamr.text.pair_sources import Passage, of_formulas
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,11 @@ def test_deep_nesting_is_no_overflow() -> None:
     assert linearize(r"\frac{" * 5_000).count(r"\frac") == 5_000
     assert linearize("}" * 5_000) == ""
     assert linearize("^" * 20_000).count("^") == 20_000
+
+
+def test_a_formula_that_stands_there_twice_is_hidden_twice() -> None:
+    there, _ = of_formulas([Passage("p", "p", "If $a+b = c$ holds then $x$ and $a + b=c$ hold as well.")])
+    assert there.query == "If FORMULA holds then $x$ and FORMULA hold as well."
 
 
 @pytest.mark.parametrize("size", [50, 200])
