@@ -15,6 +15,7 @@ k1 = 1.5 and b = 0.75, the variant of Lucene; ``bm25s`` computes all scores of t
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
@@ -92,15 +93,19 @@ class BM25Index:
     ) -> BM25Index:
         """Index one list of tokens a post id. A document without tokens is never found.
 
+        ``documents`` may be read as they are needed, and the ids be there when they have been: a token is kept as a
+        number of four bytes.
+
         Raises :class:`RetrievalError` if there are not as many documents as ids, or no documents.
         """
-        tokens = [list(document) for document in documents]
+        vocabulary: dict[str, int] = {}
+        tokens = [array("i", (vocabulary.setdefault(token, len(vocabulary)) for token in own)) for own in documents]
         if len(tokens) != len(post_ids) or not tokens:
             raise RetrievalError(f"{len(post_ids)} post ids for {len(tokens)} documents; one of each is needed")
-        if not any(tokens):
+        if not vocabulary:
             return cls(np.array(post_ids), None)
         scorer = bm25s.BM25(k1=k1, b=b, method="lucene")
-        scorer.index(tokens, show_progress=False)
+        scorer.index((tokens, vocabulary), show_progress=False)
         return cls(np.array(post_ids), scorer)
 
     def __len__(self) -> int:

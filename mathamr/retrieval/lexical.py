@@ -92,14 +92,17 @@ def index_answers(
     Raises:
         RetrievalError: there are none.
     """
-    post_ids, documents = [], []
-    for post in posts:
-        if isinstance(post, Post) and post.kind == "answer" and (wanted is None or post.post_id in wanted):
-            post_ids.append(post.post_id)
-            documents.append(tokens.of_post(post))
-            if progress is not None:
-                progress(1)
-    return BM25Index.build(post_ids, documents)
+    post_ids: list[str] = []
+
+    def documents() -> Iterator[list[str]]:
+        for post in posts:
+            if isinstance(post, Post) and post.kind == "answer" and (wanted is None or post.post_id in wanted):
+                post_ids.append(post.post_id)
+                yield tokens.of_post(post)
+                if progress is not None:
+                    progress(1)
+
+    return BM25Index.build(post_ids, documents())
 
 
 def index_formulas(
@@ -116,23 +119,28 @@ def index_formulas(
     """
     post_of: dict[str, str] = {}
     visual_ids: dict[str, str] = {}
-    documents, looks = [], set()
-    for post in posts:
-        if not isinstance(post, Post):
-            continue
-        formulas = extract(post).formulas
-        own = visual_ids_of(formulas, store)
-        visual_ids |= own
-        if wanted is None or any(look in wanted for look in own.values()):
-            for formula, document in zip(formulas, tokens.of_formulas(formulas), strict=True):
-                look = own.get(formula.formula_id, f"formula {formula.formula_id}")
-                if look not in looks and formula.formula_id not in post_of:
-                    looks.add(look)
-                    post_of[formula.formula_id] = post.post_id
-                    documents.append(document)
-        if progress is not None:
-            progress(1)
-    return FormulaDocuments(BM25Index.build(list(post_of), documents), post_of, visual_ids)
+    formula_ids: list[str] = []
+
+    def documents() -> Iterator[list[str]]:
+        looks: set[str] = set()
+        for post in posts:
+            if not isinstance(post, Post):
+                continue
+            formulas = extract(post).formulas
+            own = visual_ids_of(formulas, store)
+            visual_ids.update(own)
+            if wanted is None or any(look in wanted for look in own.values()):
+                for formula, document in zip(formulas, tokens.of_formulas(formulas), strict=True):
+                    look = own.get(formula.formula_id, f"formula {formula.formula_id}")
+                    if look not in looks and formula.formula_id not in post_of:
+                        looks.add(look)
+                        post_of[formula.formula_id] = post.post_id
+                        formula_ids.append(formula.formula_id)
+                        yield document
+            if progress is not None:
+                progress(1)
+
+    return FormulaDocuments(BM25Index.build(formula_ids, documents()), post_of, visual_ids)
 
 
 def visual_ids_of(formulas: Sequence[FormulaRef], store: FormulaStore | None) -> dict[str, str]:

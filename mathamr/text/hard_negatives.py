@@ -58,26 +58,26 @@ class Shortlist:
         self.queries: dict[str, int] = {}
         self.documents: dict[str, int] = {}
         own: dict[str, set[str]] = {}
+        own_groups: dict[str, set[int]] = {}
         categories: list[tuple[str, ...]] = []
-        tokens: list[list[str]] = []
         for row in train.tolist():
             pair = pairs[row]
             self.queries.setdefault(pair.query_id, row)
             own.setdefault(pair.query_id, set()).add(pair.document_id)
+            own_groups.setdefault(pair.query_id, set()).add(int(pairs.groups[row]))
             if pair.document_id not in self.documents:
                 self.documents[pair.document_id] = row
                 categories.append(pair.categories)
-                tokens.append(tokens_of_latex(pair.document))
         self.positives = {query: frozenset(documents) for query, documents in own.items()}
         self._ids = list(self.documents)
         self._place = {document: place for place, document in enumerate(self._ids)}
         self._found: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]] = {}
         shared = _Categories(categories)
         groups = pairs.groups[list(self.documents.values())]
-        index = BM25Index.build(self._ids, tokens)
+        index = BM25Index.build(self._ids, (tokens_of_latex(pairs[row].document) for row in self.documents.values()))
         for query, row in self.queries.items():
             mine_too = self.places(self.positives[query])
-            allowed = shared.mask(mine_too) & (groups != pairs.groups[row])
+            allowed = shared.mask(mine_too) & ~np.isin(groups, list(own_groups[query]))
             allowed[mine_too] = True
             [ranking] = index.search([tokens_of_latex(pairs[row].query)], count, allowed=[allowed])
             found = [self._place[document] for document, _ in ranking]

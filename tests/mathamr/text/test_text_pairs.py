@@ -147,6 +147,14 @@ def test_negatives_share_a_category_and_are_of_other_papers(tmp_path: Path) -> N
     assert {document for document, _ in found.ranking("q4")} == {"d4", "d5"}  # rare categories are one
 
 
+def test_a_query_of_several_papers_has_no_negatives_of_any_of_them(tmp_path: Path) -> None:
+    made = [TextPair("compact", f"compact sets {paper} {i}", "q", f"{paper}{i}", paper) for paper in "ab" for i in "01"]
+    rest = [TextPair(f"other {i}", f"compact words {i}", f"r{i}", f"{paper}x", paper) for i, paper in enumerate("abc")]
+    pairs = write_pairs(tmp_path / "pairs.jsonl", [*made, *rest])
+    found = Shortlist(pairs, np.arange(len(pairs)), count=20)
+    assert {document for document, _ in found.ranking("q")} == {"a0", "a1", "b0", "b1", "cx"}
+
+
 @pytest.mark.parametrize("source", ["bm25", "model"])
 def test_known_answers_and_what_is_as_near_as_they_are_no_negatives(
     tiny_folder: Path, tmp_path: Path, source: str
