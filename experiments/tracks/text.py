@@ -11,6 +11,7 @@ kept beside the model by :mod:`experiments.tracks.encoded` and searched as those
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
@@ -101,6 +102,7 @@ class TextTrack:
             self._collection.texts()
             done = self._tiny.with_suffix(".done")
             if config.text.encoder == "tiny" and not done.exists():
+                shutil.rmtree(self._tiny, ignore_errors=True)
                 make_tiny(islice(self._all_texts(as_text), _TINY_TEXTS), self._tiny)
                 done.touch()
 
@@ -254,7 +256,7 @@ class TextTrack:
         new_posts, new_topics = place.lacks(list(wanted)), place.lacks(list(asked))
         if new_posts or new_topics:
             encoder = self._open(config, trained.folder if _is_trained(config) else None)
-            encode = _encode_tokens if tokens else _encode_texts
+            encode, cut = _encode_tokens if tokens else _encode_texts, 0
             with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": identity, "resumed": advance}
 
@@ -262,7 +264,10 @@ class TextTrack:
                     ids: Sequence[str], side: Side, texts: Callable[[Sequence[str]], list[str]], kind: Kind
                 ) -> None:
                     def some(ids: Sequence[str]) -> VectorSets:
-                        return encode(encoder, texts(ids), side, advance)
+                        nonlocal cut
+                        some_texts = texts(ids)
+                        cut += encoder.cut(some_texts, side)
+                        return encode(encoder, some_texts, side, advance)
 
                     place.extend(lambda working: shards.in_shards(some, ids, working, **options), ids, kind)
 
@@ -272,6 +277,11 @@ class TextTrack:
                 for side in SIDES:
                     some_topics = [name for name in place.lacks(new_topics) if asked[name] == side]
                     add(some_topics, side, lambda ids: [topics[name] for name in ids], "topics")
+            if cut:
+                self._console.say(
+                    f"  {cut:,} texts are longer than text.max_length={encoder.model.max_seq_length} tokens, "
+                    "and read to there alone"
+                )
         return Encoded(place, place.costs(len(wanted)))
 
     def _searched(self, question: Question) -> list[str]:

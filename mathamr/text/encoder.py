@@ -23,6 +23,7 @@ small ModernBERT with random weights and a tokenizer of the collection's own, so
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -87,6 +88,14 @@ class TextEncoder:
     def prefixed(self, texts: Iterable[str], side: Side) -> list[str]:
         """The texts as the model wants them."""
         return [self._prefix[side] + text for text in texts]
+
+    def cut(self, texts: Sequence[str], side: Side) -> int:
+        """How many texts have more tokens than the model reads, and are read to there alone."""
+        most = self.model.max_seq_length
+        if most is None or not texts:
+            return 0
+        tokens = self.model.tokenizer(self.prefixed(texts, side), truncation=False, verbose=False)["input_ids"]
+        return sum(len(own) > most for own in tokens)
 
     def encode(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -219,7 +228,7 @@ def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, se
     """A ModernBERT of two layers and 64 dimensions with random weights, and a tokenizer trained on ``texts``.
 
     Everything that is done with an encoder can be tried with it in seconds; what it finds is little more than shared
-    words. It is written to ``folder``.
+    words. It is written to ``folder``, which appears whole; an empty one may be there.
     """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -251,13 +260,17 @@ def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, se
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = ModernBertModel(config)
-    backbone = folder / "backbone"
+    writing = folder.with_name(f".{folder.name}.writing")
+    shutil.rmtree(writing, ignore_errors=True)
+    backbone = writing / "backbone"
     model.save_pretrained(backbone)
     fast.save_pretrained(backbone)
     transformer = Transformer(str(backbone), max_seq_length=512)
     encoder = SentenceTransformer(modules=[transformer, Pooling(64, "mean")], device="cpu")
-    encoder.save(str(folder))
-    return TextEncoder(encoder, "tiny")
+    encoder.save(str(writing))
+    shutil.rmtree(backbone)
+    writing.replace(folder)
+    return TextEncoder(SentenceTransformer(str(folder), device="cpu"), "tiny")
 
 
 def _told(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:

@@ -12,6 +12,7 @@ import torch
 
 from graphs.errors import ConfigError
 from mathamr.text import encoder as module
+from mathamr.text.adapting import limit_length, separate
 from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
 
 pytestmark = pytest.mark.skipif(
@@ -65,6 +66,15 @@ def test_lengths_are_those_of_tokens_and_of_their_mean(tiny: tuple[TextEncoder, 
     outputs = encoder.model.encode(TEXTS[:2], normalize_embeddings=False, convert_to_numpy=True)
     np.testing.assert_allclose(pooled, np.linalg.norm(outputs, axis=1), rtol=1e-4)
     assert (pooled <= tokens.max()).all()
+
+
+def test_texts_that_are_cut_are_counted(tiny: tuple[TextEncoder, Path]) -> None:
+    encoder = open_encoder(str(tiny[1]), device="cpu")
+    limit_length(encoder, 6)
+    assert encoder.cut(["ring", "ring " * 9, ""], "query") == 1
+    separate(encoder)
+    assert encoder.cut(["ring " * 9] * 3, "document") == 3
+    assert encoder.cut([], "document") == 0
 
 
 def test_prefixes_stand_before_queries_and_documents(tiny: tuple[TextEncoder, Path]) -> None:
