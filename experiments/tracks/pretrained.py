@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments.outputs import locked, read_json, write_json
 from experiments.progress import Console
@@ -48,7 +49,12 @@ def pretrained(
             console.say(f"  pretrained encoder {place.name} is there already")
             return place / "best", costs
         with console.stage("pretraining", unit="steps") as advance:
-            done = pretrain(config, encoder, texts(), out=place, seed=seed, progress=advance)
+
+            def told(record: dict[str, Any]) -> None:
+                if record["kind"] == "start":
+                    advance.expect(record["total_steps"])
+
+            done = pretrain(config, encoder, texts(), out=place, seed=seed, log=told, progress=advance)
         tidy(place)
         write_json(place / "costs.json", done.costs)
     return done.best, done.costs

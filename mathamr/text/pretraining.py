@@ -50,6 +50,7 @@ from mathamr.training.interruption import listen
 from mathamr.training.streams import AUGMENTATION, ORDER, stream
 
 _NO_LABEL = -100  # of tokens that were not hidden, as the library writes it
+_BATCHES_A_POOL = 64  # in which windows are sorted by length
 _MIN_TOKENS = 8  # of a window: from less nothing can be told
 
 
@@ -170,6 +171,11 @@ class Windows:
         self._tokens = np.memmap(path, np.int32, mode="r") if ends[-1] else np.zeros(0, np.int32)
         self.hash = digest.hexdigest()[:16]
 
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each window."""
+        return np.diff(self._ends)
+
     def __len__(self) -> int:
         return len(self._ends) - 1
 
@@ -204,8 +210,14 @@ class _Masked:
         self._order = np.arange(len(windows))
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
-        """The windows in a new order."""
-        self._order = np.random.default_rng(stream(self._seed, ORDER, epoch)).permutation(len(self._windows))
+        """The windows in a new order, which keeps windows of about one length together: batches are filled up less."""
+        generator = np.random.default_rng(stream(self._seed, ORDER, epoch))
+        order = generator.permutation(len(self._windows))[: self.steps_per_epoch * self.items]
+        pool = _BATCHES_A_POOL * self.items
+        for start in range(0, len(order), pool):
+            part = order[start : start + pool]
+            order[start : start + pool] = part[np.argsort(self._windows.lengths[part], kind="stable")]
+        self._order = generator.permutation(order.reshape(self.steps_per_epoch, self.items)).ravel()
 
     def backward(self, epoch: int, number: int) -> float:
         """Gradients of this rank's windows under the mean over all hidden tokens of the batch."""

@@ -26,7 +26,7 @@ from scripts import submit
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = sorted(path.stem for path in (ROOT / "conf" / "exp").glob("*.yaml"))
-ON_PAIRS = ("cross_retrieval", "knowledge_graph", "text_finetuning")
+ON_PAIRS = ("answer_retrieval", "cross_retrieval", "knowledge_graph", "text_finetuning")
 EXPERIMENTS = [name for name in EVERY if name not in ON_PAIRS]
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph")
 FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")

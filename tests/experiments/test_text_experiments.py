@@ -24,7 +24,7 @@ pytest.importorskip("sentence_transformers")
 from scripts import extract_statements, knowledge_graph, text_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("text_finetuning", "cross_retrieval", "knowledge_graph")
+NAMES = ("text_finetuning", "cross_retrieval", "knowledge_graph", "answer_retrieval")
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
 SMALL = [
     "data=pairs",
@@ -63,9 +63,27 @@ def paper(number: int, rng: random.Random) -> str:
     return "\n".join(lines)
 
 
+def threads(folder: Path) -> Path:
+    """Thirty questions with an answer each, in the collection ``jsonl``."""
+    folder.mkdir()
+    with (folder / "posts.jsonl").open("w") as file:
+        for i in range(30):
+            subject, formula = SUBJECTS[i % 10], f"$x^{i} + {i} = 0$"
+            question = {"kind": "question", "body": f"When does a {subject} have {formula}?"}
+            answer = {
+                "kind": "answer",
+                "parent_id": f"q{i}",
+                "body": f"{formula} holds in every {subject}.",
+                "score": 1,
+            }
+            for post_id, post in ((f"q{i}", question), (f"a{i}", answer)):
+                file.write(json.dumps({"post_id": post_id, "markup": "text", **post}) + "\n")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folders of the three collections, made as docs/text.md says."""
+    """The folders of the four collections, made as docs/text.md says."""
     folder, rng = tmp_path_factory.mktemp("text"), random.Random(0)
     sources = folder / "sources"
     sources.mkdir()
@@ -81,6 +99,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("statements", ["--papers", papers, *unseen], "text_finetuning"),
         ("formulas", ["--papers", papers, *some], "cross_retrieval"),
         ("concepts", ["--graph", graph, "--sources", str(sources), *some], "knowledge_graph"),
+        ("answers", ["--data", "jsonl", "--root", str(threads(folder / "threads")), *some], "answer_retrieval"),
     ):
         assert text_pairs.main([kind, *options, "--collection", str(folder / name)]) == 0
     return folder
@@ -121,14 +140,21 @@ def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
         if trained and config.experiment.conditions[condition].get("track") != "bm25":
             assert float(row["time_per_epoch_s"]) > 0
     report, page = (folder / "report.md").read_text(), (folder / "report.html").read_text()
+    several = len(config.experiment.tasks) > 1
     for test in config.experiment.tasks:
-        assert f"## {columns.title(test)}: results of one seed" in report
+        assert (
+            f"## {columns.title(test)}: results of one seed" in report
+            if several
+            else "## Results of one seed" in report
+        )
     for title in (*titles.values(), *config.experiment.labels.values()):
         assert title in report
     assert "nDCG'" not in report
     assert not re.search(r"<(script|link|img)[^>]*(src|href)=[\"']https?:", page), "the page is not self-contained"
     first = titles[next(iter(titles))]
-    assert f"{first} ({columns.title(config.experiment.tasks[0])})" in ended.table.splitlines()[0]
+    assert (f"{first} ({columns.title(config.experiment.tasks[0])})" if several else first) in ended.table.splitlines()[
+        0
+    ]
 
 
 def test_each_direction_searches_its_own_side(place: Path) -> None:

@@ -50,6 +50,25 @@ def test_an_interrupted_run_goes_on_bit_for_bit(tiny_folder: Path, tmp_path: Pat
     assert all(torch.equal(weight, weights(encoder)[name]) for name, weight in weights(whole).items())
 
 
+def test_every_window_is_read_once_an_epoch_beside_others_of_its_length(tiny_folder: Path, tmp_path: Path) -> None:
+    texts = [" ".join(WORDS[i % 40 : i % 40 + 1 + i % 7] * (1 + i % 5)) for i in range(90)]
+    seen: list[tuple[int, ...]] = []
+    encoder = opened(tiny_folder)
+    hook = encoder.model[0].auto_model.register_forward_pre_hook(
+        lambda module, args, inputs: seen.append(tuple(inputs["attention_mask"].sum(1).tolist())), with_kwargs=True
+    )
+    config = settings(**SMALL | {"pretraining_epochs": 2, "pretraining_batch_size": 8})
+    windows = pretrain(config, encoder, texts, out=tmp_path, seed=1).windows
+    hook.remove()
+    steps = windows // 8
+    lengths = [sorted(length for batch in epoch for length in batch) for epoch in (seen[:steps], seen[steps:])]
+    assert [len(epoch) for epoch in lengths] == [8 * steps] * 2
+    assert seen[:steps] != seen[steps:]
+    spread = [max(batch) - min(batch) for batch in seen]
+    assert sum(spread) / len(spread) < 4
+    assert sorted(seen[:steps], key=max) != seen[:steps]  # short ones do not come first
+
+
 def test_words_are_said_of_hidden_tokens_alone(tiny_folder: Path) -> None:
     transformers = pytest.importorskip("transformers")
     small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
