@@ -1,10 +1,12 @@
-"""Files that several processes share below ``outputs/``: JSON that is replaced whole, and locks.
+"""Files that several processes share below ``outputs/``: JSON that is replaced whole, keys, and locks.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
 >>> write_json(folder / "result.json", {"seed": 1})
 >>> read_json(folder / "result.json"), read_json(folder / "failed.json")
 ({'seed': 1}, None)
+>>> key({"b": 1, "a": 2}) == key({"a": 2, "b": 1})
+True
 >>> with locked(folder / ".lock") as first, locked(folder / ".lock", patience=0) as second:
 ...     first, second, is_locked(folder / ".lock")
 (True, False, True)
@@ -18,6 +20,7 @@ their process, however it ends.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import time
 from collections.abc import Iterator
@@ -35,6 +38,11 @@ _PATIENCE = 0.3
 def write_json(path: Path, content: Any) -> None:
     """``content`` as indented JSON, in one step."""
     write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def key(content: Any) -> str:
+    """What stands for ``content``, which is JSON, in names of files: 16 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -35,8 +35,6 @@ that they fuse.
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ from typing import Any, Literal, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments import parsers, sources
+from experiments import outputs, parsers, sources
 from experiments.outputs import is_locked, read_json
 from graphs.errors import ConfigError
 from mathamr.text import encoder
@@ -204,7 +202,7 @@ def _fusion(condition: str, seed: int, config: DictConfig, others: Mapping[tuple
         raise ConfigError(f"{place}={parts}; fusing takes two or more different conditions")
     needs = tuple(others[name, seed] for name in parts)
     content = {**_settings(config, ("track", "fusion")), "parts": [job.key for job in needs], **_asked(config)}
-    return Job(condition, seed, config, _hash(content), needs=needs)
+    return Job(condition, seed, config, outputs.key(content), needs=needs)
 
 
 def _check_changes(config: DictConfig, changes: Any, place: str) -> None:
@@ -258,17 +256,17 @@ def model_key(config: DictConfig, fingerprint: str) -> str:
     """Hash of everything that a trained model depends on; empty where nothing is trained."""
     if config.track in UNTRAINED:
         return ""
-    return _hash({"fingerprint": fingerprint, **_of_model(config)})
+    return outputs.key({"fingerprint": fingerprint, **_of_model(config)})
 
 
 def job_key(config: DictConfig, fingerprint: str) -> str:
     """Hash of everything that the result of a job depends on, which is no fusion."""
     content = {"fingerprint": fingerprint, **_settings(config, ("data",)), **_asked(config)}
     if config.track == "bm25":
-        return _hash({**content, **_settings(config, ("track", "bm25")), "k": config.retrieval.k})
+        return outputs.key({**content, **_settings(config, ("track", "bm25")), "k": config.retrieval.k})
     if config.track == "text":
         content["late_interaction"] = config.text.late_interaction
-    return _hash({**content, **_of_model(config), **_settings(config, ("index", "retrieval"))})
+    return outputs.key({**content, **_of_model(config), **_settings(config, ("index", "retrieval"))})
 
 
 def _of_model(config: DictConfig) -> dict[str, Any]:
@@ -316,10 +314,6 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-
-
-def _hash(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = None) -> list[Job]:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
-
-from nltk.stem.porter import PorterStemmer
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from graphs.mathamr_plus import NodeKind
+
+if TYPE_CHECKING:
+    from nltk.stem.porter import PorterStemmer
 
 URL = "[URL]"
 FORMULA = "FORMULA"
@@ -32,7 +34,12 @@ _DECIMAL = re.compile(rf"{_SIGN}(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE]{_SIGN}\d+)?", 
 _RATIONAL = re.compile(rf"{_SIGN}\d+[/\u2044]\d+", re.ASCII)
 _NUMBERED = re.compile(r"(:op|:snt|:opt-)(\d{1,18})", re.ASCII)  # int() refuses thousands of digits
 
-_stemmer = PorterStemmer()
+
+@cache
+def _stemmer() -> PorterStemmer:
+    from nltk.stem.porter import PorterStemmer  # which brings scikit-learn and pandas along
+
+    return PorterStemmer()
 
 
 @lru_cache(maxsize=1 << 18)
@@ -53,7 +60,7 @@ def normalize(label: str, kind: NodeKind) -> str:
         label = label[1:-1]
     if len(label) > _LONGEST_WORD or _FRAME.fullmatch(label) or number_type(label):
         return label
-    return str(_stemmer.stem(label))
+    return str(_stemmer().stem(label))
 
 
 def number_type(label: str) -> str | None:

@@ -22,7 +22,6 @@ failed were tried again, say) tensors are made anew, and models trained anew; mo
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from experiments import parsers, sources
+from experiments import outputs, parsers, sources
 from experiments.progress import Console
 from experiments.tracks.parsed import POSTS, ParsedCollection, graphs_version, is_done
 from experiments.tracks.track import Question
@@ -238,7 +237,7 @@ def _remove_begun_otherwise(path: Path, config_hash: str, content: str) -> None:
 
 
 def _digest(*content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+    return outputs.key(content)[:10]
 
 
 def _plain(group: DictConfig) -> dict[str, Any]:

@@ -9,13 +9,11 @@ where it was interrupted. KEY is a hash of the encoder's weights, of the setting
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.outputs import locked, read_json, write_json
+from experiments.outputs import key, locked, read_json, write_json
 from experiments.progress import Console
 from mathamr.text.adapting import fingerprint
 from mathamr.text.config import TextConfig
@@ -42,7 +40,7 @@ def pretrained(
         ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.pretraining.pretrain`.
     """
     known = {"encoder": fingerprint(encoder), "seed": seed, "linearize": config.linearize, **depends_on(config)}
-    place = places / hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
+    place = places / key(known)
     place.mkdir(parents=True, exist_ok=True)
     with locked(place / ".lock", wait=True):
         if (costs := read_json(place / "costs.json")) is not None:

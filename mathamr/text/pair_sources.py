@@ -115,12 +115,8 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
             spans = [(start, end, sentence[start:end].strip("$").strip()) for start, end in formula_spans(sentence)]
             all_tokens = [linearize(typed) for _, _, typed in spans]
             for (start, _, typed), tokens in zip(spans, all_tokens, strict=True):
-                around, rest = "", 0
-                for (opening, closing, _), other in zip(spans, all_tokens, strict=True):
-                    if other == tokens:
-                        around += sentence[rest:opening] + HIDDEN
-                        rest = closing
-                around += sentence[rest:]
+                same = [span for span, other in zip(spans, all_tokens, strict=True) if other == tokens]
+                around = _without(sentence, same)
                 if tokens in seen or len(tokens.split()) < MIN_TOKENS or len(around.split()) <= MIN_WORDS:
                     continue
                 seen.add(tokens)
@@ -128,6 +124,15 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
                 asked, found = f"{passage.passage_id}/s{number}/{start}", f"{passage.passage_id}/f{number}/{start}"
                 yield TextPair(around, formula, asked, found, passage.group, passage.categories)
                 yield TextPair(formula, around, found, asked, passage.group, passage.categories)
+
+
+def _without(sentence: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """The sentence with a hole wherever one of the spans stands, which are in order."""
+    parts, rest = [], 0
+    for start, end, _ in spans:
+        parts.append(sentence[rest:start])
+        rest = end
+    return HIDDEN.join([*parts, sentence[rest:]])
 
 
 def of_concepts(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: int = 0) -> Iterator[TextPair]:

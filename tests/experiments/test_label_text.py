@@ -11,7 +11,7 @@ from experiments.plan import plan
 from experiments.run import run
 from mathamr.model import label_vectors
 from mathamr.training import checkpoint
-from tests.experiments.tiny_settings import SMALL, refused_before_anything_runs, trial
+from tests.experiments.tiny_settings import SMALL, refusal, trial
 
 
 def model_key(*settings: str) -> str:
@@ -44,7 +44,8 @@ def test_without_the_extra_an_encoder_is_refused_before_anything_runs(
 
     monkeypatch.setattr("mathamr.text.encoder.find_spec", without)
     message = "text encoders need sentence-transformers: pip install -e '.[text]'"
-    refused_before_anything_runs(message, collection, tmp_path, f"{setting}=minilm")
+    assert message in refusal(collection, tmp_path, f"{setting}=minilm")
+    assert not (tmp_path / "shared").exists()
 
 
 @pytest.mark.slow

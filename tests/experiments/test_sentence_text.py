@@ -12,7 +12,7 @@ from experiments.run import run
 from graphs import sentence_vectors
 from graphs.sentence_vectors import SentenceVectors
 from mathamr.training import checkpoint
-from tests.experiments.tiny_settings import SMALL, refused_before_anything_runs, trial
+from tests.experiments.tiny_settings import SMALL, refusal, trial
 
 
 def model_key(*settings: str) -> str:
@@ -42,7 +42,8 @@ def test_graphs_without_nodes_of_sentences_are_refused_before_anything_runs(
     monkeypatch.setattr("experiments.tracks.label_text.open_encoder", lambda name, device: None)
     message = f"graphs of structure '{structure}' have no virtual nodes of sentences for "
     settings = ["model.sentence_vectors=minilm", f"graph.structure={structure}"]
-    refused_before_anything_runs(message, collection, tmp_path, *settings)
+    assert message in refusal(collection, tmp_path, *settings)
+    assert not (tmp_path / "shared").exists()
 
 
 @pytest.mark.slow
