@@ -46,6 +46,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments import outputs, parsers, sources
 from experiments.outputs import is_locked, read_json
+from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.text import encoder
 
@@ -67,21 +68,6 @@ UNTRAINED = ("bm25", "fusion")
 
 # Settings that may name a text encoder: what a model depends on is its weights.
 _TEXT_ENCODERS = {"model": ("label_vectors", "sentence_vectors"), "train": ("teacher",), "text": ("encoder",)}
-# Settings that came later, and the value that stands for how it was before: with it, keys are what they were.
-_LATER: dict[str, dict[str, Any]] = {
-    "model": {"sentence_vectors": None},
-    "train": {
-        "pairs": None,
-        "pair_weights": None,
-        "pretrain_pairs": None,
-        "pretrain_epochs": 1,
-        "teacher": None,
-        "distill_weight": 1.0,
-        "distill_temperature": 0.05,
-    },
-    "text": {"linearize": False},
-}
-
 LOCK = ".lock"
 """The file in a job's folder that the process which runs it holds."""
 
@@ -108,12 +94,12 @@ class Job:
         return f"{self.condition}-seed{self.seed}"
 
 
-def plan(config: DictConfig, fingerprint: str) -> list[Job]:
+def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     """All jobs of ``config.experiment``, seed by seed within a condition; fusions behind all others.
 
     Args:
         config: the composed configuration.
-        fingerprint: identifies the data.
+        data: hashes of the collection, part by part.
 
     Raises:
         ConfigError: no conditions or seeds, a repeated seed or label, a name that is no file name, a baseline that is
@@ -140,7 +126,7 @@ def plan(config: DictConfig, fingerprint: str) -> list[Job]:
                     f"experiment.{key}={name} is not among the conditions: {known}{near(str(name), conditions)}"
                 )
     configs = {(name, int(seed)): _config(config, name, int(seed)) for name in conditions for seed in seeds}
-    alone = {place: _job(*place, merged, fingerprint) for place, merged in configs.items() if merged.track != "fusion"}
+    alone = {place: _job(*place, merged, data) for place, merged in configs.items() if merged.track != "fusion"}
     fusions = [_fusion(*place, merged, alone) for place, merged in configs.items() if place not in alone]
     jobs = [*alone.values(), *fusions]
     by_key: dict[str, Job] = {}
@@ -186,8 +172,8 @@ def _config(config: DictConfig, condition: str, seed: int) -> DictConfig:
         raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
 
 
-def _job(condition: str, seed: int, config: DictConfig, fingerprint: str) -> Job:
-    return Job(condition, seed, config, job_key(config, fingerprint), model_key(config, fingerprint))
+def _job(condition: str, seed: int, config: DictConfig, data: Fingerprints) -> Job:
+    return Job(condition, seed, config, job_key(config, data), model_key(config, data))
 
 
 def _fusion(condition: str, seed: int, config: DictConfig, others: Mapping[tuple[str, int], Job]) -> Job:
@@ -252,16 +238,21 @@ def near(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {meant[0]}?" if meant else ""
 
 
-def model_key(config: DictConfig, fingerprint: str) -> str:
+def model_key(config: DictConfig, data: Fingerprints) -> str:
     """Hash of everything that a trained model depends on; empty where nothing is trained."""
     if config.track in UNTRAINED:
         return ""
-    return outputs.key({"fingerprint": fingerprint, **_of_model(config)})
+    return outputs.key({"collection": data.graphs, **_of_model(config)})
 
 
-def job_key(config: DictConfig, fingerprint: str) -> str:
+def job_key(config: DictConfig, data: Fingerprints) -> str:
     """Hash of everything that the result of a job depends on, which is no fusion."""
-    content = {"fingerprint": fingerprint, **_settings(config, ("data",)), **_asked(config)}
+    content = {
+        "collection": data.searches,
+        "judgments": data.judgments,
+        **_settings(config, ("data",)),
+        **_asked(config),
+    }
     if config.track == "bm25":
         return outputs.key({**content, **_settings(config, ("track", "bm25")), "k": config.retrieval.k})
     if config.track == "text":
@@ -300,13 +291,11 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
     for group in groups:
         plain = _plain(config[group])
         if isinstance(plain, dict):
-            later = _LATER.get(group, {})
-            plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ()) and later.get(k, ...) != v}
+            plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ())}
         if group == "graph" and "parsers" in config:
             plain["parser"] = parsers.name(config)
         for key in _TEXT_ENCODERS.get(group, ()):
-            # Models of the text track have the keys that they had: an encoder with a name of its own is that name.
-            if plain.get(key) and not (group == "text" and plain[key] in encoder.KNOWN):
+            if plain.get(key):
                 plain[key] = encoder.identity(plain[key])
         settings[group] = plain
     return settings

@@ -74,9 +74,9 @@ def run(config: DictConfig, command: str) -> Ended:
     experiment = config.experiment
     corpus = open_corpus(config.data.name, config.data.root)
     folder = Path(config.outputs) / experiment.name
-    fingerprint = corpus.fingerprint()
-    jobs = plan(config, fingerprint)
-    shared = Path(config.outputs) / "shared" / f"{corpus.name}-{fingerprint[:12]}"
+    data = corpus.fingerprints()
+    jobs = plan(config, data)
+    shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
     if config.job == LIST:
         return Ended(listing(select(jobs, None, experiment.only), folder, models), 0)

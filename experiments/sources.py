@@ -59,7 +59,7 @@ def opened(config: DictConfig) -> dict[str, Source]:
 
 def fingerprints(config: DictConfig) -> dict[str, str]:
     """The content of each source that is trained on."""
-    return {name: source.fingerprint() for name, source in opened(config).items()}
+    return {name: source.fingerprints().graphs for name, source in opened(config).items()}
 
 
 def post_id_of(source: str, post_id: str) -> str:

@@ -150,7 +150,7 @@ def main() -> None:
                 given.out,
                 islice(corpus.posts(), given.limit),
                 factory(given.parser, options),
-                source=corpus.fingerprint(),
+                source=corpus.fingerprints().graphs,
                 workers=given.workers,
                 progress=advance,
             )

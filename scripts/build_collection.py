@@ -93,7 +93,7 @@ def run(given: argparse.Namespace, console: Console) -> census.Census:
             given.out,
             islice(posts, given.limit),
             factory(given.parser, options),
-            source=corpus.fingerprint(),
+            source=corpus.fingerprints().graphs,
             shard=str(shard),
             formulas_db=given.formulas,
             workers=given.workers,

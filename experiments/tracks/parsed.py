@@ -25,7 +25,7 @@ from experiments.outputs import locked, read_json, write_json
 from experiments.progress import Console
 from graphs import collection, mathamr_plus, vocabulary
 from graphs.collection import Collection
-from graphs.corpus.files import FormulaFiles
+from graphs.corpus.files import Fingerprints, FormulaFiles
 from graphs.corpus.post import Post
 from graphs.errors import Failure
 from graphs.formulas import store as formula_store
@@ -47,7 +47,7 @@ class Parsable(Protocol):
 
     def formulas(self) -> FormulaFiles | None: ...
 
-    def fingerprint(self) -> str: ...
+    def fingerprints(self) -> Fingerprints: ...
 
 
 class ParsedCollection:
@@ -141,7 +141,7 @@ class ParsedCollection:
                 path,
                 posts,
                 parser,
-                source=self._corpus.fingerprint(),
+                source=self._corpus.fingerprints().graphs,
                 formulas_db=formulas,
                 workers=config.workers,
                 progress=advance,

@@ -114,7 +114,7 @@ class Preparation:
         self._console.say(
             f"  source {name}: {len(source.pairs()):,} pairs; posts that read like a topic: {len(alike)}{some}"
         )
-        folder = self._shared.parent / f"{source.name}-{source.fingerprint()[:12]}"
+        folder = self._shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
         parsed = ParsedCollection(source, folder, self._console)
         with parsed.alone():
             parsed.make(config)

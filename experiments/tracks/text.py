@@ -108,7 +108,7 @@ class TextTrack:
 
     def source(self, config: DictConfig) -> str:
         """The collection."""
-        return self._corpus.fingerprint()[:16]
+        return self._corpus.fingerprints().graphs[:16]
 
     def _read(self, post_ids: Sequence[str], written: Written) -> list[str]:
         """The texts of posts, in order."""

@@ -193,7 +193,7 @@ class Untrained:
 
     def source(self, config: DictConfig) -> str:
         """The collection."""
-        return self._corpus.fingerprint()[:16]
+        return self._corpus.fingerprints().graphs[:16]
 
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
         """Nothing is trained."""

@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from graphs.corpus.files import FormulaFiles, TopicFormulaFiles, hash_files
+from graphs.corpus.files import Fingerprints, FormulaFiles, TopicFormulaFiles, hash_files
 from graphs.corpus.markup import strip_delimiters
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.xml_rows import read_elements, read_rows
@@ -226,13 +226,17 @@ class ArqMath:
         latex, slt, opt = (tuple(self._representation(name)) for name in ("latex", "slt", "opt"))
         return FormulaFiles(latex, slt, opt, topics)
 
-    def fingerprint(self) -> str:
-        """Of every file that this class reads."""
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash of the files of each part."""
         formulas = self.formulas()
-        files = {self.posts_file, *formulas.latex, *formulas.slt, *formulas.opt}
-        for pattern in ("PostLinks*.xml", "Topics_Task*.xml", "Topics_*_Formulas_*.tsv", "qrel_task*"):
-            files.update(self._matching(pattern))
-        return hash_files(self.root, files)
+        return Fingerprints(
+            posts=hash_files(self.root, {self.posts_file, *self._matching("PostLinks*.xml")}),
+            formulas=hash_files(self.root, {*formulas.latex, *formulas.slt, *formulas.opt}),
+            topics=hash_files(
+                self.root, {*self._matching("Topics_Task*.xml"), *self._matching("Topics_*_Formulas_*.tsv")}
+            ),
+            judgments=hash_files(self.root, self._matching("qrel_task*")),
+        )
 
     def _matching(self, pattern: str) -> list[Path]:
         return [path for path in sorted([*self.root.glob(pattern), *self.root.glob(f"*/{pattern}")]) if path.is_file()]

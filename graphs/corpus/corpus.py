@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from graphs.corpus.arqmath import ArqMath
-from graphs.corpus.files import FormulaFiles
+from graphs.corpus.files import Fingerprints, FormulaFiles
 from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.mathdocs import MathDocs
 from graphs.corpus.pair_collection import PairCollection
@@ -58,8 +58,8 @@ class Corpus(Protocol):
         """Where the trees of the formulas are published; ``None``: make them from the posts' LaTeX."""
         ...
 
-    def fingerprint(self) -> str:
-        """Hex digits that change when the content does, and not with the time or place of the files."""
+    def fingerprints(self) -> Fingerprints:
+        """Return one hash for each part; they change with the content, not with time or place of the files."""
         ...
 
 

@@ -37,6 +37,37 @@ class FormulaFiles:
     topics: tuple[TopicFormulaFiles, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """One hash for each part of a collection, so that each stage names the parts that it depends on.
+
+    >>> parts = Fingerprints(posts="1f", formulas="2e", topics="3d", judgments="4c")
+    >>> parts.graphs == replace(parts, topics="0", judgments="0").graphs
+    True
+
+    Attributes:
+        posts: posts, links and training pairs.
+        formulas: published trees of the posts' formulas.
+        topics: topics and the published trees of their formulas.
+        judgments: judgments in use.
+    """
+
+    posts: str
+    formulas: str = ""
+    topics: str = ""
+    judgments: str = ""
+
+    @property
+    def graphs(self) -> str:
+        """Identity of everything that the graphs of the posts are made from (64 hex digits)."""
+        return hashlib.sha256(f"{self.posts}\0{self.formulas}".encode()).hexdigest()
+
+    @property
+    def searches(self) -> str:
+        """Identity of everything that rankings depend on: posts, formulas and topics (64 hex digits)."""
+        return hashlib.sha256(f"{self.graphs}\0{self.topics}".encode()).hexdigest()
+
+
 def hash_files(root: Path, files: Iterable[Path]) -> str:
     """SHA-256 over names (below ``root``), sizes and content: all of it up to 1 MiB, else 16 samples of 64 KiB."""
     digest = hashlib.sha256()

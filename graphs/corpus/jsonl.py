@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from graphs.corpus.arqmath import read_qrels
-from graphs.corpus.files import hash_files
+from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.post import Judgment, Pair, Post, PostKind, Topic
 from graphs.errors import ConfigError, CorpusError, Failure
 
@@ -129,12 +129,18 @@ class JsonLines:
         """None: the trees are made from the LaTeX in the posts."""
         return
 
-    def fingerprint(self) -> str:
-        """Of every file that this class reads."""
-        names = ("topics.jsonl", "topics2.jsonl", "qrels.tsv", "qrels2.tsv")
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash of the files of each part."""
+        return Fingerprints(
+            posts=hash_files(self.root, [path for path, _ in self.posts_files]),
+            topics=self._hash("topics.jsonl", "topics2.jsonl"),
+            judgments=self._hash("qrels.tsv", "qrels2.tsv"),
+        )
+
+    def _hash(self, *names: str) -> str:
+        """Hash those of the files that exist, packed or not."""
         files = [self.root / (name + end) for name in names for end in ("", ".gz")]
-        posts = [path for path, _ in self.posts_files]
-        return hash_files(self.root, [*posts, *(path for path in files if path.is_file())])
+        return hash_files(self.root, [path for path in files if path.is_file()])
 
     def _posts_files(self) -> list[tuple[Path, str | None]]:
         """The files of posts in order, each with the kind of its posts where its name tells it."""

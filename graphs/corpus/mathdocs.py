@@ -34,6 +34,7 @@ from pathlib import Path
 
 from graphs.corpus import docstrings, object_names, rst, text_formulas
 from graphs.corpus.docstrings import Docstring
+from graphs.corpus.files import Fingerprints
 from graphs.corpus.object_names import Names, short_name
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.rst import Paragraph, Section
@@ -125,8 +126,8 @@ class MathDocs:
         """None: the trees are made from the LaTeX in the posts."""
         return
 
-    def fingerprint(self) -> str:
-        """Of the packages' versions and of the code that reads them."""
+    def fingerprints(self) -> Fingerprints:
+        """Return hashes of the packages' versions and of the code that reads them."""
         digest = hashlib.sha256()
         for package in PACKAGES:
             try:
@@ -136,7 +137,8 @@ class MathDocs:
             digest.update(f"{package}=={version}\n".encode())
         for module in (docstrings.__file__, object_names.__file__, rst.__file__, text_formulas.__file__, __file__):
             digest.update(Path(module).read_bytes())
-        return digest.hexdigest()
+        whole = digest.hexdigest()  # posts, topics and judgments come from the same objects
+        return Fingerprints(posts=whole, topics=whole, judgments=whole)
 
     @property
     def _entries(self) -> tuple[_Entry, ...]:

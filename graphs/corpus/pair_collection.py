@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.arqmath import read_qrels
-from graphs.corpus.files import hash_files
+from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.jsonl import JsonLines, post_from, read_lines
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.errors import ConfigError, CorpusError, Failure
@@ -149,12 +149,15 @@ class PairCollection(JsonLines):
         """Likewise."""
         raise ConfigError(f"experiment.tasks names a test of data=pairs, one or more of {', '.join(self.tests())}")
 
-    def fingerprint(self) -> str:
-        """Of every file that this class reads."""
-        names = [name for test in self.tests() for name in (f"topics-{test}.jsonl", f"qrels-{test}.tsv")]
-        files = [self.root / name for name in ("train.jsonl", "related.jsonl", *names)]
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash of the files of each part."""
+        pairs = [self.root / name for name in ("train.jsonl", "related.jsonl")]
         answers = [path for path, _ in self.posts_files]
-        return hash_files(self.root, [*answers, *(path for path in files if path.is_file())])
+        return Fingerprints(
+            posts=hash_files(self.root, [*answers, *(path for path in pairs if path.is_file())]),
+            topics=self._hash(*(f"topics-{test}.jsonl" for test in self.tests())),
+            judgments=self._hash(*(f"qrels-{test}.tsv" for test in self.tests())),
+        )
 
     @cached_property
     def _answers(self) -> list[frozenset[str]]:

@@ -2,8 +2,8 @@
 
 >>> class Sums(PairPosts):
 ...     name = "sums"
-...     def fingerprint(self) -> str:
-...         return "5b1"
+...     def fingerprints(self) -> Fingerprints:
+...         return Fingerprints(posts="5b1")
 ...     def posts(self) -> Iterator[Post | Failure]:
 ...         yield Post("1", "question", body="What is $1+1$?")
 ...         yield Post("1/answer", "answer", body="$2$.", parent_id="1")
@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.errors import CorpusError, Failure
 
@@ -52,5 +53,5 @@ class PairPosts(ABC):
         return
 
     @abstractmethod
-    def fingerprint(self) -> str:
-        """Hex digits that change when the content does."""
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash of the posts."""

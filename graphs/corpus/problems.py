@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphs.corpus.files import hash_files
+from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.jsonl import read_lines
 from graphs.corpus.pair_posts import PairPosts
 from graphs.corpus.post import Post
@@ -60,9 +60,9 @@ class Problems(PairPosts):
                 yield Post(post_id, "question", body=texts[0], markup="text", tags=tags)
                 yield Post(f"{post_id}/solution", "answer", body=texts[1], markup="text", parent_id=post_id)
 
-    def fingerprint(self) -> str:
-        """Of every file that this class reads."""
-        return hash_files(self.root, self._files)
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash of the files."""
+        return Fingerprints(posts=hash_files(self.root, self._files))
 
 
 def _text(fields: Mapping[str, Any], key: str) -> str:

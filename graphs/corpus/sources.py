@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import islice
 
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.files import FormulaFiles
+from graphs.corpus.files import Fingerprints, FormulaFiles
 from graphs.corpus.post import Pair, Post
 from graphs.errors import Failure
 
@@ -61,13 +61,14 @@ class Source:
         return self._corpus.formulas()
 
     @cached_property
-    def _fingerprint(self) -> str:
-        whole = self._corpus.fingerprint()
-        return hashlib.sha256(f"{whole}\0first pairs\0{self._most_pairs}".encode()).hexdigest()
+    def _fingerprints(self) -> Fingerprints:
+        whole = self._corpus.fingerprints()
+        posts = hashlib.sha256(f"{whole.posts}\0first pairs\0{self._most_pairs}".encode()).hexdigest()
+        return Fingerprints(posts=posts, formulas=whole.formulas)
 
-    def fingerprint(self) -> str:
-        """Changes with the collection and with the number of pairs."""
-        return self._fingerprint
+    def fingerprints(self) -> Fingerprints:
+        """Return hashes that change with the collection and with the number of pairs."""
+        return self._fingerprints
 
 
 def asked(posts: Iterable[Post | Failure], topics: Iterable[Post]) -> list[str]:

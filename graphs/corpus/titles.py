@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from graphs.corpus.files import Fingerprints
 from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.pair_posts import PairPosts
 from graphs.corpus.post import Post
@@ -42,9 +43,10 @@ class Titles(PairPosts):
             elif post.kind == "question" and post.title.strip() and post.body.strip():
                 yield from halves(post)
 
-    def fingerprint(self) -> str:
-        """Changes with the collection whose questions these are, and is not that collection's own."""
-        return hashlib.sha256(f"titles\0{self._questions.fingerprint()}".encode()).hexdigest()
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash that changes with the questions and differs from that of their own collection."""
+        posts = self._questions.fingerprints().posts
+        return Fingerprints(posts=hashlib.sha256(f"titles\0{posts}".encode()).hexdigest())
 
 
 def halves(question: Post) -> tuple[Post, Post]:

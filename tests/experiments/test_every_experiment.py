@@ -21,6 +21,7 @@ from experiments.config import register, validated
 from experiments.plan import plan
 from experiments.run import run
 from graphs.collection import Collection
+from graphs.corpus.files import Fingerprints
 from graphs.exchange import export_penman, import_penman
 from scripts import submit
 
@@ -169,7 +170,7 @@ def test_models_are_trained_once(place: Path) -> None:
     for name in names:
         if not (place / "out" / name / "report.html").exists():  # else the tests above have run it
             run(configured(name, place), "command")
-    jobs = [job for name in names for job in plan(configured(name, place), "fingerprint")]
+    jobs = [job for name in names for job in plan(configured(name, place), Fingerprints("fingerprint"))]
     assert len(jobs) == 8 + 15 + 4
     assert len({job.model_key for job in jobs}) == 8  # 4 betas below 1, 4 kinds of edges; the rest is the model of none
     keys = {row["model_key"] for name in names for row in results.read(place / "out" / name).rows}
@@ -204,7 +205,7 @@ def test_the_experiment_in_the_documentation_runs(place: Path, tmp_path: Path) -
     assert len({row["model_key"] for row in rows}) == 2
     assert "Attention, document vectors only" in (place / "out" / "vn_aggregation" / "report.md").read_text()
     config.experiment.seeds = [42, 43, 44]
-    jobs = plan(config, "fingerprint")
+    jobs = plan(config, Fingerprints("fingerprint"))
     assert (len(jobs), len({job.model_key for job in jobs})) == (9, 6)  # as the text says
 
 
@@ -249,7 +250,7 @@ def test_an_experiment_begins_with_its_command_which_names_different_jobs(name: 
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         config = validated(compose("config", [experiment, *given, *places]))
-    jobs = plan(config, "fingerprint")
+    jobs = plan(config, Fingerprints("fingerprint"))
     assert {job.condition for job in jobs} == set(config.experiment.conditions)
 
 

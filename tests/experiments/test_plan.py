@@ -8,7 +8,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from experiments.plan import Job, finished, plan, select
+from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
+
+DATA = Fingerprints(posts="posts", topics="topics", judgments="judgments")
 
 
 def config(**experiment: Any) -> Any:
@@ -40,7 +43,7 @@ def names(jobs: list[Job]) -> list[str]:
 
 
 def test_conditions_times_seeds() -> None:
-    jobs = plan(config(), "data")
+    jobs = plan(config(), DATA)
     assert names(jobs) == ["none-seed1", "none-seed2", "none-seed3", "ring-seed1", "ring-seed2", "ring-seed3"]
     assert jobs[4].config.graph.connectivity == "circular"
     assert jobs[4].config.train.seed == 2
@@ -48,21 +51,21 @@ def test_conditions_times_seeds() -> None:
 
 
 def test_a_job_is_the_same_on_another_machine_and_another_with_other_data_or_settings() -> None:
-    here = plan(config(), "data")[0]
+    here = plan(config(), DATA)[0]
     elsewhere = config()
     elsewhere.outputs, elsewhere.data.root, elsewhere.train.device = "/scratch/out", "/scratch/data", "cuda"
-    assert plan(elsewhere, "data")[0].key == here.key
-    assert plan(config(), "other data")[0].key != here.key
+    assert plan(elsewhere, DATA)[0].key == here.key
+    assert plan(config(), Fingerprints("other posts"))[0].key != here.key
     longer = config()
     longer.train.epochs = 8
-    assert plan(longer, "data")[0].key != here.key
+    assert plan(longer, DATA)[0].key != here.key
 
 
 def changed(**changes: Any) -> Job:
     one = config(conditions={"none": {}})
     for key, value in changes.items():
         OmegaConf.update(one, key.replace("__", "."), value)
-    return plan(one, "data")[0]
+    return plan(one, DATA)[0]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +98,7 @@ def test_what_a_model_and_a_result_depend_on(change: dict[str, Any], model: str,
 
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:
     ways = {name: {"retrieval": {"strategy": name}} for name in ("maxsim", "single_vector")}
-    jobs = plan(config(conditions=ways, baseline="maxsim", seeds=[1, 2]), "data")
+    jobs = plan(config(conditions=ways, baseline="maxsim", seeds=[1, 2]), DATA)
     assert len({job.key for job in jobs}) == 4
     assert len({job.model_key for job in jobs}) == 2
 
@@ -133,11 +136,11 @@ def test_conditions_that_search_in_different_ways_share_a_model() -> None:
 )
 def test_a_plan_that_makes_no_sense_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        plan(config(**change), "data")
+        plan(config(**change), DATA)
 
 
 def test_parts_of_an_array_cover_every_job_once() -> None:
-    jobs = plan(config(), "data")
+    jobs = plan(config(), DATA)
     parts = [select(jobs, f"{k}/4") for k in (1, 2, 3, 4)]
     assert sorted(name for part in parts for name in names(part)) == sorted(names(jobs))
     assert select(jobs, None) == jobs
@@ -147,11 +150,11 @@ def test_parts_of_an_array_cover_every_job_once() -> None:
 @pytest.mark.parametrize("part", ["0/4", "5/4", "1", "a/b", "1/0"])
 def test_a_part_that_is_none_is_refused(part: str) -> None:
     with pytest.raises(ConfigError, match="K/N"):
-        select(plan(config(), "data"), part)
+        select(plan(config(), DATA), part)
 
 
 def test_only_a_result_of_this_very_configuration_counts_as_finished(tmp_path: Path) -> None:
-    job = plan(config(), "data")[0]
+    job = plan(config(), DATA)[0]
     result = tmp_path / "jobs" / job.name / "result.json"
     assert finished(job, tmp_path) is None
     result.parent.mkdir(parents=True)

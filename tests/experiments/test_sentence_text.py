@@ -10,17 +10,14 @@ import pytest
 from experiments.plan import plan
 from experiments.run import run
 from graphs import sentence_vectors
+from graphs.corpus.files import Fingerprints
 from graphs.sentence_vectors import SentenceVectors
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL, refusal, trial
 
 
 def model_key(*settings: str) -> str:
-    return plan(trial(*settings), "fingerprint")[0].model_key
-
-
-def test_models_without_keep_the_keys_that_they_had() -> None:
-    assert model_key() == model_key("model.sentence_vectors=null") == "969b7ad59b8b7fe3"
+    return plan(trial(*settings), Fingerprints("fingerprint"))[0].model_key
 
 
 def test_a_model_is_that_of_its_encoder_and_of_the_weights(tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.teacher import teacher
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.files import Fingerprints
 from mathamr.text.encoder import TextEncoder, identity, make_tiny, open_encoder
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL, trial
 
 
 def keys(*settings: str) -> tuple[str, str]:
-    (job,) = plan(trial(*settings), "fingerprint")
+    (job,) = plan(trial(*settings), Fingerprints("fingerprint"))
     return job.model_key, job.key
 
 
@@ -62,10 +63,6 @@ def test_a_model_is_that_of_the_weights_in_a_folder_wherever_it_lies(tmp_path: P
     (moved / "model.safetensors").write_bytes(b"23")
     for now, before in zip(of(moved), first, strict=True):
         assert now != before
-
-
-def test_text_models_of_an_encoder_with_a_name_keep_the_keys_that_they_had() -> None:
-    assert keys("track=text", "text.encoder=minilm") == ("7949ce1f89227b7f", "86a7e5a4b87172d5")
 
 
 def problems(root: Path, animal: str) -> Path:

@@ -130,7 +130,7 @@ def test_real_parses_of_the_arqmath_topics_become_graphs_with_their_own_formula_
     stream = [topics[topic_id] for topic_id in maps]
     parser = ParserFactory(PenmanFileParser, {"path": str(given)})
     summary = collection.build(
-        tmp_path / "c.db", stream, parser, source=corpus.fingerprint(), formulas_db=tmp_path / "formulas.db"
+        tmp_path / "c.db", stream, parser, source=corpus.fingerprints().graphs, formulas_db=tmp_path / "formulas.db"
     )
     assert (summary.graphs, summary.failures) == (285, {})
     with Collection(tmp_path / "c.db") as graphs:

@@ -159,9 +159,9 @@ def test_the_fingerprint_follows_the_content_and_nothing_else(
 ) -> None:
     copy = tmp_path_factory.mktemp("copy") / "elsewhere"
     shutil.copytree(root, copy)
-    assert ArqMath(copy).fingerprint() == ArqMath(root).fingerprint()
+    assert ArqMath(copy).fingerprints() == ArqMath(root).fingerprints()
     (copy / "qrels" / "qrel_task1_2020.tsv").write_text("A.1\t0\t2\t1\n")
-    assert ArqMath(copy).fingerprint() != ArqMath(root).fingerprint()
+    assert ArqMath(copy).fingerprints() != ArqMath(root).fingerprints()
 
 
 def test_missing_files_say_what_is_there(root: Path, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_files_of_questions_and_of_answers_tell_the_kind_and_may_be_many(tmp_pat
     write("questions_06.jsonl.gz", {"question_id": 8, "title": "And $y$?"})
     write("questions_03.jsonl.gz", {"id": "7", "title": "Is $x<y$?", "body": "If a<b and b>c", "tags": ["order"]})
     corpus = JsonLines(tmp_path)
-    before = corpus.fingerprint()
+    before = corpus.fingerprints()
     posts = [post for post in corpus.posts() if isinstance(post, Post)]
     assert [(post.post_id, post.kind, post.markup) for post in posts] == [
         ("7", "question", "text"),
@@ -116,7 +116,7 @@ def test_files_of_questions_and_of_answers_tell_the_kind_and_may_be_many(tmp_pat
     assert extract(posts[0]).sentences == ("Is FORMULA_0?", "If a<b and b>c")
     assert list(corpus.pairs()) == [Pair("7", "9")]
     write("questions_09.jsonl", {"question_id": 10, "title": "Or $z$?", "kind": "comment"})
-    assert JsonLines(tmp_path).fingerprint() != before
+    assert JsonLines(tmp_path).fingerprints() != before
     failure = list(JsonLines(tmp_path).posts())[2]
     assert isinstance(failure, Failure)
     assert "questions_09.jsonl:1: kind 'comment'" in failure.message

@@ -39,9 +39,9 @@ def test_posts_and_pairs(root: Path) -> None:
     assert list(corpus.pairs()) == [Pair("q1", "d1"), Pair("q1", "d2"), Pair("q2", "d2"), Pair("q3", "elsewhere")]
     with pytest.raises(ConfigError, match=r"experiment.tasks names a test of data=pairs, one or more of unseen"):
         corpus.topics(1, [])
-    before = corpus.fingerprint()
+    before = corpus.fingerprints()
     (root / "qrels-unseen.tsv").write_text("t1 0 d3 2\n")
-    assert corpus.fingerprint() != before
+    assert corpus.fingerprints() != before
 
 
 def test_related_pairs_are_further_ones(root: Path) -> None:

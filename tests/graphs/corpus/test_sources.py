@@ -33,7 +33,7 @@ def test_a_question_is_a_pair_of_its_title_and_body(tmp_path: Path) -> None:
     title, body, *_ = [post for post in corpus.posts() if isinstance(post, Post)]
     assert (title.title, title.body, title.kind, title.markup) == ("Is $x$ odd?", "", "question", "html")
     assert (body.title, body.body, body.kind, body.markup) == ("", "Let <b>it</b> be.", "answer", "html")
-    assert corpus.fingerprint() != open_corpus("jsonl", root).fingerprint()
+    assert corpus.fingerprints() != open_corpus("jsonl", root).fingerprints()
 
 
 def test_problems_and_their_solutions(tmp_path: Path) -> None:
@@ -76,6 +76,6 @@ def test_a_source_is_the_first_pairs_and_their_posts_alone(tmp_path: Path) -> No
     assert [post.post_id for post in some.posts()] == ["q1", "q2", "a2", "a1"]
     everything = Source(corpus)
     assert [post.post_id for post in everything.posts()] == ["q0", "q1", "q2", "a2", "a1", "a0"]
-    prints = {source.fingerprint() for source in (some, everything, Source(corpus, 3))}
-    assert len(prints | {corpus.fingerprint()}) == 4
-    assert Source(corpus, 2).fingerprint() == some.fingerprint()
+    prints = {source.fingerprints() for source in (some, everything, Source(corpus, 3))}
+    assert len(prints | {corpus.fingerprints()}) == 4
+    assert Source(corpus, 2).fingerprints() == some.fingerprints()
