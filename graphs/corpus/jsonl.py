@@ -35,9 +35,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
-from graphs.corpus.arqmath import read_qrels
 from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.post import Judgment, Pair, Post, PostKind, Topic
+from graphs.corpus.qrels import read_qrels
 from graphs.errors import ConfigError, CorpusError, Failure
 
 _STRINGS = ("title", "body", "formula_prefix")

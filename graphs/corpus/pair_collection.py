@@ -38,10 +38,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from graphs.corpus.arqmath import read_qrels
 from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.jsonl import JsonLines, post_from, read_lines
 from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.qrels import read_qrels
 from graphs.errors import ConfigError, CorpusError, Failure
 
 _KEYS = frozenset(("query", "document", "query_id", "document_id"))

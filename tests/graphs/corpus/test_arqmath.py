@@ -8,10 +8,11 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from graphs.corpus.arqmath import ArqMath, PostLink, read_qrels
+from graphs.corpus.arqmath import ArqMath, PostLink
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Judgment, Pair, Post
+from graphs.corpus.qrels import read_qrels
 from graphs.errors import ConfigError, CorpusError, Failure
 
 SPAN = '<span class="math-container" id="{}">${}$</span>'
