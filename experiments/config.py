@@ -41,16 +41,26 @@ class SourceConfig:
 
 @dataclass
 class DataConfig:
-    """The collection: ``name`` and ``root`` as in :func:`graphs.corpus.corpus.open_corpus`.
+    """The collection, as :func:`graphs.corpus.corpus.open_corpus` opens it, and what is used of it.
 
-    ``years`` are the topics' years, ``regime`` what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
-    ``sources``: further collections by names of your own, to learn from where ``train.pairs`` has their names.
+    Attributes:
+        years: years of the topics.
+        regime: what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
+        posts: posts to parse, needed or all (:mod:`experiments.tracks.needed`).
+        collection: collection.db that was made elsewhere.
+        formulas: formulas.db that was made elsewhere.
+        graphs: preprocessed.db that was made elsewhere.
+        sources: further collections by names of your own, to learn from where ``train.pairs`` has their names.
     """
 
     name: str = MISSING
     root: str | None = MISSING
     years: list[int] = MISSING
     regime: str = MISSING
+    posts: str | None = MISSING
+    collection: str | None = MISSING
+    formulas: str | None = MISSING
+    graphs: str | None = MISSING
     sources: dict[str, SourceConfig] = field(default_factory=dict)
 
 
@@ -86,6 +96,14 @@ class FusionConfig:
     how: str = MISSING
     k: int = MISSING
     weights: list[float] | None = None
+
+
+@dataclass
+class GivenRunConfig:
+    """Run files of another system: ``path`` of Task 1 or a test, ``task2_path`` of Task 2."""
+
+    path: str | None = MISSING
+    task2_path: str | None = MISSING
 
 
 @dataclass
@@ -180,11 +198,12 @@ class Config:
     data: DataConfig = field(default_factory=DataConfig)
     graph: GraphConfig = field(default_factory=GraphConfig)
     parsers: dict[str, Any] = field(default_factory=dict)
-    model: Any = field(default_factory=lambda: schema_of(EncoderConfig))
+    model: Any = field(default_factory=lambda: schema_of(EncoderConfig, checkpoint=str))
     train: Any = field(default_factory=lambda: schema_of(TrainConfig))
     text: Any = field(default_factory=lambda: schema_of(TextConfig))
     bm25: BM25Config = field(default_factory=BM25Config)
     fusion: FusionConfig = field(default_factory=FusionConfig)
+    run: GivenRunConfig = field(default_factory=GivenRunConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     retrieval: RetrievalConfig = field(default_factory=RetrievalConfig)
     geometry: GeometryConfig = field(default_factory=GeometryConfig)
@@ -196,10 +215,16 @@ class Config:
     job: str | None = MISSING
 
 
-def schema_of(settings: type) -> DictConfig:
-    """The keys and types of a frozen dataclass, to be filled: OmegaConf would hold a frozen one to be read-only."""
+def schema_of(settings: type, **further: type) -> DictConfig:
+    """Return the keys and types of a frozen dataclass, to be filled: OmegaConf holds a frozen one to be read-only.
+
+    Args:
+        settings: the dataclass.
+        further: keys that the dataclass does not have and that may be absent, with their types.
+    """
     types = get_type_hints(settings)
-    keys = [(key.name, types[key.name], field(default=MISSING)) for key in fields(settings)]
+    keys: list[Any] = [(key.name, types[key.name], field(default=MISSING)) for key in fields(settings)]
+    keys += [(name, kind | None, field(default=None)) for name, kind in further.items()]
     schema: DictConfig = OmegaConf.structured(make_dataclass(settings.__name__, keys))
     return schema
 
@@ -217,6 +242,13 @@ def settings(kind: type[Settings], group: DictConfig, name: str) -> Settings:
         hint = f"; did you mean {name}.{near[0]}?" if near else f"; the keys are {', '.join(sorted(known))}"
         raise ConfigError(f"{name}.{key} is no setting{hint}")
     return kind(**values)
+
+
+def encoder_settings(group: DictConfig) -> EncoderConfig:
+    """Return the group ``model`` as the library's own type; ``checkpoint`` is no setting of an encoder."""
+    return settings(
+        EncoderConfig, OmegaConf.masked_copy(group, [str(key) for key in group if key != "checkpoint"]), "model"
+    )
 
 
 def register() -> None:

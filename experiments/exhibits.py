@@ -25,7 +25,7 @@ from typing import Any
 from experiments.tracks.track import Question
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Post, Topic
-from mathamr.evaluation.runs import Qrels
+from mathamr.evaluation.runs import Qrels, Run, qrels_of
 from mathamr.retrieval.explanation import Explanation, as_text
 from mathamr.retrieval.posts import PostText
 
@@ -101,6 +101,45 @@ def examples(
         }
         for topic_id, found in first.items()
     ]
+
+
+def formula_examples(
+    question: Question,
+    run: Run,
+    visual_ids: Mapping[str, str],
+    texts: Callable[[Sequence[str]], Mapping[str, PostText]],
+) -> list[dict[str, Any]]:
+    """Return the content of ``examples-task2.json``: the first formulas for some topics, with their LaTeX."""
+    qrels = qrels_of(question.judgments)
+    topics = {topic.topic_id: topic for topic in question.topics}
+    first = sorted((name for name in qrels if name in topics), key=natural)[:EXAMPLE_TOPICS]
+    hits = {name: run.rankings.get(name, [])[:EXAMPLE_RESULTS] for name in first}
+    shown = texts([str(hit.post_id) for found in hits.values() for hit in found])
+    latex = {formula.formula_id: formula.latex for post in shown.values() for formula in post.text.formulas}
+    return [
+        {
+            "topic": name,
+            "title": "",
+            "body": _query_formula(topics[name]),
+            "results": [
+                {
+                    "rank": rank,
+                    "post": f"{hit.doc_id} in post {hit.post_id}",
+                    "score": round(hit.score, 4),
+                    "grade": qrels[name].get(visual_ids.get(hit.doc_id, "")),
+                    "title": "",
+                    "body": f"${latex[hit.doc_id]}$" if hit.doc_id in latex else "",
+                }
+                for rank, hit in enumerate(hits[name], 1)
+            ],
+        }
+        for name in first
+    ]
+
+
+def _query_formula(topic: Topic) -> str:
+    formulas = (one for one in extract(topic.post).formulas if one.formula_id == topic.formula_id)
+    return "".join(f"${formula.latex}$" for formula in formulas)
 
 
 def _topic_text(topic: Topic) -> dict[str, str]:

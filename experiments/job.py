@@ -3,9 +3,11 @@
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none
         run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
+        rankings.json                        what the rankings depend on, and what it cost to find them
         per_topic.csv, per_topic-task2.csv   scores topic by topic; likewise
         log.jsonl                            the records of training
-        heat_map.json, examples.json         see experiments.exhibits
+        heat_map.json, examples.json,
+        examples-task2.json                  see experiments.exhibits
         geometry.json, weighting.json        see experiments.geometry and experiments.weighting
         failures.md                          see experiments.failures
         failed.json, traceback.txt           in place of result.json: why the job failed
@@ -48,9 +50,12 @@ from experiments.tracks.track import Encoded, Question, Retrieved, Track, Traine
 from graphs.errors import ConfigError, MathAMRError
 from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
-from mathamr.evaluation.runs import Qrels, Run, qrels_of, write_run
+from mathamr.evaluation.runs import Qrels, Run, qrels_of, read_run, write_run
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
+
+RANKINGS = "rankings.json"
+"""The record beside the run files of a job."""
 
 
 class Outcome(Enum):
@@ -154,10 +159,19 @@ def _run(
     result |= {**trained.costs, **encoded.costs}
     files = [trained.folder] if job.model_key else []
     shown = next((question for question in questions if question.task == 1), None)
+    kept = _kept_rankings(job, place)
+    found: dict[str, Mapping[str, float]] = {}
     for question in questions:
-        retrieved, costs = _search(job, place / "index", track, encoded, question)
-        run = Run.from_results(job.name, retrieved.results, task=question.task)
-        scores = judge(run, question, retrieved.visual_ids)
+        if kept is None:
+            costs: Mapping[str, float]
+            retrieved, costs = _search(job, place / "index", track, encoded, question)
+            run = Run.from_results(job.name, retrieved.results, task=question.task)
+            visual_ids = retrieved.visual_ids
+        else:
+            run, costs = _read_rankings(job, *kept, question)
+            visual_ids = track.visual_ids(job.config) if question.task == 2 else None
+        found[str(question.asked)] = costs
+        scores = judge(run, question, visual_ids)
         own_files = [place / file_name(question.asked, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])
         _write_per_topic(own_files[1], scores)
@@ -166,13 +180,35 @@ def _run(
         topics = [[topic, *own.values()] for topic, own in sorted(scores.per_topic.items())]
         book.table(file_name(question.asked, "topics"), ["topic", *scores.aggregate], topics)
         files += own_files
+        if question.task == 2 and visual_ids is not None:
+            write_json(place / "examples-task2.json", exhibits.formula_examples(question, run, visual_ids, track.texts))
         if question is shown:
             _show(job, place, track, encoded, question, run)
             result |= _look_into(job, place, track, encoded, question, run)
+    write_json(place / RANKINGS, {"key": job.run_key, "costs": found})
     book.scores(result)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.config.experiment.name}-{job.name}", "model", files, result)
     return result
+
+
+def _kept_rankings(job: Job, place: Path) -> tuple[Path, dict[str, Any]] | None:
+    """Return where the rankings of ``job`` lie that an earlier result has left, and their record; None: nowhere."""
+    earlier = place.parents[1] / "earlier"
+    for folder in sorted(earlier.glob(f"{job.name}-*")):
+        record = read_json(folder / RANKINGS)
+        if record is not None and record.get("key") == job.run_key:
+            return folder, record
+    return None
+
+
+def _read_rankings(
+    job: Job, folder: Path, record: Mapping[str, Any], question: Question
+) -> tuple[Run, Mapping[str, float]]:
+    """Return the rankings of a question that an earlier result has left, and what it cost to find them."""
+    path = folder / file_name(question.asked, "run.tsv")
+    run = read_run(path, task=question.task) if path.stat().st_size else Run(job.name, {}, question.task)
+    return run, record["costs"][str(question.asked)]
 
 
 def _search(

@@ -12,8 +12,9 @@ makes six jobs, ``none-seed42`` to ``sequential-seed44``. What a job makes has a
 the stage depends on:
 
 =============  ==============================================================  ========================================
-``model_key``  track, collection, and by track the groups below                ``outputs/shared/.../models/MODELKEY``
-``key``        these, topics and regime, tasks, and what searches              ``outputs/EXP/jobs/NAME``
+``model_key``  posts and formulas, track, and by track the groups below        ``outputs/shared/.../models/MODELKEY``
+``run_key``    these, topics, regime, tasks, and what searches                 run files in ``outputs/EXP/jobs/NAME``
+``key``        these, judgments, measures, examples and analyses               ``outputs/EXP/jobs/NAME``
 =============  ==============================================================  ========================================
 
 ==========  =======================================================================  ==================================
@@ -23,7 +24,11 @@ track       its model depends on                                                
 ``text``    ``text``; if it is trained, of ``train`` the seed and what makes pairs   ``index``, ``retrieval``
 ``bm25``    nothing is trained                                                       ``bm25``, ``retrieval.k``
 ``fusion``  nothing is trained                                                       ``fusion``, the keys of its parts
+``run``     nothing is trained                                                       content of the run files
 ==========  =======================================================================  ==================================
+
+New judgments change ``key`` alone, so rankings are judged again and nothing else is done; in the regime ``judged`` they
+also change what is searched.
 
 So conditions that differ in retrieval alone share a model, and so do experiments. Where no part of a key depends on
 the seed, jobs of all seeds have the same key: one of them runs, the others copy. A job is done when its ``result.json``
@@ -46,15 +51,19 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments import outputs, parsers, sources
 from experiments.outputs import is_locked, read_json
+from experiments.tracks import given_run
+from experiments.tracks.needed import extent_of
+from experiments.tracks.parsed import given_parser
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.text import encoder
+from mathamr.training.checkpoint import weights_hash
 
 # What a condition may change.
-_CHANGEABLE = ("track", "graph", "model", "train", "text", "bm25", "fusion", "index", "retrieval")
+_CHANGEABLE = ("track", "graph", "model", "train", "text", "bm25", "fusion", "run", "index", "retrieval")
 # What no result depends on: where files lie, how many processes work, how often they save.
 _FREE = {
-    "data": ("root", "sources"),
+    "data": ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade"),
     "train": ("device", "workers", "checkpoint_every"),
     "text": ("checkpoint_every",),
     "index": ("location", "keep"),
@@ -63,7 +72,7 @@ _FREE = {
 _TEXT_UNTRAINED = ("encoder", "max_length", "linearize")
 _PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
 
-UNTRAINED = ("bm25", "fusion")
+UNTRAINED = ("bm25", "fusion", "run")
 """Tracks that train nothing."""
 
 # Settings that may name a text encoder: what a model depends on is its weights.
@@ -76,7 +85,7 @@ State = Literal["done", "running elsewhere", "failed", "missing"]
 
 @dataclass(frozen=True)
 class Job:
-    """One condition with one seed: its whole configuration, the key of its result and that of its model.
+    """One condition with one seed: its whole configuration, and the keys of its result, its rankings and its model.
 
     ``model_key`` is empty where nothing is trained. ``needs`` are the jobs that a fusion takes the rankings of.
     """
@@ -85,6 +94,7 @@ class Job:
     seed: int
     config: DictConfig
     key: str
+    run_key: str = ""
     model_key: str = ""
     needs: tuple[Job, ...] = ()
 
@@ -127,7 +137,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                 )
     configs = {(name, int(seed)): _config(config, name, int(seed)) for name in conditions for seed in seeds}
     alone = {place: _job(*place, merged, data) for place, merged in configs.items() if merged.track != "fusion"}
-    fusions = [_fusion(*place, merged, alone) for place, merged in configs.items() if place not in alone]
+    fusions = [_fusion(*place, merged, alone, data) for place, merged in configs.items() if place not in alone]
     jobs = [*alone.values(), *fusions]
     by_key: dict[str, Job] = {}
     for job in jobs:
@@ -173,10 +183,13 @@ def _config(config: DictConfig, condition: str, seed: int) -> DictConfig:
 
 
 def _job(condition: str, seed: int, config: DictConfig, data: Fingerprints) -> Job:
-    return Job(condition, seed, config, job_key(config, data), model_key(config, data))
+    found = run_key(config, data)
+    return Job(condition, seed, config, job_key(found, config, data), found, model_key(config, data))
 
 
-def _fusion(condition: str, seed: int, config: DictConfig, others: Mapping[tuple[str, int], Job]) -> Job:
+def _fusion(
+    condition: str, seed: int, config: DictConfig, others: Mapping[tuple[str, int], Job], data: Fingerprints
+) -> Job:
     """The job of a fusion: its key depends on those of its parts."""
     place, parts = f"experiment.conditions.{condition}.fusion.of", [str(name) for name in config.fusion.of]
     known = list(dict.fromkeys(name for name, _ in others))
@@ -187,8 +200,13 @@ def _fusion(condition: str, seed: int, config: DictConfig, others: Mapping[tuple
     if len(set(parts)) < max(2, len(parts)):
         raise ConfigError(f"{place}={parts}; fusing takes two or more different conditions")
     needs = tuple(others[name, seed] for name in parts)
-    content = {**_settings(config, ("track", "fusion")), "parts": [job.key for job in needs], **_asked(config)}
-    return Job(condition, seed, config, outputs.key(content), needs=needs)
+    content = {
+        **_settings(config, ("track", "fusion")),
+        "k": config.retrieval.k,
+        "parts": [job.run_key for job in needs],
+    }
+    found = outputs.key(content)
+    return Job(condition, seed, config, job_key(found, config, data), found, needs=needs)
 
 
 def _check_changes(config: DictConfig, changes: Any, place: str) -> None:
@@ -245,25 +263,36 @@ def model_key(config: DictConfig, data: Fingerprints) -> str:
     return outputs.key({"collection": data.graphs, **_of_model(config)})
 
 
-def job_key(config: DictConfig, data: Fingerprints) -> str:
-    """Hash of everything that the result of a job depends on, which is no fusion."""
-    content = {
-        "collection": data.searches,
-        "judgments": data.judgments,
-        **_settings(config, ("data",)),
-        **_asked(config),
-    }
+def run_key(config: DictConfig, data: Fingerprints) -> str:
+    """Return the hash of everything that the rankings of a job depend on, which is no fusion."""
+    content: dict[str, Any] = {"collection": data.searches, **_settings(config, ("track", "data"))}
+    content["tasks"] = list(config.experiment.get("tasks") or [1])
+    if config.data.get("regime") == "judged":  # what is judged is what is searched
+        content |= {"judgments": data.judgments, "example": _plain(config.experiment.get("example"))}
+    if config.track == "run":
+        return outputs.key({**content, "run": given_run.identity(config)})
     if config.track == "bm25":
-        return outputs.key({**content, **_settings(config, ("track", "bm25")), "k": config.retrieval.k})
+        return outputs.key({**content, **_settings(config, ("bm25",)), "k": config.retrieval.k})
     if config.track == "text":
         content["late_interaction"] = config.text.late_interaction
     return outputs.key({**content, **_of_model(config), **_settings(config, ("index", "retrieval"))})
+
+
+def job_key(rankings: str, config: DictConfig, data: Fingerprints) -> str:
+    """Return the hash of everything that the result of a job depends on.
+
+    Args:
+        rankings: ``run_key`` of the job.
+    """
+    grade = config.data.get("relevant_grade")
+    return outputs.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, **_asked(config)})
 
 
 def _of_model(config: DictConfig) -> dict[str, Any]:
     if config.track != "text":
         learned_from = sources.fingerprints(config)
         return {
+            "posts": extent_of(config.data),
             **_settings(config, ("track", "graph", "model", "train")),
             **({"sources": learned_from} if learned_from else {}),
         }
@@ -292,13 +321,21 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
         plain = _plain(config[group])
         if isinstance(plain, dict):
             plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ())}
+        if group == "model" and plain.get("checkpoint"):
+            plain = {"checkpoint": weights_hash(plain["checkpoint"])}
         if group == "graph" and "parsers" in config:
-            plain["parser"] = parsers.name(config)
+            plain["parser"] = _parser(config)
         for key in _TEXT_ENCODERS.get(group, ()):
             if plain.get(key):
                 plain[key] = encoder.identity(plain[key])
         settings[group] = plain
     return settings
+
+
+def _parser(config: DictConfig) -> str:
+    """Return the parser of the graphs: of a given collection the one that made it."""
+    given = config.data.get("collection")
+    return parsers.name(config) if given is None else given_parser(Path(given))
 
 
 def _plain(value: Any) -> Any:

@@ -104,7 +104,8 @@ def report_of(experiment: Experiment) -> list[Block]:
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
             ("The embedding space", lambda: geometry_report.blocks(experiment)),
             ("Other weights of virtual nodes", lambda: weighting.blocks(experiment)),
-            ("First results", lambda: _examples(experiment)),
+            ("First results", lambda: _examples(experiment, "examples.json")),
+            ("First formulas", lambda: _examples(experiment, "examples-task2.json")),
             ("Efficiency", lambda: _efficiency(experiment)),
             ("Development measures", lambda: _development(experiment)),
         ]
@@ -274,13 +275,13 @@ def _curves(experiment: Experiment) -> list[Block]:
     return [figures.curves(labelled)]
 
 
-def _examples(experiment: Experiment) -> list[Block]:
+def _examples(experiment: Experiment, file: str) -> list[Block]:
     """The first results for some topics in each condition: of the first seed that left them."""
     topics: dict[str, tuple[str, str]] = {}  # title and body
     found: dict[str, dict[str, list[Found]]] = {}  # topic -> condition -> results
     done = experiment.done()
     for row in (row for rows in done.values() for row in rows):
-        path = experiment.place(row) / "examples.json"
+        path = experiment.place(row) / file
         try:
             for record in results.content_of(path) or []:
                 topic = str(record["topic"])

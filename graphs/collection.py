@@ -67,6 +67,7 @@ def build(
     formulas_db: str | os.PathLike[str] | None = None,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
+    whole: bool = True,
 ) -> BuildSummary:
     """Make the graph of every post that ``path`` does not hold yet.
 
@@ -81,6 +82,7 @@ def build(
             but a batch to do, this process does it all, for it would wait longer for the others to start. Should it
             die of a post, the next build works in processes, where such a post becomes a failure.
         progress: called with the number of posts done since the last call.
+        whole: the posts are all of the collection (or shard); a file of chosen posts is never ``finished``.
 
     Raises:
         StoreError: when another process writes to the file, or it was begun from another collection or parser.
@@ -110,9 +112,21 @@ def build(
                 connection.commit()
                 if progress is not None:
                     progress(made.posts)
-        database.write_meta(connection, finished=True)
+        database.write_meta(connection, finished=whole)
         connection.commit()
     return summarize(path)
+
+
+def add_graphs(path: str | os.PathLike[str], graphs: Iterable[StoredGraph], *, source: str, parser: str) -> None:
+    """Add graphs that were made elsewhere, by ``parser`` from the collection ``source``.
+
+    Raises:
+        StoreError: when another process writes to the file, or it was begun from another collection or parser.
+    """
+    with writer(path) as connection:
+        continue_only(connection, path, {"source": source, "parser": parser})
+        connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in graphs])
+        connection.commit()
 
 
 @contextmanager

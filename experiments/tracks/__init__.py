@@ -7,7 +7,7 @@ from experiments.tracks.track import Track
 from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError
 
-TRACKS = ("graph", "text", "bm25", "fusion")
+TRACKS = ("graph", "text", "bm25", "fusion", "run")
 
 
 def open_track(name: str, corpus: Corpus, shared: Path, console: Console) -> Track:
@@ -28,4 +28,8 @@ def open_track(name: str, corpus: Corpus, shared: Path, console: Console) -> Tra
         from experiments.tracks.fusion import FusionTrack
 
         return FusionTrack(corpus, shared, console)
+    if name == "run":
+        from experiments.tracks.given_run import GivenRunTrack
+
+        return GivenRunTrack(corpus, shared, console)
     raise ConfigError(f"track={name} is not known; the tracks are {', '.join(TRACKS)}")

@@ -12,7 +12,8 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from experiments.tracks.dense import say_lost, speed
-from experiments.tracks.track import Encoded, Indexed, Question, Retrieved, Untrained
+from experiments.tracks.track import Encoded, Indexed, Question, Retrieved
+from experiments.tracks.untrained import Untrained
 from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
@@ -36,10 +37,7 @@ class BM25Track(Untrained):
     def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """posts.db, and formulas.db where trees or visual ids are needed; no graphs."""
         needs_formulas = config.bm25.by == "formulas" or any(question.task == 2 for question in questions)
-        with self._collection.alone():
-            self._texts = self._collection.texts()
-            if needs_formulas:
-                self._formulas = self._collection.formulas(config)
+        self.prepare_texts(config, questions, formulas=needs_formulas)
 
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""

@@ -13,16 +13,13 @@ from omegaconf import DictConfig
 
 from experiments.columns import column, file_name
 from experiments.outputs import read_json
-from experiments.tracks.track import Encoded, Indexed, Question, Retrieved, Untrained
-from graphs.corpus.placeholders import extract
-from graphs.corpus.post import Post
+from experiments.tracks.track import Encoded, Indexed, Question, Retrieved
+from experiments.tracks.untrained import Untrained
 from graphs.errors import ConfigError, RetrievalError
-from graphs.formulas.store import FormulaStore
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.runs import Hit, Run, Task, read_run
 from mathamr.retrieval.fusion import Rankings, interpolate, one_a_look, rankings_of, reciprocal_rank_fusion
 from mathamr.retrieval.index import Ranking
-from mathamr.retrieval.lexical import visual_ids_of
 
 HOW = ("rrf", "weighted")
 
@@ -44,10 +41,7 @@ class FusionTrack(Untrained):
 
     def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """posts.db for examples, and formulas.db for the visual ids of Task 2."""
-        with self._collection.alone():
-            self._texts = self._collection.texts()
-            if any(question.task == 2 for question in questions):
-                self._formulas = self._collection.formulas(config)
+        self.prepare_texts(config, questions, formulas=any(question.task == 2 for question in questions))
 
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are the sums of the parts'."""
@@ -63,7 +57,7 @@ class FusionTrack(Untrained):
         places = _places(config)
         runs = [_run_of(place / name, question.task) for place in places]
         rankings: list[dict[str, Ranking]] = [rankings_of(run) for run in runs]
-        visual_ids = self._visual_ids() if second else None
+        visual_ids = self.visual_ids(config) if second else None
         with Stopwatch() as watch:
             if visual_ids is not None:
                 rankings = one_a_look(rankings, visual_ids)
@@ -77,15 +71,6 @@ class FusionTrack(Untrained):
         post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
         found = {topic: [Hit(own, score, post_of[own]) for own, score in ranking] for topic, ranking in fused.items()}
         return Retrieved(found, costs, visual_ids)
-
-    def _visual_ids(self) -> dict[str, str]:
-        """Of all formulas of the collection."""
-        store = None if self._formulas is None else FormulaStore.open(self._formulas)
-        found: dict[str, str] = {}
-        for post in self._corpus.posts():
-            if isinstance(post, Post):
-                found |= visual_ids_of(extract(post).formulas, store)
-        return found
 
 
 _SUMMED = ("index_bytes", "vectors", "formulas")

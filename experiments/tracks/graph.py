@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from experiments import parsers, sources
-from experiments.config import settings
+from experiments.config import encoder_settings, settings
 from experiments.progress import Console
 from experiments.tracks.dense import (
     check_search,
@@ -33,6 +35,7 @@ from experiments.tracks.dense import (
 )
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.label_text import LabelText
+from experiments.tracks.needed import posts_of
 from experiments.tracks.preparation import Preparation, Prepared, spec_of
 from experiments.tracks.sentence_text import SentenceText
 from experiments.tracks.teacher import teacher
@@ -81,7 +84,7 @@ class GraphTrack:
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         self._corpus, self._shared = corpus, shared
         self._console = console
-        self._preparation = Preparation(corpus, shared, console)
+        self._preparation = Preparation(corpus, shared, console, self._learned)
         self._label_text = LabelText(console)
         self._sentence_text = SentenceText(console)
         self._texts: Path | None = None
@@ -97,13 +100,15 @@ class GraphTrack:
         """Every setting once: the library's own types know what they may be."""
         parsers.chosen(config)
         spec = spec_of(config)
-        model = settings(EncoderConfig, config.model, "model")
+        model = encoder_settings(config.model)
         training = settings(TrainConfig, config.train, "train")
         for name in (model.label_vectors, model.sentence_vectors, training.teacher):
             if name is not None and not is_hash(name):
                 self._label_text.check(name)
         if model.sentence_vectors is not None:
             check_structure(spec.structure)
+        if config.model.checkpoint is not None and not checkpoint.exists(config.model.checkpoint):
+            raise ConfigError(f"model.checkpoint={config.model.checkpoint} holds no checkpoint, such as model/best")
         strategy = check_search(config)
         if spec.structure == "none" and strategy.name != "maxsim":
             raise ConfigError(
@@ -119,13 +124,21 @@ class GraphTrack:
             pass  # refuses a device that is not there
         sources.check_apart(self._pairs(training), self._preparation.sources(config))
         further = self._source_pairs(config)
-        curriculum(training, with_sources(self._split(training), further, _posts_of(*further.values())))
+        curriculum(
+            training, with_sources(self._split(training), further, posts_of(chain.from_iterable(further.values())))
+        )
 
     def _pairs(self, training: TrainConfig) -> list[Pair]:
         key = (training.positives, training.least_score)
         if key not in self._all_pairs:
             self._all_pairs[key] = training_pairs(self._corpus, *key)
         return self._all_pairs[key]
+
+    def _learned(self, config: DictConfig) -> frozenset[str]:
+        """Return the posts that a configuration learns from, were there a graph of each."""
+        training = settings(TrainConfig, config.train, "train")
+        pairs = self._pairs(training)
+        return posts_of(sample_pairs(pairs, posts_of(pairs), training.max_pairs))
 
     def _source_pairs(self, config: DictConfig) -> dict[str, list[Pair]]:
         """The pairs of each source that is learned from."""
@@ -137,7 +150,7 @@ class GraphTrack:
         key = (training.positives, training.least_score, training.max_pairs, training.validation_fraction)
         if key not in self._splits:
             pairs = self._pairs(training)
-            posts = _posts_of(pairs)
+            posts = posts_of(pairs)
             sample = sample_pairs(pairs, posts, training.max_pairs)
             self._splits[key] = split_pairs(sample, posts, validation_fraction=training.validation_fraction)
         return self._splits[key]
@@ -169,7 +182,7 @@ class GraphTrack:
     def _encoder_config(self, config: DictConfig, prepared: Prepared) -> EncoderConfig:
         """What is trained; where text encoders are named, with the hash of the label vectors that one makes, and the
         identity of the other."""
-        model = settings(EncoderConfig, config.model, "model")
+        model = encoder_settings(config.model)
         if model.sentence_vectors is not None:
             model = replace(model, sentence_vectors=identity(model.sentence_vectors))
         name = model.label_vectors
@@ -191,6 +204,8 @@ class GraphTrack:
         """Train an encoder on the collection's pairs."""
         prepared = self._preparation.of(config)
         graphs = self._graphs(config, prepared.posts)
+        if config.model.checkpoint is not None:
+            return _taken(Path(config.model.checkpoint), folder / "best", graphs)
         reset_peak_memory()
         with self._console.stage("training", unit="steps") as advance:
 
@@ -267,8 +282,9 @@ class GraphTrack:
     def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
         """Vectors of posts and topics, from beside the model as far as they are there."""
         prepared = self._preparation.of(config)
-        posts, topics = self._graphs(config, prepared.posts), self._graphs(config, prepared.topics)
-        have_graph = set(posts.post_ids())
+        stores = [self._graphs(config, path) for path in prepared.tensors]
+        topics = self._graphs(config, prepared.topics)
+        have_graph = {post_id for posts in stores for post_id in posts.post_ids()}
         searched = [post_id for question in questions for post_id in self._searched(prepared, question)]
         example = config.experiment.example.post
         wanted = [post_id for post_id in [*searched, *filter(None, [example])] if post_id in have_graph]
@@ -277,10 +293,12 @@ class GraphTrack:
         new_posts, new_topics = place.lacks(wanted), place.lacks(asked)
         if new_posts or new_topics:
             device = device_of(config)
-            encoder = checkpoint.load_encoder(trained.folder, config_hash=posts.config_hash, device=device)
+            encoder = checkpoint.load_encoder(trained.folder, config_hash=topics.config_hash, device=device)
             with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 budgets = {name: config.train[name] for name in ("node_budget", "edge_budget")}
-                place.add(encoder, posts, new_posts, "posts", advance, **budgets)
+                for posts in stores:
+                    own = frozenset(posts.post_ids()).intersection(new_posts)
+                    place.add(encoder, posts, [name for name in new_posts if name in own], "posts", advance, **budgets)
                 place.add(encoder, topics, new_topics, "topics", advance, **budgets)
         return Encoded(place, place.costs(len(dict.fromkeys(wanted))))
 
@@ -332,7 +350,7 @@ class GraphTrack:
     ) -> Retrieved:
         prepared = self._preparation.of(config)
         formulas = self._formulas(prepared)
-        with Collection(prepared.collection) as source:
+        with Collection(prepared.topic_graphs) as source:
             maps = {t.topic_id: list(source.get(t.post.post_id).formula_map.values()) for t in topics}
         with_formula = [topic for topic in topics if topic.formula_id in maps[topic.topic_id]]
         say_lost(self._console, question, with_formula, "have no graph, or it lacks the query formula")
@@ -347,6 +365,10 @@ class GraphTrack:
             hits = index.search(queries, k, exact=exact)
         results = {topic.topic_id: found for topic, found in zip(with_formula, hits, strict=True)}
         return Retrieved(results, speed(len(with_formula), watch), formulas.visual_ids)
+
+    def visual_ids(self, config: DictConfig) -> Mapping[str, str]:
+        """Return the visual id of each formula of the collection, read once."""
+        return self._formulas(self._preparation.of(config)).visual_ids
 
     def _formulas(self, prepared: Prepared) -> Formulas:
         """The formulas of all posts, read once."""
@@ -374,8 +396,9 @@ class GraphTrack:
         if len(vectors.there(ids)) < 2 or post_id not in shown:
             return None
         query, document = vectors.sets(ids)
-        with Collection(prepared.collection) as source:
-            maps = [list(source.get(name).formula_map.values()) if spec.formulas != "none" else [] for name in ids]
+        with Collection(prepared.topic_graphs) as asked, Collection(prepared.collection) as graphs:
+            stored = [asked.get(ids[0]), graphs.get(ids[1])]
+        maps = [list(graph.formula_map.values()) if spec.formulas != "none" else [] for graph in stored]
         return explain(
             query,
             nodes_of(extract(topic.post), maps[0], len(query), spec.structure),
@@ -392,10 +415,10 @@ class GraphTrack:
         return Space(
             topics=[topic.topic_id for topic in topics],
             queries=vectors.sets(asked),
-            query_kinds=_kinds(GraphStore(prepared.topics), asked),
+            query_kinds=_kinds([GraphStore(prepared.topics)], asked),
             posts=posts,
             documents=vectors.sets(posts),
-            document_kinds=_kinds(GraphStore(prepared.posts), posts),
+            document_kinds=_kinds([GraphStore(path) for path in prepared.tensors], posts),
         )
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
@@ -406,11 +429,25 @@ class GraphTrack:
             return texts.get(post_ids)
 
 
-def _kinds(graphs: GraphStore, post_ids: Sequence[str]) -> NDArray[np.integer]:
-    """What each vector of the posts stands for, one post after the other."""
-    some = (graphs.get_arrays(post_ids[start : start + 1000]) for start in range(0, len(post_ids), 1000))
-    return np.concatenate([arrays.representative_kinds for part in some for arrays in part])
+def _taken(given: Path, best: Path, graphs: GraphStore) -> Trained:
+    """Take a checkpoint that was trained elsewhere as the model.
+
+    Raises:
+        TrainingError: it was trained on tensors with another vocabulary or other virtual nodes.
+    """
+    found = checkpoint.load(given, config_hash=graphs.config_hash)
+    shutil.copytree(given, best, dirs_exist_ok=True)
+    return Trained(best, {"parameters": sum(weights.numel() for weights in found.weights.values())})
 
 
-def _posts_of(*pairs: Sequence[Pair]) -> frozenset[str]:
-    return frozenset(post_id for some in pairs for pair in some for post_id in (pair.question_id, pair.answer_id))
+def _kinds(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[np.integer]:
+    """Return what each vector of the posts stands for, one post after the other."""
+    kinds: dict[str, NDArray[np.integer]] = {}
+    for graphs in stores:
+        own = frozenset(graphs.post_ids())
+        some = [post_id for post_id in post_ids if post_id in own and post_id not in kinds]
+        for start in range(0, len(some), 1000):
+            part = some[start : start + 1000]
+            arrays = graphs.get_arrays(part)
+            kinds |= {post_id: one.representative_kinds for post_id, one in zip(part, arrays, strict=True)}
+    return np.concatenate([kinds[post_id] for post_id in post_ids])

@@ -28,6 +28,7 @@ from experiments.outputs import read_json, write_json
 from experiments.progress import Console
 from experiments.tracks.dense import check_search, device_of, index_posts, say_lost, search_posts
 from experiments.tracks.encoded import EncodedPosts
+from experiments.tracks.needed import NeededPosts, needed_posts, posts_of
 from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.pretrained import pretrained
 from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
@@ -65,7 +66,6 @@ class TextTrack:
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         self._corpus, self._shared, self._console = corpus, shared, console
-        self._collection = ParsedCollection(corpus, shared, console)
         self._texts = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
         self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
@@ -98,13 +98,25 @@ class TextTrack:
 
     def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """posts.db; no graphs. And the encoder ``tiny``, where that is the one."""
-        with self._collection.alone():
-            self._collection.texts()
+        collection = ParsedCollection(self._corpus, self._shared, self._console, self._needed(config, questions))
+        with collection.alone():
+            collection.texts()
             done = self._tiny.with_suffix(".done")
             if config.text.encoder == "tiny" and not done.exists():
                 shutil.rmtree(self._tiny, ignore_errors=True)
                 make_tiny(islice(self._all_texts(as_text), _TINY_TEXTS), self._tiny)
                 done.touch()
+
+    def _needed(self, config: DictConfig, questions: Sequence[Question]) -> NeededPosts | None:
+        """Return the posts whose texts are read; None: all, which pretraining and the tiny encoder learn from."""
+        if config.text.pretraining_epochs or config.text.encoder == "tiny" or isinstance(self._corpus, PairCollection):
+            return None
+        learned = frozenset[str]()
+        if _is_trained(config):
+            training = settings(TrainConfig, config.train, "train")
+            pairs = self._pairs_of(training)
+            learned = posts_of(sample_pairs(pairs, posts_of(pairs), training.max_pairs))
+        return needed_posts(config, self._corpus, questions, learned, self._shared, self._console)
 
     def source(self, config: DictConfig) -> str:
         """The collection."""
@@ -212,13 +224,17 @@ class TextTrack:
     def _split(self, config: DictConfig) -> PairSplit:
         """The pairs of the graph track, were there a graph of every post that has a text."""
         training = settings(TrainConfig, config.train, "train")
+        with PostTexts(self._texts) as texts:
+            available = frozenset(texts.post_ids())
+        sample = sample_pairs(self._pairs_of(training), available, training.max_pairs)
+        return split_pairs(sample, available, validation_fraction=training.validation_fraction)
+
+    def _pairs_of(self, training: TrainConfig) -> list[Pair]:
+        """Return the training pairs of the collection, read once a process."""
         key = (training.positives, training.least_score)
         if key not in self._all_pairs:
             self._all_pairs[key] = training_pairs(self._corpus, *key)
-        with PostTexts(self._texts) as texts:
-            available = frozenset(texts.post_ids())
-        sample = sample_pairs(self._all_pairs[key], available, training.max_pairs)
-        return split_pairs(sample, available, validation_fraction=training.validation_fraction)
+        return self._all_pairs[key]
 
     def best(self, folder: Path) -> Path | None:
         """The encoder of the lowest validation loss, or the record of the one that is taken as it is."""
@@ -304,6 +320,10 @@ class TextTrack:
         return search_posts(config, vectors, indexed, topics)
 
     # -- examples ----------------------------------------------------------------------------------------------------
+
+    def visual_ids(self, config: DictConfig) -> Mapping[str, str]:
+        """Return nothing: whole posts are searched, and no formulas."""
+        return {}
 
     def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
         """Nothing: a map of a hundred tokens against a hundred tells no more than the texts themselves."""

@@ -2,8 +2,8 @@
 
 The runner calls for each job ``prepare`` (what conditions share: graphs, tensors), ``train`` unless a finished model is
 there, ``encode``, then for each task ``index`` and ``retrieve``. What a track needs between these calls is in the
-objects it returns, or in the folder of the model. Of a track that trains nothing (:data:`experiments.plan.UNTRAINED`,
-:class:`Untrained`) neither ``train`` nor ``encode`` is called.
+objects it returns, or in the folder of the model. Of a track that trains nothing
+(:class:`experiments.tracks.untrained.Untrained`) neither ``train`` nor ``encode`` is called.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from experiments.columns import Asked
-from experiments.progress import Console
-from experiments.tracks.parsed import ParsedCollection
-from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Judgment, Topic
 from mathamr.evaluation.metrics import MEASURES, Regime
 from mathamr.evaluation.runs import Hit, Task
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation
-from mathamr.retrieval.posts import PostText, PostTexts
+from mathamr.retrieval.posts import PostText
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.trainer
 Costs = Mapping[str, float]
@@ -166,6 +163,9 @@ class Track(Protocol):
     def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
         """Search for every topic."""
 
+    def visual_ids(self, config: DictConfig) -> Mapping[str, str]:
+        """Return the visual id of each formula of the collection, for Task 2."""
+
     def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
         """The similarities of a topic and a post, part by part; ``None`` where one of them has no vectors."""
 
@@ -177,50 +177,3 @@ class Track(Protocol):
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
         """Posts as they are shown."""
-
-
-class Untrained:
-    """What the protocol asks beside searching, of a track that has neither a model nor vectors.
-
-    ``prepare`` sets where posts.db is (``_texts``), and formulas.db if it is needed.
-    """
-
-    def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
-        self._corpus, self._console = corpus, console
-        self._collection = ParsedCollection(corpus, shared, console)
-        self._texts: Path | None = None
-        self._formulas: Path | None = None
-
-    def source(self, config: DictConfig) -> str:
-        """The collection."""
-        return self._corpus.fingerprints().graphs[:16]
-
-    def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
-        """Nothing is trained."""
-        return Trained(folder)
-
-    def best(self, folder: Path) -> Path | None:
-        """None."""
-        return None
-
-    def tidy(self, folder: Path) -> None:
-        """Nothing to remove."""
-
-    def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
-        """There are no vectors."""
-        return Encoded(None)
-
-    def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
-        """Nothing: there are no parts to compare."""
-        return None
-
-    def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
-        """None: there are no vectors."""
-        return None
-
-    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
-        """Posts as they are shown."""
-        if self._texts is None:
-            return {}
-        with PostTexts(self._texts) as texts:
-            return texts.get(post_ids)

@@ -17,6 +17,7 @@ from experiments import failures, geometry, geometry_report, report, results, we
 from experiments.blocks import Figure, markdown
 from experiments.plan import plan
 from experiments.tracks.track import Question, Space
+from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import Run
@@ -166,9 +167,9 @@ def _after(one: Space) -> tuple[Any, ...]:
 
 
 def test_keys_of_jobs_without_analyses_are_what_they_were() -> None:
-    plain = plan(planned(), "data")[0]
-    assert plan(planned(analyses=[]), "data")[0].key == plain.key
-    collapse = plan(planned(analyses=["collapse"]), "data")[0]
+    plain = plan(planned(), Fingerprints("posts"))[0]
+    assert plan(planned(analyses=[]), Fingerprints("posts"))[0].key == plain.key
+    collapse = plan(planned(analyses=["collapse"]), Fingerprints("posts"))[0]
     assert collapse.key != plain.key
     assert collapse.model_key == plain.model_key
 

@@ -18,6 +18,7 @@ from experiments.tracks.preparation import Preparation
 from graphs.amr.parsers import PARSERS
 from graphs.collection import Collection
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,12 +68,12 @@ def test_the_command_line_reaches_every_option() -> None:
 )
 def test_wrong_options_are_refused_before_anything_runs(overrides: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        plan(composed(*overrides), "data")
+        plan(composed(*overrides), Fingerprints("posts"))
 
 
 def test_keys_change_with_what_the_graphs_depend_on_and_with_nothing_else(tmp_path: Path) -> None:
     def keys(*overrides: str) -> tuple[str, str]:
-        job = plan(composed(*overrides), "data")[0]
+        job = plan(composed(*overrides), Fingerprints("posts"))[0]
         return job.model_key, job.key
 
     transition = ["graph.parser=transition", "parsers.transition.python=py38"]

@@ -76,7 +76,7 @@ def test_posts_to_table_and_finished_jobs_rest(
     graphs_file = next(shared.glob("collection-*.db"))
     assert f"{collection / 'posts.jsonl'}:82" in graphs_file.with_suffix(".failures.tsv").read_text()
     with Collection(graphs_file) as graphs:
-        assert len(graphs) == 90
+        assert len(graphs) == 80
         reasons = {(failure.post_id, failure.kind) for failure in graphs.failures()}
         messages = [failure.message for failure in graphs.failures()]
     assert ("empty", "empty") in reasons

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from experiments.config import register
 from experiments.logbook import Logbook, opened
 from experiments.plan import plan
+from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,7 +159,7 @@ def test_offline_is_the_default_the_environment_may_say_otherwise_and_no_key_dep
     monkeypatch.delenv("WANDB_MODE")
     assert composed().wandb.mode == "offline"
     configs = [composed(), composed("wandb=online", "wandb.project=mine", "wandb.artifacts=true")]
-    keys = [[job.key for job in plan(config, "data")] for config in configs]
+    keys = [[job.key for job in plan(config, Fingerprints("posts"))] for config in configs]
     assert keys[0] == keys[1]
 
 

@@ -13,6 +13,7 @@ from hydra import compose, initialize_config_dir
 from experiments.config import register, settings, validated
 from experiments.logbook import measured
 from experiments.plan import plan
+from graphs.corpus.files import Fingerprints
 from mathamr.model.encoder import EncoderConfig
 from mathamr.training.config import TrainConfig
 
@@ -53,7 +54,7 @@ def test_every_trial_of_a_sweep_is_an_experiment(path: Path) -> None:
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         for trial in trials:
             config = validated(compose("config", [*command[3:], *trial]))
-            (job,) = plan(config, "data")
+            (job,) = plan(config, Fingerprints("posts"))
             settings(EncoderConfig, job.config.model, "model")
             TrainConfig(**job.config.train)
             assert config.wandb.mode == "online"

@@ -1,0 +1,35 @@
+"""Posts by the visual ids of their formulas, as the formula files of a collection list them.
+
+    posts_with_visual_ids(corpus.formulas(), {"695948"})      # {'9253', ...}
+
+Formulas that look the same share a visual id, and Task 2 judges visual ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+from graphs.corpus.files import FormulaFiles
+from graphs.formulas.published import rows_of
+
+
+def posts_with_visual_ids(
+    files: FormulaFiles, visual_ids: Container[str], progress: Callable[[int], None] | None = None
+) -> frozenset[str]:
+    """Return the posts that have a formula with one of ``visual_ids``, by one pass over the smallest representation.
+
+    Args:
+        files: formula files of the collection.
+        visual_ids: ids as the files and judgments have them.
+        progress: called with the number of formulas read since the last call.
+    """
+    posts: set[str] = set()
+    for path in files.latex or files.opt or files.slt:
+        count = 0
+        for row in rows_of(path):
+            count += 1
+            if row.visual_id is not None and row.visual_id in visual_ids:
+                posts.add(row.post_id)
+        if progress is not None:
+            progress(count)
+    return frozenset(posts)
