@@ -8,9 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final
 
-from graphs.formulas.latex_constructs import ADDITIVE, LARGE, MULTIPLICATIVE
-from graphs.formulas.latex_nodes import Node, Postfix, Script, ScriptMark
-from graphs.formulas.latex_symbols import symbol
+from graphs.formulas.latex.grammar.constructs import ADDITIVE, LARGE, MULTIPLICATIVE
+from graphs.formulas.latex.nodes import Node, Postfix, Script, ScriptMark
+from graphs.formulas.latex.symbols import symbol
 
 MAX_NESTING: Final = 40
 """Fences nested deeper than this in one list are not parsed."""
@@ -45,7 +45,7 @@ class Cursor(ABC):
     """One list, and how far it is read. ``lenient``: what no grammar has is read nevertheless.
 
     The rules that refer to one another across modules stand here, and in the classes between, as abstract methods;
-    :class:`~graphs.formulas.latex_grammar.Grammar` has them all.
+    :class:`~graphs.formulas.latex.grammar.statements.Grammar` has them all.
     """
 
     __slots__ = (

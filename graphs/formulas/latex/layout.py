@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graphs.formulas import layout
-from graphs.formulas.latex_nodes import (
+from graphs.formulas.latex.nodes import (
     Accent,
     Dual,
     Enclosure,
@@ -27,7 +27,7 @@ from graphs.formulas.latex_nodes import (
     Unparsed,
     Wrapped,
 )
-from graphs.formulas.latex_symbols import ABSENT
+from graphs.formulas.latex.symbols import ABSENT
 from graphs.formulas.layout import BLANK, Symbol
 from graphs.formulas.mathml import clean_plain
 

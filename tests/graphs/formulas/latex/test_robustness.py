@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.formulas.latex import parse_latex, read_macros
-from graphs.formulas.latex_reader import HANDLERS, MAX_DEPTH, MAX_TOKENS
-from graphs.formulas.latex_symbols import ACCENTS, SYMBOLS
+from graphs.formulas.latex.reader import HANDLERS, MAX_DEPTH, MAX_TOKENS
+from graphs.formulas.latex.symbols import ACCENTS, SYMBOLS
 from graphs.formulas.tree import FormulaTree, ParsedFormula
 
 PIECES = [
@@ -164,7 +164,7 @@ def test_many_definitions_are_cut_short() -> None:
     assert len(read_macros("".join(rf"\def\a{chr(97 + i % 26)}{{x}}" for i in range(20_000)))) == 26
 
 
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "math-train" / "train.jsonl"
+SHARED = Path(__file__).resolve().parents[4] / ".." / "shared" / "data" / "math-train" / "train.jsonl"
 
 
 @pytest.mark.shared

@@ -1,15 +1,22 @@
-r"""Symbols side by side that are one: the digits of a number, three dots, a mixed number, ``:=``, ``!!``.
+r"""Neighbours that make one part: digits of a number, three dots, a mixed number, ``:=``, the sides of ``\over``.
 
->>> from graphs.formulas.latex_symbols import SYMBOLS
+>>> from graphs.formulas.latex.symbols import SYMBOLS
 >>> dots = [SYMBOLS["."], SYMBOLS["."]]
 >>> joined(dots, SYMBOLS["."], False), dots == [SYMBOLS[r"\ldots"]]
 (True, True)
+>>> split(r"\choose", SYMBOLS["n"], SYMBOLS["k"]).content.name
+'binomial'
 """
 
 from __future__ import annotations
 
-from graphs.formulas.latex_nodes import Fraction, Infix, Node, Token
-from graphs.formulas.latex_symbols import INVISIBLE_PLUS, SYMBOLS
+from typing import Final
+
+from graphs.formulas.latex.nodes import Dual, Fraction, Infix, Node, Row, Token
+from graphs.formulas.latex.symbols import INVISIBLE_PLUS, SYMBOLS
+
+SPLITTING: Final = frozenset((r"\over", r"\atop", r"\choose", r"\brace", r"\brack", r"\above"))
+"""Commands that put everything before them in a list over everything after them."""
 
 _PAIRS: dict[tuple[Node, Node], Token] = {
     (SYMBOLS[":"], SYMBOLS["="]): SYMBOLS[":="],
@@ -51,3 +58,22 @@ def _joined_numbers(first: Node, second: Node, spaced: bool) -> Token:
 def _is_of_numbers(fraction: Fraction) -> bool:
     parts = (fraction.numerator, fraction.denominator)
     return fraction.name == "divide" and all(part.role == "NUMBER" for part in parts)
+
+
+def split(command: str, above: Node, below: Node) -> Node:
+    """What one of :data:`SPLITTING` makes of the two parts of a list."""
+    if command in (r"\over", r"\above"):
+        return Fraction(above, below)
+    if command == r"\choose":
+        return binomial(above, below)
+    bare = Fraction(above, below, name="")
+    if command == r"\atop":
+        return bare
+    left, right = (r"\{", r"\}") if command == r"\brace" else ("[", "]")
+    return Row([SYMBOLS[left], bare, SYMBOLS[right]])
+
+
+def binomial(top: Node, bottom: Node) -> Node:
+    """A binomial coefficient: a fraction without a bar, in parentheses."""
+    bare = Fraction(top, bottom, name="binomial")
+    return Dual(bare, Row([SYMBOLS["("], bare, SYMBOLS[")"]]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from graphs.formulas.latex_constructs import ADDITIVE, LARGE, fence
-from graphs.formulas.latex_cursor import AFTER_LONE, RELATIONAL, SCRIPTS, Cursor
-from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Prefix, Row
-from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_TIMES, symbol
+from graphs.formulas.latex.grammar.constructs import ADDITIVE, LARGE, fence
+from graphs.formulas.latex.grammar.cursor import AFTER_LONE, RELATIONAL, SCRIPTS, Cursor
+from graphs.formulas.latex.nodes import Dual, Infix, Named, Node, Prefix, Row
+from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_TIMES, symbol
 
 _NORM_OPEN = symbol("OPEN", "||")
 _NORM_CLOSE = symbol("CLOSE", "||")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from graphs.formulas.latex_nodes import Node, Script, ScriptMark, Unparsed
-from graphs.formulas.latex_symbols import ABSENT
+from graphs.formulas.latex.nodes import Node, Script, ScriptMark, Unparsed
+from graphs.formulas.latex.symbols import ABSENT
 
 MAX_ROWS: Final = 40
 """Fences nested deeper than this are left as they stand."""

@@ -2,10 +2,10 @@ r"""Commands for fonts, words and names: ``\mathbf``, ``\text``, ``\operatorname
 
 from __future__ import annotations
 
-from graphs.formulas import latex_tokens
-from graphs.formulas.latex_nodes import Node, Text
-from graphs.formulas.latex_reader import Reader, handles
-from graphs.formulas.latex_symbols import symbol
+from graphs.formulas.latex.nodes import Node, Text
+from graphs.formulas.latex.reader import Reader, handles
+from graphs.formulas.latex.symbols import symbol
+from graphs.formulas.latex.tokens import group
 
 _FONT_OF_COMMAND = {
     r"\mathrm": "rm", r"\mathbf": "bf", r"\mathsf": "sf", r"\mathtt": "tt", r"\mathit": "it", r"\mathbb": "bb",
@@ -26,7 +26,7 @@ def _font(reader: Reader, token: str, out: list[Node]) -> None:
     if reader.next_token() == "{":
         items = reader.argument_items()
     else:
-        given = latex_tokens.group(reader.stack)
+        given = group(reader.stack)
         items = reader.of_tokens(given) if given else []
     reader.font = font
     out.extend(items)
@@ -67,7 +67,7 @@ _TEXT_CHARACTERS = {
 def _text(reader: Reader, token: str, out: list[Node]) -> Node | None:
     parts: list[str | Node] = []
     words: list[str] = []
-    given = list(reversed(latex_tokens.group(reader.stack) or []))
+    given = list(reversed(group(reader.stack) or []))
     while given:
         piece = given.pop()
         if piece in ("$", r"\(", r"\)"):
@@ -106,7 +106,7 @@ def _operator_name(reader: Reader, token: str, out: list[Node]) -> Node:
     limits = reader.star() or token == r"\operatornamewithlimits"
     limits = limits and reader.display
     words = []
-    for piece in latex_tokens.group(reader.stack) or []:
+    for piece in group(reader.stack) or []:
         if piece in (r"\,", r"\ ", r"\;", r"\:", "~"):
             words.append(" ")
         elif piece[0] != "\\" and not piece.isspace() and piece not in "{}$":

@@ -11,7 +11,7 @@ import pytest
 
 from scripts import formula_agreement
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 ORACLE = ROOT / ".." / "shared" / "data" / "tangent" / "oracle_2020_2021.jsonl"
 
 

@@ -4,7 +4,7 @@ r"""LaTeX -> lists of symbols, each with its part of speech: what TeX makes of a
 >>> [item.role for item in reader.formula().items]
 ['UNKNOWN', 'POSTSUB', 'ADDOP', 'UNKNOWN']
 
-Arguments, scripts and cells are lists of their own (:class:`~graphs.formulas.latex_nodes.MathList`); a braced group is
+Arguments, scripts and cells are lists of their own (:class:`~graphs.formulas.latex.nodes.MathList`); a braced group is
 not, it only bounds fonts. ``Reader.lists`` has every list after the lists within it, so that the grammar can go through
 them in order, without recursion.
 """
@@ -15,12 +15,10 @@ from collections.abc import Callable
 from typing import Final
 
 from graphs.errors import FormulaError
-from graphs.formulas import latex_tokens
-from graphs.formulas.latex_joining import joined
-from graphs.formulas.latex_nodes import MathList, Node, ScriptMark, Token
-from graphs.formulas.latex_spaces import SPACE_COMMANDS, given_space
-from graphs.formulas.latex_splitting import SPLITTING, split
-from graphs.formulas.latex_symbols import (
+from graphs.formulas.latex.compounds import SPLITTING, joined, split
+from graphs.formulas.latex.nodes import MathList, Node, ScriptMark, Token
+from graphs.formulas.latex.spaces import SPACE_COMMANDS, given_space
+from graphs.formulas.latex.symbols import (
     LETTERS,
     LIMITS_IN_DISPLAY,
     SPACE,
@@ -29,7 +27,7 @@ from graphs.formulas.latex_symbols import (
     WIDE,
     symbol,
 )
-from graphs.formulas.latex_tokens import Macro, Macros
+from graphs.formulas.latex.tokens import Macro, Macros, bracketed, expand, group, tokens
 from graphs.formulas.mathml import clean_plain
 
 MAX_DEPTH: Final = 60
@@ -49,7 +47,7 @@ ENDS_LINE = frozenset((r"\\", r"\cr", r"\tabularnewline", r"\newline"))
 
 Handler = Callable[["Reader", str, "list[Node]"], "Node | None"]
 HANDLERS: dict[str, Handler] = {}
-"""What reads a command, by command; the modules of commands fill it in, see :mod:`graphs.formulas.latex_commands`."""
+"""What reads a command, by command; the modules of commands fill it in, see :mod:`graphs.formulas.latex.commands`."""
 
 
 def handles(*commands: str) -> Callable[[Handler], Handler]:
@@ -67,7 +65,7 @@ class Reader:
     """One pass over the tokens of a formula. ``macros`` are those known from elsewhere; the formula may define more."""
 
     def __init__(self, latex: str, macros: Macros | None = None) -> None:
-        stack = latex_tokens.tokens(latex)
+        stack = tokens(latex)
         if len(stack) > MAX_TOKENS:
             raise FormulaError(f"a formula of {len(stack):,} tokens; at most {MAX_TOKENS:,} are read", kind="too_long")
         stack.reverse()
@@ -157,7 +155,7 @@ class Reader:
         self.expansions += 1
         if self.expansions > MAX_EXPANSIONS:
             raise FormulaError(f"more than {MAX_EXPANSIONS:,} uses of macros; does {token} use itself?", kind="macros")
-        latex_tokens.expand(self.macros[token], self.stack)
+        expand(self.macros[token], self.stack)
         if len(self.stack) > MAX_TOKENS:
             raise FormulaError(f"{token} expands to more than {MAX_TOKENS:,} tokens", kind="too_long")
 
@@ -259,7 +257,7 @@ class Reader:
 
     def optional(self, rule: str = "Anything") -> Node | None:
         """An argument in square brackets, if there is one."""
-        given = latex_tokens.bracketed(self.stack)
+        given = bracketed(self.stack)
         if given is None:
             return None
         return self.math_list(self.of_tokens(given), rule)
@@ -273,7 +271,7 @@ class Reader:
 
     def name_argument(self) -> str:
         """An argument that is a name or a length, not mathematics."""
-        return "".join(latex_tokens.group(self.stack) or []).strip()
+        return "".join(group(self.stack) or []).strip()
 
     def next_token(self) -> str:
         """The next token that is no space; it stays where it is."""

@@ -4,16 +4,16 @@ r"""Bars that are no fences: restrictions, "divides", parallels, conditions: wha
 ``E(u \\middle| X)`` is conditional. The grammar takes bars for absolute values, norms, sets and evaluations first; only
 where that fails does this say which bars are signs between two parts.
 
->>> from graphs.formulas.latex_reader import Reader
+>>> from graphs.formulas.latex.reader import Reader
 >>> [item.role for item in without_fences(Reader("AB||CD").formula().items)]
 ['UNKNOWN', 'UNKNOWN', 'RELOP', 'UNKNOWN', 'UNKNOWN']
 """
 
 from __future__ import annotations
 
-from graphs.formulas.latex_constructs import conditional
-from graphs.formulas.latex_nodes import Dual, Node, Row, ScriptMark, Token
-from graphs.formulas.latex_symbols import opt_label, symbol
+from graphs.formulas.latex.grammar.constructs import conditional
+from graphs.formulas.latex.nodes import Dual, Node, Row, ScriptMark, Token
+from graphs.formulas.latex.symbols import opt_label, symbol
 
 _BARS = frozenset(("VERTBAR", "MIDDLE"))
 _BEFORE_OPERAND = frozenset(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphs.formulas import latex_tokens
+from graphs.formulas.latex.tokens import group
 
 if TYPE_CHECKING:
-    from graphs.formulas.latex_reader import Reader
+    from graphs.formulas.latex.reader import Reader
 
 
 def points(text: str) -> float:
@@ -41,7 +41,7 @@ def given_space(reader: Reader, command: str) -> float:
     stack = reader.stack
     if command in (r"\hspace", r"\mspace"):
         reader.star()
-        return points("".join(latex_tokens.group(stack) or []))
+        return points("".join(group(stack) or []))
     if command in (r"\phantom", r"\hphantom"):
         return 5.0 * len(reader.argument_items())
     if command == r"\vphantom":

@@ -1,6 +1,6 @@
 r"""What parts of a formula make together: a fence and its contents, a chain of relations, a list, a product.
 
->>> from graphs.formulas.latex_symbols import SYMBOLS
+>>> from graphs.formulas.latex.symbols import SYMBOLS
 >>> interval = fence([SYMBOLS[symbol] for symbol in "(a,b]"])
 >>> interval.content.name, len(interval.content.args)
 ('open-closed-interval', 2)
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Prefix, Relations, Row, Script, Token
-from graphs.formulas.latex_symbols import CONDITIONAL, symbol
+from graphs.formulas.latex.nodes import Dual, Infix, Named, Node, Prefix, Relations, Row, Script, Token
+from graphs.formulas.latex.symbols import CONDITIONAL, symbol
 
 LARGE = frozenset(("BIGOP", "SUMOP", "INTOP", "LIMITOP", "DIFFOP"))
 """Large operators: those that apply to all factors that follow them."""

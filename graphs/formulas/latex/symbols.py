@@ -12,7 +12,7 @@ its character (``=``: the name of the command; ``BAR``: ``|``) and, if it has on
 
 from __future__ import annotations
 
-from graphs.formulas.latex_nodes import Token
+from graphs.formulas.latex.nodes import Token
 from graphs.formulas.mathml import clean_plain
 from graphs.formulas.meanings import ELEMENTS, meaning_label
 

@@ -2,9 +2,9 @@ r"""Delimiters of a given size: ``\left( ... \right)``, ``\middle|``, ``\bigl[``
 
 from __future__ import annotations
 
-from graphs.formulas.latex_nodes import Node, Token
-from graphs.formulas.latex_reader import EMPTY, GROUP_END, Reader, handles
-from graphs.formulas.latex_symbols import SYMBOLS
+from graphs.formulas.latex.nodes import Node, Token
+from graphs.formulas.latex.reader import EMPTY, GROUP_END, Reader, handles
+from graphs.formulas.latex.symbols import SYMBOLS
 from graphs.formulas.mathml import clean_plain
 
 _DELIMITERS = frozenset("()[]{}⌊⌋⌈⌉⟨⟩↑⇑↓⇓↕⇕")

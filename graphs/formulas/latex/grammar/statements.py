@@ -1,6 +1,6 @@
 r"""A list of symbols -> its parse: what is applied to what.
 
->>> from graphs.formulas.latex_reader import Reader
+>>> from graphs.formulas.latex.reader import Reader
 >>> parsed = parse_list(Reader("2x+1").formula())
 >>> type(parsed).__name__, parsed.op.name, len(parsed.args)
 ('Infix', 'plus', 2)
@@ -8,20 +8,20 @@ r"""A list of symbols -> its parse: what is applied to what.
 The grammar is that of LaTeXML's mathematics parser, whose trees the indexes were made of, in its own order of trial:
 relations and lists of formulas, sums, products by juxtaposition, functions with and without parentheses, large
 operators, fences. It is a recursive descent that commits: an alternative that succeeds is kept, even where the rest of
-the formula then fails. What it leaves unread is :class:`~graphs.formulas.latex_nodes.Unparsed`.
+the formula then fails. What it leaves unread is :class:`~graphs.formulas.latex.nodes.Unparsed`.
 
 Each method reads from ``self.at`` on and returns a node, or ``None`` without having moved.
 """
 
 from __future__ import annotations
 
-from graphs.formulas.latex_constructs import applied, fence, listing, primes, relation
-from graphs.formulas.latex_cursor import FLOATS, SCRIPTS, STOPS, Exhausted
-from graphs.formulas.latex_nodes import Dual, Infix, MathList, Named, Node, Row, Script, Unparsed
-from graphs.formulas.latex_repair import mended
-from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_COMMA
-from graphs.formulas.latex_terms import Terms
-from graphs.formulas.latex_unparsed import kludge
+from graphs.formulas.latex.grammar.constructs import applied, fence, listing, primes, relation
+from graphs.formulas.latex.grammar.cursor import FLOATS, SCRIPTS, STOPS, Exhausted
+from graphs.formulas.latex.grammar.fragments import kludge
+from graphs.formulas.latex.grammar.repair import mended
+from graphs.formulas.latex.grammar.terms import Terms
+from graphs.formulas.latex.nodes import Dual, Infix, MathList, Named, Node, Row, Script, Unparsed
+from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_COMMA
 
 
 def parse_list(whole: MathList) -> Node:

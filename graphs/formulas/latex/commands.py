@@ -5,14 +5,17 @@ Importing this module makes the commands of its neighbours known to the reader.
 
 from __future__ import annotations
 
-from graphs.formulas import latex_delimiters, latex_structures, latex_tables, latex_text, latex_tokens
-from graphs.formulas.latex_nodes import MathList, Node
-from graphs.formulas.latex_reader import Reader, handles
-from graphs.formulas.latex_spaces import given_space
-from graphs.formulas.latex_symbols import SYMBOLS, symbol
-from graphs.formulas.latex_tokens import Macros
+import graphs.formulas.latex.delimiters as delimiters
+import graphs.formulas.latex.structures as structures
+import graphs.formulas.latex.tables as tables
+import graphs.formulas.latex.text as text
+from graphs.formulas.latex.nodes import MathList, Node
+from graphs.formulas.latex.reader import Reader, handles
+from graphs.formulas.latex.spaces import given_space
+from graphs.formulas.latex.symbols import SYMBOLS, symbol
+from graphs.formulas.latex.tokens import Macros, bracketed, group, read_definition
 
-_MODULES = (latex_delimiters, latex_structures, latex_tables, latex_text)  # imported so that their commands are known
+_MODULES = (delimiters, structures, tables, text)  # imported so that their commands are known
 
 
 def read(latex: str, macros: Macros | None = None) -> list[MathList]:
@@ -32,7 +35,7 @@ def read(latex: str, macros: Macros | None = None) -> list[MathList]:
     r"\newcommand", r"\renewcommand", r"\providecommand", r"\def", r"\DeclareMathOperator", r"\let", r"\gdef", r"\edef"
 )
 def _define(reader: Reader, token: str, out: list[Node]) -> None:
-    definition = latex_tokens.read_definition(r"\def" if token in (r"\gdef", r"\edef") else token, reader.stack)
+    definition = read_definition(r"\def" if token in (r"\gdef", r"\edef") else token, reader.stack)
     if definition is not None:
         name, macro = definition
         if name not in macro.body:
@@ -71,10 +74,10 @@ def _leaves_nothing(reader: Reader, token: str, out: list[Node]) -> None:
         given_space(reader, token)
         return
     if token in (r"\textcolor", r"\color", r"\rule", r"\raisebox"):
-        latex_tokens.bracketed(reader.stack)
-    latex_tokens.group(reader.stack)
+        bracketed(reader.stack)
+    group(reader.stack)
     if token == r"\rule":
-        latex_tokens.group(reader.stack)
+        group(reader.stack)
 
 
 @handles("&", "$", r"\(", r"\)", "}")
@@ -99,11 +102,7 @@ def _three_dots(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\unicode", r"\char", r"\unichar")
 def _unicode(reader: Reader, token: str, out: list[Node]) -> Node | None:
-    given = (
-        (latex_tokens.group(reader.stack) or [""])[0:]
-        if token == r"\unicode"
-        else [reader.stack.pop() if reader.stack else ""]
-    )
+    given = (group(reader.stack) or [""])[0:] if token == r"\unicode" else [reader.stack.pop() if reader.stack else ""]
     text = "".join(given).strip()
     try:
         return symbol("UNKNOWN", chr(int(text[1:], 16) if text[:1] in ("x", '"') else int(text)))

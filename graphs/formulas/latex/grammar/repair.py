@@ -2,20 +2,20 @@ r"""A list of symbols that the grammar does not read, mended: what people type t
 
 Runs of punctuation, of relation signs and of stars become one sign, scripts stand on something, a dot between bars
 stands for a variable, a brace that nothing ends begins a system, what follows ``\pmod{n}`` is another formula, and
-bars that fence nothing are signs (:mod:`graphs.formulas.latex_bars`). The symbols all stay, in their order; only what
-is read as one changes. Nothing is mended that the grammar reads as it stands, so that formulas which LaTeXML reads are
-read as it does.
+bars that fence nothing are signs (:mod:`graphs.formulas.latex.grammar.bars`). All symbols stay, in their order; only
+what is read as one changes. A list that the grammar reads is not mended, so formulas that LaTeXML reads are read as it
+does.
 
->>> from graphs.formulas.latex_reader import Reader
+>>> from graphs.formulas.latex.reader import Reader
 >>> [item.role for item in mended(Reader(r"x\colon = y,,z").formula().items)]
 ['UNKNOWN', 'RELOP', 'UNKNOWN', 'PUNCT', 'UNKNOWN']
 """
 
 from __future__ import annotations
 
-from graphs.formulas.latex_bars import without_fences
-from graphs.formulas.latex_nodes import Dual, Named, Node, Row, Script, ScriptMark, Table
-from graphs.formulas.latex_symbols import INVISIBLE_COMMA, SPACE, SYMBOLS, symbol
+from graphs.formulas.latex.grammar.bars import without_fences
+from graphs.formulas.latex.nodes import Dual, Named, Node, Row, Script, ScriptMark, Table
+from graphs.formulas.latex.symbols import INVISIBLE_COMMA, SPACE, SYMBOLS, symbol
 
 _RELATIONAL = frozenset(("RELOP", "ARROW", "METARELOP"))
 _STOPS = frozenset(("PUNCT", "PERIOD"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graphs.formulas import operators
-from graphs.formulas.latex_nodes import (
+from graphs.formulas.latex.nodes import (
     Accent,
     Dual,
     Enclosure,
@@ -27,7 +27,7 @@ from graphs.formulas.latex_nodes import (
     Unparsed,
     Wrapped,
 )
-from graphs.formulas.latex_symbols import ABSENT, opt_label
+from graphs.formulas.latex.symbols import ABSENT, opt_label
 from graphs.formulas.mathml import clean_plain
 from graphs.formulas.operators import Term
 

@@ -2,11 +2,19 @@ r"""The grammar of sums and products: terms and the signs between them, annotati
 
 from __future__ import annotations
 
-from graphs.formulas.latex_constructs import ADDITIVE, MULTIPLICATIVE, conditional, fence, listing, product, same
-from graphs.formulas.latex_cursor import AFTER_IDLE, AFTER_LONE, AFTER_SIGN, RELATIONAL, Exhausted
-from graphs.formulas.latex_factors import Factors
-from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Row, Script, ScriptMark, Token
-from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_TIMES, SYMBOLS
+from graphs.formulas.latex.grammar.constructs import (
+    ADDITIVE,
+    MULTIPLICATIVE,
+    conditional,
+    fence,
+    listing,
+    product,
+    same,
+)
+from graphs.formulas.latex.grammar.cursor import AFTER_IDLE, AFTER_LONE, AFTER_SIGN, RELATIONAL, Exhausted
+from graphs.formulas.latex.grammar.factors import Factors
+from graphs.formulas.latex.nodes import Dual, Infix, Named, Node, Row, Script, ScriptMark, Token
+from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_TIMES, SYMBOLS
 
 
 class Terms(Factors):

@@ -2,8 +2,8 @@ r"""Commands that build: scripts, fractions, roots, accents, arrows, boxes, nega
 
 from __future__ import annotations
 
-from graphs.formulas import latex_tokens
-from graphs.formulas.latex_nodes import (
+from graphs.formulas.latex.compounds import binomial
+from graphs.formulas.latex.nodes import (
     Accent,
     Dual,
     Enclosure,
@@ -17,9 +17,9 @@ from graphs.formulas.latex_nodes import (
     Token,
     Wrapped,
 )
-from graphs.formulas.latex_reader import EMPTY, GROUP_END, Reader, handles
-from graphs.formulas.latex_splitting import binomial
-from graphs.formulas.latex_symbols import ACCENTS, LIMIT_ACCENTS, NEGATIONS, SYMBOLS, opt_label, symbol
+from graphs.formulas.latex.reader import EMPTY, GROUP_END, Reader, handles
+from graphs.formulas.latex.symbols import ACCENTS, LIMIT_ACCENTS, NEGATIONS, SYMBOLS, opt_label, symbol
+from graphs.formulas.latex.tokens import bracketed, group
 
 _PRIME = SYMBOLS[r"\prime"]
 _BINDING_ROLES = {
@@ -68,7 +68,7 @@ def _primes(reader: Reader, token: str, out: list[Node]) -> None:
 @handles(r"\frac", r"\tfrac", r"\dfrac", r"\cfrac", r"\nicefrac", r"\sfrac", r"\flatfrac", r"\lfrac")
 def _fraction(reader: Reader, token: str, out: list[Node]) -> Node:
     if token == r"\cfrac":
-        latex_tokens.bracketed(reader.stack)
+        bracketed(reader.stack)
     display, reader.display = reader.display, False
     numerator = reader.argument()
     denominator = reader.argument()
@@ -208,17 +208,17 @@ def _binding(reader: Reader, token: str, out: list[Node]) -> Node | None:
 )
 def _transparent(reader: Reader, token: str, out: list[Node]) -> None:
     if token == r"\mathchoice":
-        choices = [latex_tokens.group(reader.stack) or [] for _ in range(4)]
+        choices = [group(reader.stack) or [] for _ in range(4)]
         out.extend(reader.of_tokens(choices[1]))
         return
     if token == r"\smash":
-        latex_tokens.bracketed(reader.stack)
+        bracketed(reader.stack)
     out.extend(reader.argument_items())
 
 
 @handles(r"\boxed", r"\bbox", r"\framebox", r"\fcolorbox", r"\colorbox")
 def _box(reader: Reader, token: str, out: list[Node]) -> Node:
-    latex_tokens.bracketed(reader.stack)
+    bracketed(reader.stack)
     for _ in range({r"\fcolorbox": 2, r"\colorbox": 1}.get(token, 0)):
         reader.name_argument()
     return Enclosure("box", reader.argument())
@@ -228,7 +228,7 @@ def _box(reader: Reader, token: str, out: list[Node]) -> Node:
 def _cancel(reader: Reader, token: str, out: list[Node]) -> Node:
     if token == r"\enclose":
         notation = reader.name_argument()
-        latex_tokens.bracketed(reader.stack)
+        bracketed(reader.stack)
         return Enclosure(notation, reader.argument())
     notation = {r"\cancel": "updiagonalstrike", r"\bcancel": "downdiagonalstrike"}.get(
         token, "updiagonalstrike downdiagonalstrike"
@@ -292,8 +292,8 @@ def _dots(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\sideset")
 def _sideset(reader: Reader, token: str, out: list[Node]) -> None:
-    before = latex_tokens.group(reader.stack) or []
-    after = latex_tokens.group(reader.stack) or []
+    before = group(reader.stack) or []
+    after = group(reader.stack) or []
     operator = reader.argument_items()
     out.append(EMPTY)
     out.extend(reader.of_tokens(["{", "}", *before]))
@@ -303,9 +303,9 @@ def _sideset(reader: Reader, token: str, out: list[Node]) -> None:
 
 @handles(r"\prescript")
 def _prescript(reader: Reader, token: str, out: list[Node]) -> None:
-    above = latex_tokens.group(reader.stack) or []
-    below = latex_tokens.group(reader.stack) or []
-    base = latex_tokens.group(reader.stack) or []
+    above = group(reader.stack) or []
+    below = group(reader.stack) or []
+    base = group(reader.stack) or []
     reader.stack.extend(reversed(["{", "}", "^", "{", *above, "}", "_", "{", *below, "}", *base]))
 
 

@@ -2,10 +2,10 @@ r"""Environments and other tables: matrices, cases, arrays, aligned equations.""
 
 from __future__ import annotations
 
-from graphs.formulas import latex_tokens
-from graphs.formulas.latex_nodes import Dual, Named, Node, Prefix, Row, Table, Text, Token
-from graphs.formulas.latex_reader import CELL_END, EMPTY, ENDS_LINE, GROUP_END, NOTHING, Reader, handles
-from graphs.formulas.latex_symbols import ABSENT, SYMBOLS, opt_label
+from graphs.formulas.latex.nodes import Dual, Named, Node, Prefix, Row, Table, Text, Token
+from graphs.formulas.latex.reader import CELL_END, EMPTY, ENDS_LINE, GROUP_END, NOTHING, Reader, handles
+from graphs.formulas.latex.symbols import ABSENT, SYMBOLS, opt_label
+from graphs.formulas.latex.tokens import bracketed, group
 
 _FENCES = {
     "pmatrix": ("(", ")"), "bmatrix": ("[", "]"), "Bmatrix": (r"\{", r"\}"), "vmatrix": (r"\vert", r"\vert"),
@@ -29,7 +29,7 @@ def rows_of(reader: Reader, end: frozenset[str]) -> list[list[list[Node]]]:
             break
         reader.star()
         if stopped == r"\\" and reader.next_token() == "[":
-            latex_tokens.bracketed(reader.stack)
+            bracketed(reader.stack)
         rows.append([])
     if len(rows) > 1 and rows[-1] in ([], [[]]):
         rows.pop()
@@ -45,9 +45,9 @@ def cells_of(reader: Reader, rows: list[list[list[Node]]]) -> list[list[Node]]:
 def _environment(reader: Reader, token: str, out: list[Node]) -> Node | None:
     name = reader.name_argument()
     bare = name.rstrip("*")
-    latex_tokens.bracketed(reader.stack) if bare in _WITH_COLUMNS or bare in _ALIGNED else None
+    bracketed(reader.stack) if bare in _WITH_COLUMNS or bare in _ALIGNED else None
     if bare in _WITH_COLUMNS:
-        latex_tokens.group(reader.stack)
+        group(reader.stack)
     rows = rows_of(reader, NOTHING)
     if reader.stopped == r"\end":
         reader.name_argument()
@@ -126,6 +126,6 @@ def _substack(reader: Reader, token: str, out: list[Node]) -> Node:
 @handles(r"\multicolumn")
 def _over_columns(reader: Reader, token: str, out: list[Node]) -> None:
     """A cell as wide as several: its contents."""
-    latex_tokens.group(reader.stack)
-    latex_tokens.group(reader.stack)
+    group(reader.stack)
+    group(reader.stack)
     out.extend(reader.argument_items())

@@ -5,11 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 
-from graphs.formulas.latex_constructs import ADDITIVE, LARGE, MULTIPLICATIVE, fence, product, relation
-from graphs.formulas.latex_cursor import AFTER_IDLE, ATOMS, FLOATS, FUNCTIONS, NAMED, OPERATORS, RELATIONAL, SCRIPTS
-from graphs.formulas.latex_fences import Fences
-from graphs.formulas.latex_nodes import Dual, Infix, Named, Node, Postfix, Prefix, Row, Script, ScriptMark, Token
-from graphs.formulas.latex_symbols import ABSENT, INVISIBLE_TIMES, opt_label
+from graphs.formulas.latex.grammar.constructs import ADDITIVE, LARGE, MULTIPLICATIVE, fence, product, relation
+from graphs.formulas.latex.grammar.cursor import (
+    AFTER_IDLE,
+    ATOMS,
+    FLOATS,
+    FUNCTIONS,
+    NAMED,
+    OPERATORS,
+    RELATIONAL,
+    SCRIPTS,
+)
+from graphs.formulas.latex.grammar.fences import Fences
+from graphs.formulas.latex.nodes import Dual, Infix, Named, Node, Postfix, Prefix, Row, Script, ScriptMark, Token
+from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_TIMES, opt_label
 
 
 class Factors(Fences):
