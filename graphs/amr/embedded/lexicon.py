@@ -122,7 +122,7 @@ class Lexicon:
     @functools.cache
     def load() -> Lexicon:
         """The lexicon that comes with the package, read once a process."""
-        return Lexicon.read((resources.files("graphs.amr") / "frames.json").read_text(encoding="utf-8"))
+        return Lexicon.read((resources.files("graphs.amr.embedded") / "frames.json").read_text(encoding="utf-8"))
 
     @staticmethod
     def read(text: str) -> Lexicon:

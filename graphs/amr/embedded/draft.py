@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import penman
 
-from graphs.amr.lexicon import Link
+from graphs.amr.embedded.lexicon import Link
 from graphs.amr.penman_text import Triple, atom, encode, quote
 
 _CODED = re.compile(r"(?P<outer>[a-z-]+)<(?P<role>[A-Za-z]+[0-9]?(?:-of)?)<(?P<inner>[a-z-]+-[0-9]{2})")

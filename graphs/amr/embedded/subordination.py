@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graphs.amr.clauses import SUBJECTS
-from graphs.amr.draft import Token
-from graphs.amr.lexicon import MATHEMATICAL_NOUNS
-from graphs.amr.reading import FORMULA, IFF, SUCH_THAT
-from graphs.amr.relations import Relations
-from graphs.amr.words import RELATIVE_PRONOUNS, SUBORDINATORS
+from graphs.amr.embedded.clauses import SUBJECTS
+from graphs.amr.embedded.draft import Token
+from graphs.amr.embedded.lexicon import MATHEMATICAL_NOUNS
+from graphs.amr.embedded.reading import FORMULA, IFF, SUCH_THAT
+from graphs.amr.embedded.relations import Relations
+from graphs.amr.embedded.words import RELATIVE_PRONOUNS, SUBORDINATORS
 
 _OBJECT_CONTROL = frozenset(
     """

@@ -17,7 +17,7 @@ from graphs.amr.parser import parse_documents
 from graphs.amr.penman_text import decode
 from graphs.errors import Failure
 
-AMR_DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "amr"
+AMR_DATA = Path(__file__).resolve().parents[4] / ".." / "shared" / "data" / "amr"
 
 
 @pytest.fixture(scope="module")
@@ -201,12 +201,12 @@ def test_what_spacy_remembers_of_words_is_bounded(monkeypatch: pytest.MonkeyPatc
     sentences = [["The frobnicated zorks of FORMULA_0 are unquuxable."]]
     before = parser.parse(sentences)
     words, vocabulary = len(parser._nlp.vocab), parser._nlp.vocab
-    monkeypatch.setattr("graphs.amr.embedded.MAX_LEXEMES", words - 1)
+    monkeypatch.setattr("graphs.amr.embedded.parser.MAX_LEXEMES", words - 1)
     assert parser.parse(sentences) == before
     assert parser._nlp.vocab is not vocabulary
     assert len(parser._nlp.vocab) == words
     parser._nlp.vocab["quuxify"]
-    monkeypatch.setattr("graphs.amr.embedded.MAX_LEXEMES", words + 1)
+    monkeypatch.setattr("graphs.amr.embedded.parser.MAX_LEXEMES", words + 1)
     vocabulary = parser._nlp.vocab
     parser.parse(sentences)
     assert parser._nlp.vocab is vocabulary

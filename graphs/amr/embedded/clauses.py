@@ -6,9 +6,9 @@ conjunctions join. Words are taken deepest first, so that what a word stands for
 
 from __future__ import annotations
 
-from graphs.amr.draft import UNUSED, Draft, Token
-from graphs.amr.reading import FORMULA, STANDS_FOR
-from graphs.amr.words import CONSEQUENCES, CONTRASTS, MODALS, PRONOUNS, QUANTITIES
+from graphs.amr.embedded.draft import UNUSED, Draft, Token
+from graphs.amr.embedded.reading import FORMULA, STANDS_FOR
+from graphs.amr.embedded.words import CONSEQUENCES, CONTRASTS, MODALS, PRONOUNS, QUANTITIES
 
 LOCATIVES = frozenset(
     """

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 
-from graphs.amr.clauses import SUBJECTS
-from graphs.amr.concepts import quantity
-from graphs.amr.draft import Token
-from graphs.amr.reading import FORMULA, ORDINAL_ENDINGS, SUCH_THAT
-from graphs.amr.subordination import Subordination
-from graphs.amr.words import DETERMINERS, DISTANCE_UNITS, PREPOSITIONS, QUANTITIES, RELATIONS, TIME_UNITS, TIMES
+from graphs.amr.embedded.clauses import SUBJECTS
+from graphs.amr.embedded.concepts import quantity
+from graphs.amr.embedded.draft import Token
+from graphs.amr.embedded.reading import FORMULA, ORDINAL_ENDINGS, SUCH_THAT
+from graphs.amr.embedded.subordination import Subordination
+from graphs.amr.embedded.words import (
+    DETERMINERS,
+    DISTANCE_UNITS,
+    PREPOSITIONS,
+    QUANTITIES,
+    RELATIONS,
+    TIME_UNITS,
+    TIMES,
+)
 
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "none", "few", "several", "both", "half"])

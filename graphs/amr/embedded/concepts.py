@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from graphs.amr.draft import UNUSED, Draft, Token, name
-from graphs.amr.lexicon import MATHEMATICAL_ADJECTIVES, MATHEMATICAL_NOUNS, Lexicon
-from graphs.amr.reading import FORMULA, IFF, ORDINAL_ENDINGS, SUCH_THAT
-from graphs.amr.words import (
+from graphs.amr.embedded.draft import UNUSED, Draft, Token, name
+from graphs.amr.embedded.lexicon import MATHEMATICAL_ADJECTIVES, MATHEMATICAL_NOUNS, Lexicon
+from graphs.amr.embedded.reading import FORMULA, IFF, ORDINAL_ENDINGS, SUCH_THAT
+from graphs.amr.embedded.words import (
     DETERMINERS,
     DISTANCE_UNITS,
     MODALS,

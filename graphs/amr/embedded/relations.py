@@ -6,10 +6,10 @@ dependency label.
 
 from __future__ import annotations
 
-from graphs.amr.clauses import Composer
-from graphs.amr.draft import Draft, Token
-from graphs.amr.lexicon import Lexicon, Link
-from graphs.amr.words import COLLECTIONS, PREPOSITIONS, PRONOUNS, QUANTIFIERS, TIMES
+from graphs.amr.embedded.clauses import Composer
+from graphs.amr.embedded.draft import Draft, Token
+from graphs.amr.embedded.lexicon import Lexicon, Link
+from graphs.amr.embedded.words import COLLECTIONS, PREPOSITIONS, PRONOUNS, QUANTIFIERS, TIMES
 
 _SPARE = {":ARG1": ":ARG2", ":ARG2": ":ARG3", ":ARG4": ":direction"}  # where the role of a rule is taken
 
