@@ -1,7 +1,7 @@
-"""The second step from dependencies to AMR: what goes over a word, before its head takes it up.
+"""The second step from dependencies to AMR: nodes above a word, before its head takes it up.
 
-Copulas give way to what is said with them; modal verbs, negation, moods and connectives go over their verb;
-conjunctions join. Words are taken deepest first, so that what a word stands for is known when its head is looked at.
+Copulas give way to their complements; modal verbs, negation, moods and connectives go over their verb;
+conjunctions join. Words are taken deepest first, so that the node of a word is known when its head is read.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Composer:
             self._join(token)
 
     def _drop_impersonal_subject(self, token: Token) -> None:
-        """``It follows that ...``, ``it seems that ...``."""
+        """Drop the subject of ``it follows that ...``, ``it seems that ...``."""
         subject = self.subject(token)
         if subject is not None and subject.lower == "it" and self.children(token, "ccomp"):
             subject.done = True
@@ -112,7 +112,7 @@ class Composer:
             self._stand_for(token, complement)
 
     def _extrapose(self, token: Token, subject: Token, complement: Token) -> None:
-        """``It is true that ...``: the clause is the subject."""
+        """Make the clause the subject in ``it is true that ...``."""
         clauses = self.children(token, "ccomp", "xcomp", "advcl") + self.children(complement, "ccomp", "xcomp")
         for clause in clauses:
             infinitive = any(c.lower == "to" for c in self.children(clause, "aux"))
@@ -129,7 +129,7 @@ class Composer:
                 return
 
     def _compose_location(self, token: Token, complements: list[Token]) -> None:
-        """``It is in the set``, ``It is here``, ``It is like a circle``, ``It is that ...``."""
+        """Compose ``It is in the set``, ``It is here``, ``It is like a circle``, ``It is that ...``."""
         draft = self.draft
         for child in complements:
             if child.dep == "prep":
@@ -166,7 +166,7 @@ class Composer:
                 self._stand_for(token, subject)
 
     def _equate(self, token: Token, complement: Token) -> None:
-        """``The sum is FORMULA_0``, ``the sum is 3``."""
+        """Compose ``The sum is FORMULA_0``, ``the sum is 3``."""
         draft = self.draft
         draft.place(token, "equal-01")
         if complement.constant:
@@ -176,7 +176,7 @@ class Composer:
         complement.done = True
 
     def _compose_semimodal(self, token: Token) -> None:
-        """``have to``, ``ought to``, ``able to``, ``going to``: modal in all but name."""
+        """Compose ``have to``, ``ought to``, ``able to``, ``going to`` as modal verbs."""
         verbs = [v for v in self.children(token, "xcomp") if v.node >= 0]
         if not verbs or self.children(token, "dobj"):
             return
@@ -220,21 +220,21 @@ class Composer:
             draft.attribute(token.node, ":mode", "expressive")
 
     def degree(self, token: Token) -> str:
-        """``more``, ``most``, ``less``, ``least`` or ``equal`` for a compared adjective or adverb, else ``""``."""
+        """Return ``more``, ``most``, ``less``, ``least`` or ``equal`` for a compared word, else ``""``."""
         adverb = next((a.lower for a in self.children(token, "advmod") if a.lower in _DEGREES), "")
         if adverb == "as":
             return "equal" if any(p.lower == "as" for p in self.children(token, "prep", "advcl", "mark")) else ""
         return adverb or {"JJR": "more", "RBR": "more", "JJS": "most", "RBS": "most"}.get(token.tag, "")
 
     def compared(self, token: Token) -> Token | None:
-        """What an adjective is compared to: the word after ``than`` or the second ``as``."""
+        """Return the word that an adjective is compared to, after ``than`` or the second ``as``."""
         for preposition in self.children(token, "prep"):
             if preposition.lower in ("than", "as"):
                 return next((o for o in self.children(preposition, "pobj", "pcomp") if o.node >= 0), None)
         return None
 
     def _compare(self, token: Token) -> None:
-        """``larger than x``: have-degree-91 over the adjective."""
+        """Put have-degree-91 over the adjective of ``larger than x``."""
         degree, other = self.degree(token), self.compared(token)
         if degree and other is not None and token.lower not in QUANTITIES:
             draft = self.draft
@@ -318,14 +318,14 @@ class Composer:
         return bool(auxiliaries) and all(a.lemma == "do" for a in auxiliaries) and not self.children(token, *SUBJECTS)
 
     def pronoun(self, concept: str) -> int:
-        """The sentence's node for a pronoun, made if there is none."""
+        """Return the sentence's node for a pronoun, made at its first use."""
         for token in self.tokens:
             if token.node >= 0 and self.draft.concepts[token.node] == concept and PRONOUNS.get(token.lower) == concept:
                 return token.node
         return self.draft.node(concept)
 
     def _join(self, token: Token) -> None:
-        """Conjunction: ``and`` or ``or`` over the members, ``contrast-01`` where the link is ``but``."""
+        """Put ``and`` or ``or`` over the members of a conjunction, ``contrast-01`` where the link is ``but``."""
         chain, links = [token], [""]
         self._follow(token, chain, links)
         if len(chain) < 2:

@@ -1,4 +1,4 @@
-"""The first step from dependencies to AMR: which words are concepts, and which."""
+"""The first step from dependencies to AMR: concepts of words."""
 
 from __future__ import annotations
 
@@ -158,17 +158,17 @@ def _has_agent(draft: Draft, token: Token) -> bool:
 
 
 def _clean(concept: str) -> str:
-    """A word as a concept: letters, digits and hyphens; what else stood within it becomes a hyphen."""
+    """Return a word as a concept: letters, digits and hyphens; each other character becomes a hyphen."""
     return concept if _PLAIN.fullmatch(concept) else _ODD.sub("-", concept).strip("-")
 
 
 def lexicon_plural_unit(token: Token) -> bool:
-    """Whether the token is a unit of time or distance in the plural."""
+    """Return whether the token is a unit of time or distance in the plural."""
     return token.lemma in TIME_UNITS or token.lemma in DISTANCE_UNITS
 
 
 def _participle(lexicon: Lexicon, token: Token) -> str:
-    """``bounded`` -> ``bound-01``, ``following`` -> ``follow-01``: adjectives that are participles of a known verb."""
+    """Return the frame of an adjective that is the participle of a known verb: ``bounded`` -> ``bound-01``."""
     lower = token.lower
     for ending in ("ed", "ing"):
         if lower.endswith(ending) and len(lower) > len(ending) + 2:
@@ -180,7 +180,7 @@ def _participle(lexicon: Lexicon, token: Token) -> str:
 
 
 def _place_question_word(draft: Draft, token: Token) -> None:
-    """A relative pronoun is nothing, a question word is ``amr-unknown``; which of the two, the clause says."""
+    """Place ``amr-unknown`` for a question word, nothing for a relative pronoun; the clause decides which."""
     head = draft.tokens[token.head]
     clause = head
     while (
@@ -222,7 +222,7 @@ def _place_determiner(draft: Draft, token: Token) -> None:
 
 
 def _place_number(draft: Draft, token: Token) -> None:
-    """A number is a constant below what it counts; a dependent of another number belongs to that."""
+    """Make a number a constant below what it counts; a dependent of another number belongs to that number."""
     head = draft.tokens[token.head]
     if token.dep == "compound" and head.pos == "NUM" and head.index != token.index:
         return
@@ -266,7 +266,7 @@ def _of_word(word: str) -> int | None:
 
 
 def _mend_verbs(draft: Draft, lexicon: Lexicon) -> None:
-    """``FORMULA_0 converges``: no plural noun but a verb, and the formula its subject."""
+    """Make a verb with the formula as its subject of ``FORMULA_0 converges``, tagged as a plural noun."""
     for token in draft.tokens:
         if (
             token.tag == "NNS"
@@ -285,7 +285,7 @@ def _mend_verbs(draft: Draft, lexicon: Lexicon) -> None:
 
 
 def _join_particles(draft: Draft, lexicon: Lexicon) -> None:
-    """``carry ... out`` is one verb where the lists have it."""
+    """Join ``carry ... out`` to one verb where the lists have it."""
     for token in draft.tokens:
         if token.dep == "prt":
             verb = draft.tokens[token.head]
@@ -296,7 +296,7 @@ def _join_particles(draft: Draft, lexicon: Lexicon) -> None:
 
 
 def _join_names(draft: Draft, lexicon: Lexicon) -> None:
-    """Proper nouns in a row are a name: of what, nothing here tells; mathematics names things after persons."""
+    """Join adjacent proper nouns to a name, of a person in most cases: mathematics names things after persons."""
     tokens = draft.tokens
     last_part: dict[int, int] = {}  # of the name that a word was joined to
     for token in tokens:
@@ -351,7 +351,7 @@ def _same_name(left: Token, right: Token, last: Token) -> bool:
 
 
 def quantity(draft: Draft, token: Token, value: str) -> None:
-    """``six years``: a quantity with a value and a unit, in place of the plain noun."""
+    """Make a quantity with a value and a unit of ``six years``, in place of the plain noun."""
     kind = "temporal-quantity" if token.lemma in TIME_UNITS else "distance-quantity"
     unit = token.node
     node = draft.node(kind)

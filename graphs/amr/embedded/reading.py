@@ -5,8 +5,8 @@
 >>> [word.text for word in read(["FORMULA_0", "-", "th"])]
 ['FORMULA_0', 'th']
 
-A tagger that never saw ``FORMULA_0`` takes it for a verb now and then; it knows ``X``. A formula that stands for a
-whole statement gets the verb ``holds`` to be its clause; what came of that verb is the formula again.
+A tagger that never saw ``FORMULA_0`` takes it for a verb now and then; it knows ``X``. A formula that is a whole
+statement gets the verb ``holds`` to be its clause; the node of that verb is the formula again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 FORMULA = re.compile(r"FORMULA_[0-9]+")
 ORDINAL_ENDINGS = frozenset(["th", "st", "nd", "rd"])
-STANDS_FOR = ""  # text of a verb that was put behind a formula
+STANDS_FOR = ""  # text of a verb that was put after a formula
 SUCH_THAT, IFF = "such-that", "iff"
 
 # After these words a formula is a statement, if one of the others follows.
@@ -42,14 +42,14 @@ _COMMANDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of the sentence, and what the parser of English is shown for it."""
+    """A word of the sentence, and the word that the parser of English gets for it."""
 
     text: str
     shown: str
 
 
 def read(texts: Sequence[str]) -> list[Word]:
-    """The words of a sentence from its tokens."""
+    """Make the words of a sentence from its tokens."""
     words: list[Word] = []
     lower = [text.lower() for text in texts]
     position = 0

@@ -1,4 +1,4 @@
-"""The last step from dependencies to AMR: each word of a composed draft hangs below its head."""
+"""The last step from dependencies to AMR: edges from heads to their words."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Relater(Subordination):
             draft.edge(node, self.role(node, dep, target, default), target)
 
     def _hang_compared(self, head: Token, token: Token) -> None:
-        """``the largest number``, ``a larger number``."""
+        """Relate noun and adjective by have-degree-91: ``the largest number``, ``a larger number``."""
         draft = self.draft
         comparison = draft.node("have-degree-91")
         draft.edge(comparison, ":ARG1", head.node)
@@ -182,7 +182,7 @@ class Relater(Subordination):
             other.done = True
 
     def _hang_subject(self, head: Token, token: Token) -> None:
-        """The subject below its predicate, and below all of them where several are joined."""
+        """Hang the subject below its predicate, or below each of several joined ones."""
         passive = token.dep.endswith("pass")
         for predicate in self.composer.members.get(head.index, [head]):
             shared = predicate is not head

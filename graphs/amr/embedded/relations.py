@@ -1,4 +1,4 @@
-"""The third step from dependencies to AMR: which role stands between a word and its head.
+"""The third step from dependencies to AMR: the role between a word and its head.
 
 The role tables of the lexicon come first, then what a frame's description says of a preposition, then a rule for the
 dependency label.
@@ -34,7 +34,7 @@ class Relations:
         return "T" if concept in TIMES else "N"
 
     def role(self, head: int, relation: str, child: int, default: str) -> str:
-        """The role between two nodes: from the tables, else ``default``; the question is kept in ``draft.links``."""
+        """Return the role between two nodes: from the tables, else ``default``. ``draft.links`` keeps the link."""
         link = Link(self.draft.concepts[head], self.kind(head), relation, self.draft.concepts[child], self.kind(child))
         self.draft.links.append((head, child, link))
         taken = {
@@ -46,7 +46,7 @@ class Relations:
         return role
 
     def head_of(self, token: Token) -> tuple[Token | None, list[Token]]:
-        """The nearest word above that is in the graph, and the words between."""
+        """Return the nearest word above that is in the graph, and the words between."""
         between: list[Token] = []
         here = token
         while here.head != here.index:
@@ -60,7 +60,7 @@ class Relations:
         return root, between
 
     def root_token(self, token: Token) -> Token | None:
-        """The token, or the first word below it that is in the graph."""
+        """Return the token, or the first word below it that is in the graph."""
         queue = [token.index]
         for index in queue:
             found = self.tokens[index]

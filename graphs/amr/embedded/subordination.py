@@ -1,4 +1,4 @@
-"""How clauses hang below nouns and verbs: relative clauses, participles, infinitives, "if", "because", "such that"."""
+"""Clauses below nouns and verbs: relative clauses, participles, infinitives, "if", "because", "such that"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Subordination(Relations):
     """Hangs subordinate clauses."""
 
     def hang_condition(self, token: Token) -> bool:
-        """``... such that CLAUSE``: the clause modifies what stands before."""
+        """Hang the clause of ``such that CLAUSE`` below the nearest noun before it; return whether there is one."""
         start = next(c for c in token.children if self.tokens[c].lower == SUCH_THAT)
         own = set(self.draft.subtree(token))
         for before in reversed(self.tokens[:start]):
@@ -80,7 +80,7 @@ class Subordination(Relations):
             self.attach_subject(predicate, head.node, passive)
 
     def hang_participle(self, head: Token, token: Token) -> None:
-        """``a set containing ...``, ``a set called ...``, ``a way to ...``, ``the fact that ...``."""
+        """Hang the clause of ``a set containing``, ``a set called``, ``a way to``, ``the fact that`` below the noun."""
         draft, composer = self.draft, self.composer
         if not draft.is_frame(token.inner):
             draft.edge(head.inner, self.role(head.inner, "acl", token.outer, ":mod"), token.outer)
@@ -133,7 +133,7 @@ class Subordination(Relations):
             draft.edge(place, self.role(place, f"advcl:{marks[0]}", token.outer, role), token.outer)
 
     def share_subject(self, token: Token) -> None:
-        """Control: the unspoken subject of an infinitive or participle is the subject, or the object, of its head."""
+        """Give an infinitive or participle the subject, or the object, of its head as its subject (control)."""
         if token.node < 0 or token.dep not in ("xcomp", "advcl") or self.composer.subject(token) is not None:
             return
         if not self.draft.is_frame(token.inner) or self.composer.children(token, *SUBJECTS):

@@ -1,4 +1,4 @@
-"""The small words of English, as AMR sees them: pronouns, modal verbs, connectives, numbers, times."""
+"""Function words of English in AMR: pronouns, modal verbs, connectives, numbers, times."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ TIMES = TIME_UNITS | frozenset(
     first
     """.split()  # noqa: SIM905
 )
-#: Adverbs that join a sentence to what was said before: the sentence is its consequence, or stands against it.
+#: Adverbs that join a sentence to what was said before: the sentence is its consequence, or contrasts with it.
 CONSEQUENCES = frozenset(["hence", "thus", "therefore", "consequently", "so", "accordingly", "thereby"])
 CONTRASTS = frozenset(["however", "nevertheless", "nonetheless", "yet"])
 

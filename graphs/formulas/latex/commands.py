@@ -1,4 +1,4 @@
-r"""All commands that the reader knows beyond single symbols, and here those that leave nothing, and definitions.
+r"""Commands of LaTeX: all that the reader knows, and here definitions and the commands that leave nothing.
 
 Importing this module makes the commands of its neighbours known to the reader.
 """
@@ -19,12 +19,12 @@ _MODULES = (delimiters, structures, tables, text)  # imported so that their comm
 
 
 def read(latex: str, macros: Macros | None = None) -> list[MathList]:
-    r"""The lists of a formula, each after those within it; the last is the whole formula.
+    r"""Read a formula into its lists, each after those within it; the last is the whole formula.
 
     >>> [item.role for item in read(r"2\frac{a}{b}x_1")[-1].items]
     ['NUMBER', 'ATOM', 'UNKNOWN', 'POSTSUB']
 
-    Raises FormulaError for what is too long or too deep.
+    Raises FormulaError for a formula that is too long or too deep.
     """
     reader = Reader(latex, macros)
     reader.formula()

@@ -26,7 +26,7 @@ _DOT_TRIPLES = {SYMBOLS["."]: SYMBOLS[r"\ldots"], SYMBOLS[r"\cdot"]: SYMBOLS[r"\
 
 
 def joined(out: list[Node], node: Node, spaced: bool) -> bool:
-    """Whether ``node`` is one with the last of ``out``, in whose place then stands what both are together.
+    """Merge ``node`` into the last node of ``out``; return whether it merged.
 
     ``spaced`` says whether there is a space between the two.
     """
@@ -48,7 +48,7 @@ def joined(out: list[Node], node: Node, spaced: bool) -> bool:
 
 
 def _joined_numbers(first: Node, second: Node, spaced: bool) -> Token:
-    """Two numbers side by side are one; a space between them is seen, but means nothing."""
+    """Join two numbers side by side; a space between them is shown in the SLT and has no meaning."""
     assert isinstance(first, Token)
     assert isinstance(second, Token)
     digits = first.value + second.value
@@ -61,7 +61,7 @@ def _is_of_numbers(fraction: Fraction) -> bool:
 
 
 def split(command: str, above: Node, below: Node) -> Node:
-    """What one of :data:`SPLITTING` makes of the two parts of a list."""
+    """Build the node that a command of :data:`SPLITTING` makes of the two parts of a list."""
     if command in (r"\over", r"\above"):
         return Fraction(above, below)
     if command == r"\choose":

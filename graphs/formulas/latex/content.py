@@ -49,7 +49,7 @@ _GROUPS = {"set": "S", "list": "L", "vector": "V"}
 
 
 def interpret(node: Node) -> Term:
-    """The operator tree of a part."""
+    """Return the operator tree of a part."""
     kind = type(node)
     if kind is Token:
         return Term(node.opt)  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ _SIDES = {"l": "OPEN", "r": "CLOSE", "m": "MIDDLE"}
 
 @handles(r"\left")
 def _left(reader: Reader, command: str, out: list[Node]) -> None:
-    r"""What stands between the delimiters is a group: ``\over`` splits it, and nothing else."""
+    r"""Read the delimiters and the group between them; an ``\over`` within splits this group only."""
     opening = _delimiter(reader, command, out)
     if opening is not None:
         out.append(opening)
@@ -48,7 +48,7 @@ def _delimiter(reader: Reader, command: str, out: list[Node]) -> Node | None:
     if not token or token == "}":
         return None
     reader.stack.pop()
-    if token[0] == "." and len(token) > 1:  # a number behind the invisible delimiter
+    if token[0] == "." and len(token) > 1:  # a number after the invisible delimiter
         reader.stack.append(token[1:])
         token = "."
     if token == ".":

@@ -35,7 +35,7 @@ Pair = list["Symbol | None"]
 
 
 def draw(node: Node) -> Symbol | None:
-    """The baseline of a part; ``None`` where nothing is seen."""
+    """Return the baseline of a part; ``None`` for a part that shows no symbol."""
     kind = type(node)
     if kind is Token:
         return Symbol(node.slt)  # type: ignore[attr-defined]
@@ -112,7 +112,7 @@ def _root(node: Root) -> Symbol:
 
 
 def _script(node: Script) -> Symbol:
-    """A base with all its scripts: pairs of one level before it, over and under it, after it."""
+    """Draw a base with all its scripts: pairs of one level before it, over and under it, after it."""
     before: list[Pair] = []
     middle: list[Pair] = []
     after: list[Pair] = []

@@ -1,4 +1,4 @@
-"""The parse of a formula between LaTeX and its two trees: what each part is and how its parts hang together.
+"""Nodes of a parsed formula, from which both trees are made.
 
 ``2x`` is an :class:`Infix` application of the invisible product to two tokens. The layout of it is the two symbols in a
 row, its content the product of the two; where the two differ more, as for ``(a,b)``, a :class:`Dual` holds both sides.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 
 class Node:
-    """A part of a formula; ``role`` is its part of speech in the grammar, ``name`` what tells two operators apart."""
+    """A part of a formula: ``role`` is its part of speech in the grammar, ``name`` the identity of an operator."""
 
     __slots__ = ()
     role = "ATOM"
@@ -35,7 +35,7 @@ class Token(Node):
         self.limits = limits
 
     def with_limits(self, limits: bool) -> Token:
-        """The same symbol with its limits below and above it, or beside it."""
+        """Return the same symbol with its limits below and above it, or beside it."""
         name = f"{self.name}*" if limits else self.name
         return Token(self.role, self.value, self.slt, self.opt, name=name, limits=limits)
 
@@ -44,7 +44,7 @@ class Token(Node):
 
 
 class MathList(Node):
-    """A list of its own, such as a numerator or a script: what was read, by which rule, and once parsed its node."""
+    """A list that is parsed alone, such as a numerator: its items, its rule of the grammar, and its parse."""
 
     __slots__ = ("items", "node", "rule")
 
@@ -55,10 +55,10 @@ class MathList(Node):
 
 
 class ScriptMark(Node):
-    """A script as it stands in a list, before the grammar gives it a base.
+    """A script in a list, before the grammar gives it a base.
 
-    ``sup`` tells superscript from subscript, ``floating`` whether nothing stood before it, ``level`` the number of
-    braces around it: only scripts of one level share a place.
+    ``sup`` is whether it is a superscript, ``floating`` whether nothing is before it, ``level`` the number of braces
+    around it: only scripts of one level share a place.
     """
 
     __slots__ = ("floating", "level", "role", "script", "sup")
@@ -119,7 +119,7 @@ class Postfix(Node):
 
 
 class Named(Node):
-    """Content without a layout of its own: the name of a construct (``set``, ``formulae``) and its parts."""
+    """Content without a layout: the name of a construct (``set``, ``formulae``) and its parts."""
 
     __slots__ = ("args", "name")
 
@@ -129,7 +129,7 @@ class Named(Node):
 
 
 class Row(Node):
-    """Layout without content of its own: parts side by side. Met in content, it is what could not be parsed."""
+    """Layout without content: parts side by side. In content, it is an unparsed list."""
 
     __slots__ = ("parts",)
 
@@ -160,7 +160,7 @@ class Relations(Node):
 
 
 class Fraction(Node):
-    """A numerator over a denominator; ``name`` is the operation it stands for."""
+    """A numerator over a denominator; ``name`` is the operation."""
 
     __slots__ = ("denominator", "name", "numerator")
 
@@ -194,7 +194,7 @@ class Accent(Node):
 
 
 class Enclosure(Node):
-    """Something drawn around or through a base: a box, a strike. ``content`` names an operation, or none is meant."""
+    """A box around a base, or a strike through it; ``content`` is the operation that it means, if any."""
 
     __slots__ = ("base", "content", "notation")
 
@@ -225,7 +225,7 @@ class Text(Node):
 
 
 class Wrapped(Node):
-    """A part that was given a role of its own: ``\\mathop{...}``, ``\\mathrel{...}``."""
+    """A part whose role a command gives: ``\\mathop{...}``, ``\\mathrel{...}``."""
 
     __slots__ = ("inner", "limits", "name", "role")
 
@@ -237,7 +237,7 @@ class Wrapped(Node):
 
 
 class Unparsed(Node):
-    """What the grammar could not read: its parts, scripts attached and fenced parts in rows of their own."""
+    """A list that the grammar does not read: its parts, with scripts attached and a row for each fence."""
 
     __slots__ = ("parts",)
 

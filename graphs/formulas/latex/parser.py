@@ -1,4 +1,4 @@
-r"""A formula in LaTeX -> both of its trees, or the reason why there is no tree.
+r"""A formula in LaTeX -> both of its trees, or the reason for a missing tree.
 
 >>> parsed = parse_latex(r"\frac{1}{2}")
 >>> parsed.slt.tangent_string(), parsed.opt.tangent_string()
@@ -26,13 +26,13 @@ MAX_CHARACTERS: Final = 20_000
 
 
 def parse_latex(latex: str, macros: Macros | None = None) -> ParsedFormula:
-    """Both trees of a formula; ``macros`` are those that the formula may use beside its own definitions.
+    """Return both trees of a formula; it may use ``macros`` beside its own definitions.
 
-    Never raises, on any string: a tree that cannot be made is ``None``, and ``errors`` says why. So is it with formulas
-    longer than :data:`MAX_CHARACTERS`, or nested deeper than ``reader.MAX_DEPTH`` groups.
+    Never raises, on any string: a tree that cannot be made is ``None``, and ``errors`` says why. Formulas longer than
+    :data:`MAX_CHARACTERS`, or nested deeper than ``reader.MAX_DEPTH`` groups, have no trees.
     """
     if len(latex) > MAX_CHARACTERS:
-        return _refused(f"a formula of {len(latex):,} characters; at most {MAX_CHARACTERS:,} are read")
+        return _refused(f"the formula has {len(latex):,} characters, at most {MAX_CHARACTERS:,} are read")
     try:
         lists = read(latex, macros)
         for inner in lists:
@@ -50,7 +50,7 @@ def parse_latex(latex: str, macros: Macros | None = None) -> ParsedFormula:
     return ParsedFormula(slt, opt, tuple(errors))
 
 
-_TOO_DEEP = "the formula is nested too deeply; no tree is made of that"
+_TOO_DEEP = "the formula is nested too deeply to make a tree of it"
 
 
 def _tree(kind: TreeKind, node: Node, errors: list[tuple[TreeKind, str]]) -> FormulaTree | None:

@@ -1,11 +1,11 @@
-r"""LaTeX -> lists of symbols, each with its part of speech: what TeX makes of a formula, whatever it means.
+r"""LaTeX -> lists of symbols, each symbol with its part of speech.
 
 >>> reader = Reader("{x}_{10} + y")
 >>> [item.role for item in reader.formula().items]
 ['UNKNOWN', 'POSTSUB', 'ADDOP', 'UNKNOWN']
 
-Arguments, scripts and cells are lists of their own (:class:`~graphs.formulas.latex.nodes.MathList`); a braced group is
-not, it only bounds fonts. ``Reader.lists`` has every list after the lists within it, so that the grammar can go through
+Arguments, scripts and cells are separate lists (:class:`~graphs.formulas.latex.nodes.MathList`); a braced group is not,
+it only bounds fonts. ``Reader.lists`` has every list after the lists within it, so that the grammar can go through
 them in order, without recursion.
 """
 
@@ -37,7 +37,7 @@ MAX_EXPANSIONS: Final = 2_000
 MAX_TOKENS: Final = 40_000
 """Tokens of a formula after the expansion of its macros."""
 
-EMPTY: Final = Token("EMPTY", "", "", "")  # {} : what a script then stands at floats
+EMPTY: Final = Token("EMPTY", "", "", "")  # {} : a script after it has no base
 GROUP_END: Final = frozenset("}")
 CELL_END: Final = frozenset(("&", r"\\", r"\cr", r"\end", r"\tabularnewline", r"\newline"))
 NOTHING: Final[frozenset[str]] = frozenset()
@@ -47,11 +47,11 @@ ENDS_LINE = frozenset((r"\\", r"\cr", r"\tabularnewline", r"\newline"))
 
 Handler = Callable[["Reader", str, "list[Node]"], "Node | None"]
 HANDLERS: dict[str, Handler] = {}
-"""What reads a command, by command; the modules of commands fill it in, see :mod:`graphs.formulas.latex.commands`."""
+"""Handler of each command; the modules of commands add theirs, see :mod:`graphs.formulas.latex.commands`."""
 
 
 def handles(*commands: str) -> Callable[[Handler], Handler]:
-    """Make a function what reads these commands: it gives a node, or has added to the list and gives ``None``."""
+    """Register a function for these commands: it returns a node, or adds to the list and returns ``None``."""
 
     def register(handler: Handler) -> Handler:
         for command in commands:
@@ -62,12 +62,14 @@ def handles(*commands: str) -> Callable[[Handler], Handler]:
 
 
 class Reader:
-    """One pass over the tokens of a formula. ``macros`` are those known from elsewhere; the formula may define more."""
+    """One pass over the tokens of a formula. ``macros`` are known before it; the formula may define more."""
 
     def __init__(self, latex: str, macros: Macros | None = None) -> None:
         stack = tokens(latex)
         if len(stack) > MAX_TOKENS:
-            raise FormulaError(f"a formula of {len(stack):,} tokens; at most {MAX_TOKENS:,} are read", kind="too_long")
+            raise FormulaError(
+                f"the formula has {len(stack):,} tokens, at most {MAX_TOKENS:,} are read", kind="too_long"
+            )
         stack.reverse()
         self.stack = stack
         self.macros: dict[str, Macro] = dict(macros) if macros else {}
@@ -80,7 +82,7 @@ class Reader:
         self.expansions = 0
 
     def formula(self) -> MathList:
-        """The list of the whole formula."""
+        """Read the whole formula as one list."""
         items = self.items(NOTHING)
         whole = MathList([item for item in items if item is not EMPTY], "Anything,")
         self.lists.append(whole)
@@ -89,7 +91,7 @@ class Reader:
     # ---- reading lists -------------------------------------------------------------------------------------------
 
     def items(self, stop: frozenset[str]) -> list[Node]:
-        """The items up to a token of ``stop``, which is used up and kept in ``stopped``."""
+        """Read the items up to a token of ``stop``, which is used up and kept in ``stopped``."""
         stack = self.stack
         out: list[Node] = []
         space = 0.0
@@ -160,7 +162,7 @@ class Reader:
             raise FormulaError(f"{token} expands to more than {MAX_TOKENS:,} tokens", kind="too_long")
 
     def math_list(self, items: list[Node], rule: str = "Anything") -> Node:
-        """The items as one part: a list for the grammar, or the only item itself."""
+        """Make one part of the items: a list for the grammar, or the only item."""
         if any(item is EMPTY for item in items):
             items = [item for item in items if item is not EMPTY]
         if len(items) == 1:
@@ -170,12 +172,10 @@ class Reader:
         return whole
 
     def within(self, stop: frozenset[str]) -> list[Node]:
-        """The items of a group that has just been opened; fonts and styles set in it end with it."""
+        """Read the items of an open group; fonts and styles set in it end with it."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise FormulaError(
-                f"groups are nested more than {MAX_DEPTH} deep; no tree is made of that", kind="too_deep"
-            )
+            raise FormulaError(f"groups are nested more than {MAX_DEPTH} deep, too deep for a tree", kind="too_deep")
         font, display = self.font, self.display
         outer, self.stop = self.stop, stop
         items = self.items(stop)
@@ -185,7 +185,7 @@ class Reader:
         return items
 
     def argument_items(self) -> list[Node]:
-        """The items of the next argument: a braced group, or one token and what it takes."""
+        """Read the items of the next argument: a braced group, or one token and what it takes."""
         stack = self.stack
         while stack:
             token = stack.pop()
@@ -205,7 +205,7 @@ class Reader:
             found = SYMBOLS.get(token)
             if found is not None and not self.font:
                 return [found]
-            # One token and what it takes: read it as a list that stops behind it.
+            # One token and what it takes: read it as a list that stops after it.
             rest, self.stack = stack, [token]
             try:
                 if token[0] == "\\":
@@ -219,12 +219,10 @@ class Reader:
         return []
 
     def _one_item(self) -> list[Node]:
-        """The first item that the tokens make: of ``x^\\frac12``, the fraction."""
+        """Read the first item that the tokens make: of ``x^\\frac12``, the fraction."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise FormulaError(
-                f"commands are nested more than {MAX_DEPTH} deep; no tree is made of that", kind="too_deep"
-            )
+            raise FormulaError(f"commands are nested more than {MAX_DEPTH} deep, too deep for a tree", kind="too_deep")
         out: list[Node] = []
         stack = self.stack
         while stack and not out:
@@ -252,36 +250,36 @@ class Reader:
         return [item for item in out if item is not EMPTY]
 
     def argument(self, rule: str = "Anything") -> Node:
-        """The next argument as one part."""
+        """Read the next argument as one part."""
         return self.math_list(self.argument_items(), rule)
 
     def optional(self, rule: str = "Anything") -> Node | None:
-        """An argument in square brackets, if there is one."""
+        """Read an argument in square brackets; ``None`` if the next token opens no bracket."""
         given = bracketed(self.stack)
         if given is None:
             return None
         return self.math_list(self.of_tokens(given), rule)
 
     def of_tokens(self, given: list[str]) -> list[Node]:
-        """The items that these tokens make, read apart from what follows."""
+        """Read the items that these tokens make, without the tokens that follow."""
         rest, self.stack = self.stack, given[::-1]
         items = self.within(NOTHING)
         self.stack = rest
         return [item for item in items if item is not EMPTY]
 
     def name_argument(self) -> str:
-        """An argument that is a name or a length, not mathematics."""
+        """Read an argument that is a name or a length, not mathematics."""
         return "".join(group(self.stack) or []).strip()
 
     def next_token(self) -> str:
-        """The next token that is no space; it stays where it is."""
+        """Return the next token that is no space, without using it up."""
         stack = self.stack
         while stack and stack[-1].isspace():
             stack.pop()
         return stack[-1] if stack else ""
 
     def star(self) -> bool:
-        """Whether a star follows; it is used up."""
+        """Use up a star, if one follows; return whether it did."""
         if self.next_token() == "*":
             self.stack.pop()
             return True
@@ -290,7 +288,7 @@ class Reader:
     # ---- single symbols ------------------------------------------------------------------------------------------
 
     def _word(self, letter: str) -> Token:
-        """Letters in an upright font that stand side by side are one name."""
+        """Read adjacent letters in an upright font as one name."""
         stack = self.stack
         word = letter
         while stack and (stack[-1] in LETTERS or stack[-1][0] in _DIGITS):
@@ -298,7 +296,7 @@ class Reader:
         return LETTERS[word] if len(word) == 1 else symbol("UNKNOWN", word)
 
     def _other(self, token: str) -> Node | None:
-        """A character or a command that no table has."""
+        """Make a node of a character or a command that no table has."""
         if token[0] != "\\":
             if token in ("}", "&", "$"):
                 return None
@@ -310,7 +308,7 @@ class Reader:
     # ---- scripts and fractions -----------------------------------------------------------------------------------
 
     def script(self, out: list[Node], sup: bool, script: Node) -> None:
-        """Add a script to what stands before it: on its base, on another script, or on nothing."""
+        """Add a script to the item before it: a base, another script, or nothing."""
         floating = True
         seen = 0
         for position in range(len(out) - 1, -1, -1):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def points(text: str) -> float:
-    """A length such as ``1.5em`` in points, at ten points an em."""
+    """Convert a length such as ``1.5em`` to points, at ten points an em."""
     text = text.replace(" ", "")
     number = text[:-2]
     try:
@@ -37,7 +37,7 @@ SPACE_COMMANDS = frozenset(
 
 
 def given_space(reader: Reader, command: str) -> float:
-    """The width of ``\\hspace{1cm}`` and its like, in points."""
+    """Read the width of ``\\hspace{1cm}`` and the like, in points."""
     stack = reader.stack
     if command in (r"\hspace", r"\mspace"):
         reader.star()

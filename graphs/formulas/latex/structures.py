@@ -92,7 +92,7 @@ def _general_fraction(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\over", r"\atop", r"\choose", r"\brace", r"\brack", r"\above")
 def _fraction_of_all(reader: Reader, token: str, out: list[Node]) -> None:
-    """All before the command over all after it; :meth:`Reader.items` reads on."""
+    """Leave the fraction of all before the command and all after it to :meth:`Reader.items`."""
 
 
 @handles(r"\sqrt")
@@ -284,7 +284,7 @@ def _mod(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\dots")
 def _dots(reader: Reader, token: str, out: list[Node]) -> Node:
-    """Dots are raised before an operator and low elsewhere."""
+    """Raise dots before an operator."""
     following = SYMBOLS.get(reader.next_token())
     raised = following is not None and following.role in ("ADDOP", "MULOP", "RELOP")
     return SYMBOLS[r"\cdots" if raised else r"\ldots"]

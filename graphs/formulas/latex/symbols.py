@@ -68,7 +68,7 @@ _ELEMENT_OF_MEANING = {
 
 
 def opt_label(meaning: str) -> str:
-    """The label of a meaning in an OPT; a meaning that Content MathML and the indexes do not know is an ``O!``.
+    """Return the label of a meaning in an OPT; a meaning unknown to Content MathML and the indexes is an ``O!``.
 
     >>> opt_label("plus"), opt_label("similar-to"), opt_label("real-part")
     ('U!plus', 'U!similar-to', 'F!real')
@@ -78,7 +78,7 @@ def opt_label(meaning: str) -> str:
 
 
 def symbol(role: str, text: str, meaning: str = "", *, name: str = "", limits: bool = False) -> Token:
-    """A token of this part of speech: ``text`` is its character, ``meaning`` what it stands for if that is known."""
+    """Make a token of this part of speech: ``text`` is its character, ``meaning`` its operation if known."""
     plain = clean_plain(text)
     if role == "NUMBER":
         return Token(role, text, f"N!{plain}", f"N!{plain}")
@@ -288,18 +288,18 @@ def _read_tables() -> dict[str, Token]:
 
 
 SYMBOLS: dict[str, Token] = _read_tables()
-"""Token by command or character. Letters are :data:`LETTERS`, and in it too."""
+"""Token by command or character, letters included."""
 
 LETTERS = {letter: symbol("UNKNOWN", letter) for letter in map(chr, [*range(65, 91), *range(97, 123)])}
 SYMBOLS.update(LETTERS)
 
 ABSENT = Token("ATOM", "", "W!", "W!", name="absent")
-"""What is not there: the left-hand side of ``= x``."""
+"""An operand that is missing: the left-hand side of ``= x``."""
 INVISIBLE_TIMES = Token("MULOP", "\u2062", "", opt_label("times"), name="times")
 INVISIBLE_PLUS = Token("ADDOP", "\u2064", "", opt_label("plus"), name="plus")
 INVISIBLE_COMMA = Token("PUNCT", "\u2063", "", "V!")
 SPACE = Token("PUNCT", "", "", "W!")
-"""A wide space, which parts the elements of a list."""
+"""A wide space: it separates the elements of a list."""
 CONDITIONAL = opt_label("conditional")
 
 ACCENTS: dict[str, tuple[Token, bool]] = {
@@ -328,7 +328,7 @@ LIMIT_ACCENTS = frozenset((r"\overbrace", r"\underbrace", r"\overbracket", r"\un
 """Accents whose own scripts go over and under them."""
 
 NEGATIONS = dict(zip("=<>∈≤≥≺≻⪯⪰⊂⊃⊆⊇⊑⊐≡≍≈⊲⊳⊴⊵∃∣∥∼≅", "≠≮≯∉≰≱⊀⊁⋠⋡⊄⊅⊈⊉⋢⋣≢≭≉⋪⋫⋬⋭∄∤∦≁≇", strict=True))
-r"""What becomes of a character after ``\not``; others get a stroke."""
+r"""Negated character by character, for ``\not``; others get a stroke."""
 
 SPACES = {
     r"\,": 1.667, r"\thinspace": 1.667, r"\!": -1.667, r"\negthinspace": -1.667, r"\:": 2.222, r"\>": 2.222,

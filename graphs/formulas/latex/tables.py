@@ -18,7 +18,7 @@ _DETERMINANT = Token("LIMITOP", "det", "det", opt_label("determinant"))
 
 
 def rows_of(reader: Reader, end: frozenset[str]) -> list[list[list[Node]]]:
-    """The items of each cell, row by row, up to a token of ``end``."""
+    """Read the items of each cell, row by row, up to a token of ``end``."""
     rows: list[list[list[Node]]] = [[]]
     while True:
         rows[-1].append([item for item in reader.within(end | CELL_END) if item is not EMPTY])
@@ -37,7 +37,7 @@ def rows_of(reader: Reader, end: frozenset[str]) -> list[list[list[Node]]]:
 
 
 def cells_of(reader: Reader, rows: list[list[list[Node]]]) -> list[list[Node]]:
-    """Each cell as one part; an empty cell is nothing."""
+    """Make one part of each cell; an empty cell is ``ABSENT``."""
     return [[reader.math_list(cell, "Anything,") if cell else ABSENT for cell in row] for row in rows]
 
 
@@ -125,7 +125,7 @@ def _substack(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\multicolumn")
 def _over_columns(reader: Reader, token: str, out: list[Node]) -> None:
-    """A cell as wide as several: its contents."""
+    """Read the contents of a cell that spans columns."""
     group(reader.stack)
     group(reader.stack)
     out.extend(reader.argument_items())

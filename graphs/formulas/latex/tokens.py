@@ -21,7 +21,7 @@ _DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMa
 
 
 def tokens(latex: str) -> list[str]:
-    """The tokens of a formula: commands, numbers, stretches of space, and else single characters; no comments."""
+    """Split a formula into commands, numbers, stretches of space and single characters; comments are dropped."""
     found = _TOKEN.findall(latex)
     if "%" in latex and _COMMENT.search(latex):
         found = [token for token in found if token[0] != "%"]
@@ -30,20 +30,20 @@ def tokens(latex: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A command that stands for other tokens: ``#1`` in ``body`` is its first argument, by default ``default``."""
+    """A command that expands to ``body``: ``#1`` in it is the first argument, ``default`` if none is given."""
 
     body: tuple[str, ...]
     parameters: int = 0
     default: tuple[str, ...] | None = None
     delimiters: tuple[tuple[str, ...], ...] = ()
-    """What follows each parameter in a ``\\def``, and must be met in a use."""
+    """Tokens after each parameter in a ``\\def``; a use must have them too."""
 
 
 Macros = Mapping[str, Macro]
 
 
 def read_macros(text: str) -> dict[str, Macro]:
-    r"""The macros that a text defines, wherever it does so; a definition that cannot be read is passed over.
+    r"""Read all macros that a text defines; a definition that cannot be read is skipped.
 
     Known are ``\newcommand``, ``\renewcommand``, ``\providecommand``, ``\def``, ``\let`` and ``\DeclareMathOperator``.
     """
@@ -59,13 +59,13 @@ def read_macros(text: str) -> dict[str, Macro]:
 
 
 MAX_DEFINITIONS = 500
-"""Definitions that are read in one text; the rest are passed over."""
+"""Definitions that are read in one text; the rest are skipped."""
 MAX_DEFINITION = 2_000
-"""Longer definitions of macros, in characters, are passed over."""
+"""Longest definition of a macro, in characters; longer ones are skipped."""
 
 
 def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
-    """The macro defined by the tokens after ``command``, last in the reversed list ``stack``; they are used up."""
+    """Read the macro that the tokens after ``command`` define; they are at the end of the reversed ``stack``."""
     if command == r"\def":
         return _read_def(stack)
     star = False
@@ -115,14 +115,14 @@ def _read_def(stack: list[str]) -> tuple[str, Macro] | None:
 
 
 def _next(stack: list[str]) -> str:
-    """The next token that is no space, left where it is; empty at the end."""
+    """Return the next token that is no space, without using it up; empty at the end."""
     while stack and stack[-1].isspace():
         stack.pop()
     return stack[-1] if stack else ""
 
 
 def group(stack: list[str]) -> list[str] | None:
-    """The tokens of the next argument: those of a braced group, or one token; ``None`` where there is no argument."""
+    """Read the tokens of the next argument, a braced group or one token; ``None`` without an argument."""
     token = _next(stack)
     if not token or token == "}":
         return None
@@ -147,7 +147,7 @@ def group(stack: list[str]) -> list[str] | None:
 
 
 def bracketed(stack: list[str]) -> list[str] | None:
-    """The tokens of an optional argument ``[...]``; ``None`` where there is none."""
+    """Read the tokens of an optional argument ``[...]``; ``None`` without one."""
     if _next(stack) != "[":
         return None
     rest: list[str] = []
@@ -165,7 +165,7 @@ def bracketed(stack: list[str]) -> list[str] | None:
 
 
 def expand(macro: Macro, stack: list[str]) -> None:
-    """Put the tokens that a macro stands for on ``stack``, in the place of its arguments."""
+    """Replace the arguments of a macro on ``stack`` by its expansion."""
     arguments: list[list[str]] = []
     for number in range(macro.parameters):
         if number == 0 and macro.default is not None:

@@ -1,8 +1,8 @@
-r"""Bars that are no fences: restrictions, "divides", parallels, conditions: what no grammar has of them.
+r"""Bars that are no fences: restrictions, "divides", parallels and conditions.
 
-``f_{|A}`` is restricted to ``A``, ``p||G|`` divides, ``AB || CD`` are parallel, ``\\parallel`` always is, and
-``E(u \\middle| X)`` is conditional. The grammar takes bars for absolute values, norms, sets and evaluations first; only
-where that fails does this say which bars are signs between two parts.
+``f_{|A}`` is restricted to ``A``, ``p||G|`` divides, ``AB || CD`` are parallel, ``\parallel`` always is, and
+``E(u \middle| X)`` is conditional. The grammar first takes bars for absolute values, norms, sets and evaluations;
+where that fails, this module finds the bars that are signs between two parts.
 
 >>> from graphs.formulas.latex.reader import Reader
 >>> [item.role for item in without_fences(Reader("AB||CD").formula().items)]
@@ -23,7 +23,7 @@ _WITH_CONDITIONS = frozenset(("{", "⟨"))
 
 
 def without_fences(items: list[Node]) -> list[Node]:
-    """The items, those bars that stand between two parts made relations; the list that is given stays as it is."""
+    """Return the items with the bars between two parts made relations; the given list is unchanged."""
     positions = [position for position, item in enumerate(items) if item.role in _BARS]
     if not positions:
         return items
@@ -56,7 +56,7 @@ def without_fences(items: list[Node]) -> list[Node]:
 
 
 def _stands_between(items: list[Node], first: int, last: int) -> bool:
-    """Whether something that a sign can stand behind, and something else, are on both sides."""
+    """Return whether there is an operand before ``first`` and something to relate it to after ``last``."""
     return (
         first > 0
         and last + 1 < len(items)
@@ -67,7 +67,7 @@ def _stands_between(items: list[Node], first: int, last: int) -> bool:
 
 
 def _odd_one(items: list[Node], upright: list[int]) -> set[int]:
-    """Of an odd number of bars, the one beside another that no absolute value needs: of ``p||G|``, the first."""
+    """Find the bar that no absolute value needs among an odd number of bars: of ``p||G|``, the first."""
     runs: list[list[int]] = []
     for position in upright:
         if runs and position == runs[-1][-1] + 1:

@@ -1,4 +1,4 @@
-r"""What parts of a formula make together: a fence and its contents, a chain of relations, a list, a product.
+r"""Nodes built of parsed parts: a fence and its contents, a chain of relations, a list, a product.
 
 >>> from graphs.formulas.latex.symbols import SYMBOLS
 >>> interval = fence([SYMBOLS[symbol] for symbol in "(a,b]"])
@@ -31,7 +31,7 @@ _MADE_PRIMES: dict[int, Token] = {}
 
 
 def fence(shown: Sequence[Node]) -> Node:
-    """What a fence with its contents means, by its two ends and by how many elements it has."""
+    """Build the node of a fence with its contents; its two ends and the number of elements give the meaning."""
     opening, closing = shown[0].value, shown[-1].value
     args = shown[1:-1:2]
     if len(args) == 1:
@@ -49,7 +49,7 @@ def fence(shown: Sequence[Node]) -> Node:
 
 
 def relation(chain: list[Node]) -> Node:
-    """A relation, or several in a chain; of one part, that part."""
+    """Build a relation, or a chain of several; a single part is returned as it is."""
     if len(chain) == 1:
         return chain[0]
     if len(chain) == 3:
@@ -58,14 +58,14 @@ def relation(chain: list[Node]) -> Node:
 
 
 def listing(listed: list[Node]) -> Node:
-    """A list of parts with punctuation between them; of one part, that part."""
+    """Build a list of parts with punctuation between them; a single part is returned as it is."""
     if len(listed) == 1:
         return listed[0]
     return Dual(Named("list", listed[::2]), Row(listed))
 
 
 def applied(operator: Node, args: list[Node]) -> Node:
-    """An operator with its operands, between them or before them as its part of speech wants it."""
+    """Apply an operator to its operands, between them or before them by its part of speech."""
     role = operator.role
     if role in LARGE or role == "OPERATOR":
         return Prefix(operator, args)
@@ -73,7 +73,7 @@ def applied(operator: Node, args: list[Node]) -> Node:
 
 
 def product(operator: Node, left: Node, right: Node, fresh: bool) -> Node:
-    """``left`` times ``right``; a product of the same kind grows by it. ``fresh``: ``left`` is a factor itself."""
+    """Multiply ``left`` by ``right``; a product of the same kind grows. ``fresh``: ``left`` is a single factor."""
     if (
         type(left) is Infix
         and (not fresh or left.op.role in MULTIPLICATIVE)
@@ -102,7 +102,7 @@ def conditional(bar: Token) -> Token:
 
 
 def same(first: Node, second: Node) -> bool:
-    """Whether two operators are the same, and their operands may stand side by side."""
+    """Return whether two operators are equal, so that their operands may be in one list."""
     if first is second:
         return True
     if type(first) is not type(second) or first.name != second.name or first.value != second.value:

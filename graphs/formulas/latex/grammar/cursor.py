@@ -1,4 +1,4 @@
-r"""A list of symbols while the grammar reads it: where it is, what it may read there, scripts, and lone operators.
+r"""Position of the grammar in a list of symbols, with the rules for scripts and for lone operators.
 
 Each method of the grammar reads from ``at`` on and returns a node, or ``None`` without having moved.
 """
@@ -26,11 +26,11 @@ FLOATS = frozenset(("FLOATSUP", "FLOATSUB"))
 STOPS = frozenset(("PUNCT", "PERIOD"))
 OPERATORS = RELATIONAL | ADDITIVE | MULTIPLICATIVE | LARGE | {"METARELOP", "MODIFIEROP", "OPERATOR"}
 AFTER_LONE = frozenset(("END", "PUNCT", "CLOSE"))
-"""What may follow an operator that stands for itself."""
+"""Parts of speech that may follow an operator without operands."""
 AFTER_IDLE = AFTER_LONE | {"VERTBAR", "PERIOD", "METARELOP"}
 """The same, where the grammar is lenient."""
 AFTER_SIGN = AFTER_IDLE | RELATIONAL
-"""What may follow a sign that stands for itself at the beginning of an expression, where the grammar is lenient."""
+"""Parts of speech that may follow a sign alone at the beginning of an expression, where the grammar is lenient."""
 MATCHING = {
     "(": ")", "[": "]", "{": "}", "|": "|", "∥": "∥", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩",
 }  # fmt: skip
@@ -42,9 +42,9 @@ class Exhausted(Exception):
 
 
 class Cursor(ABC):
-    """One list, and how far it is read. ``lenient``: what no grammar has is read nevertheless.
+    """One list, and how far it is read. ``lenient``: also read forms that LaTeXML's grammar does not have.
 
-    The rules that refer to one another across modules stand here, and in the classes between, as abstract methods;
+    Rules that refer to one another across modules are abstract methods here and in the classes between;
     :class:`~graphs.formulas.latex.grammar.statements.Grammar` has them all.
     """
 

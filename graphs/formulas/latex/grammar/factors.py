@@ -28,7 +28,7 @@ class Factors(Fences):
 
     @abstractmethod
     def relation_chain(self, chain: list[Node]) -> list[Node]:
-        """The chain with what follows: a relation and an expression, as often as there are both."""
+        """Extend the chain by each pair of a relation and an expression that follows."""
 
     def factor(self) -> Node | None:
         at = self.at
@@ -59,7 +59,7 @@ class Factors(Fences):
         return self._odd_factor(at) if self.lenient else None
 
     def _odd_factor(self, at: int) -> Node | None:
-        """What no grammar has, read nevertheless: a signed factor, an operator for itself, ``]a,b[``."""
+        """Read a factor that LaTeXML's grammar does not have: a signed factor, an operator alone, ``]a,b[``."""
         role = self.roles[at]
         if role in ("OPEN", "CLOSE") and self.items[at].value in "[]":
             return self._outward_interval(at)
@@ -87,11 +87,11 @@ class Factors(Fences):
         return None
 
     def _opens_bars(self, role: str) -> bool:
-        """Whether the bar behind a relation opens a pair, so that the relation does not stand for itself."""
+        """Return whether the bar after a relation opens a pair, so that the relation has a right-hand side."""
         return role in RELATIONAL and self.roles[self.at] == "VERTBAR" and self.abs_depth == self.abs_limit
 
     def named(self, trig: bool = True) -> Node | None:
-        """A variable or a function with its scripts, and a function's arguments."""
+        """Read a variable or a function with its scripts, and a function's arguments."""
         at = self.at
         role = self.roles[at]
         if role in FLOATS:
@@ -112,7 +112,7 @@ class Factors(Fences):
         return self._operator_arguments(function, trig=role != "TRIGFUNCTION")
 
     def _operator_arguments(self, function: Node, *, trig: bool) -> Node:
-        """A function with its arguments in parentheses, or without: ``sin x``; ``trig``: these may be trigonometric."""
+        """Apply a function to arguments in parentheses, or bare: ``sin x``. ``trig``: they may be trigonometric."""
         applied = self._easy_arguments(function)
         if applied is not None:
             return applied
@@ -174,7 +174,7 @@ class Factors(Fences):
         return argument
 
     def _product_of(self, read: Callable[[bool], Node | None], choice: bool) -> Node | None:
-        """What ``read(choice)`` reads, as often as it does, multiplied by signs or by standing together."""
+        """Multiply everything that ``read(choice)`` reads, with signs of multiplication or by juxtaposition."""
         result = read(choice)
         if result is None:
             return None
@@ -207,7 +207,7 @@ class Factors(Fences):
         return self.named(trig)
 
     def _large_applied(self, operator: Node, integral: bool) -> Node:
-        """A large operator with all factors that follow it; after an integral, ``d x`` is a differential."""
+        """Apply a large operator to all factors that follow it; after an integral, ``d x`` is a differential."""
         operand = self._product_of(self._integrand_factor, integral)
         return operator if operand is None else Prefix(operator, [operand])
 
@@ -247,7 +247,7 @@ class Factors(Fences):
         return result
 
     def _prescripted(self, at: int, roles: frozenset[str] | tuple[()]) -> Node | None:
-        """Scripts before their base: ``{}_2F_1``."""
+        """Read scripts before their base: ``{}_2F_1``."""
         marks = [self.mark(at)]
         self.at = at + 1
         while self.roles[self.at] in SCRIPTS or self.roles[self.at] in FLOATS:

@@ -1,4 +1,4 @@
-r"""The grammar of fences: parentheses, intervals and sets, bars, angles, and what a fence means by what is in it."""
+r"""The grammar of fences: parentheses, intervals and sets, bars and angles."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _RIGHT_ANGLES = ("greater-than", "rangle")
 
 
 class Fences(Cursor):
-    """Reads what begins with an opening fence or a bar."""
+    """Reads parts that begin with an opening fence or a bar."""
 
     __slots__ = ()
 
     @abstractmethod
     def punctuated(self, listed: list[Node]) -> list[Node]:
-        """The list with what follows: punctuation and an expression, as often as there are both."""
+        """Extend the list by each pair of punctuation and an expression that follows."""
 
     @abstractmethod
     def extended(self, first: Node) -> Node:
-        """An expression with the relations that follow it."""
+        """Extend an expression by the relations that follow it."""
 
     @abstractmethod
     def more_formulae(self, first: Node) -> Node:
-        """A formula with the formulas that follow it."""
+        """Extend a formula by the formulas that follow it."""
 
     def opened(self, at: int) -> Node | None:
         items, roles = self.items, self.roles
@@ -119,7 +119,7 @@ class Fences(Cursor):
         return None
 
     def _fenced_condition(self, opening: Node, operator: Node) -> Node | None:
-        """``(\\ge 2)``, ``(\\bmod n)``, ``(*w)``: an operator without its left operand, in a fence of its own."""
+        """Read an operator without its left operand in a fence: ``(\\ge 2)``, ``(\\bmod n)``, ``(*w)``."""
         formula = self.formula()
         if formula is None:
             return None
@@ -130,7 +130,7 @@ class Fences(Cursor):
         return self.scripted(fence([opening, inner, self.items[self.at - 1]]))
 
     def _closes_on_operator(self, at: int) -> bool:
-        """Whether what stands before the fence's end is a large operator, with or without scripts."""
+        """Return whether the last part before the fence's end is a large operator, with or without scripts."""
         depth = 0
         roles = self.roles
         for position in range(at + 1, self.end):
@@ -148,7 +148,7 @@ class Fences(Cursor):
         return False
 
     def _fenced_operator(self, at: int) -> Node | None:
-        """``(x \\partial) f``: an operator in parentheses, with or without a factor, applied to what follows."""
+        """Read an operator in parentheses, applied to the factor after them: ``(x \\partial) f``."""
         opening = self.items[at]
         before: Node | None = None
         if self.roles[at + 1] not in LARGE:
@@ -184,7 +184,7 @@ class Fences(Cursor):
         return False
 
     def _conditional_set(self, at: int) -> Node | None:
-        """``{ x : p(x) }``, with a bar or a colon."""
+        """Read a set given by a condition, with a bar or a colon: ``{ x : p(x) }``."""
         self.at = at + 1
         bars, self.no_bars = self.no_bars, True
         element = self.formula()
@@ -248,7 +248,7 @@ class Fences(Cursor):
         return None
 
     def _is_empty_pair(self, at: int) -> bool:
-        """Whether these are two bars of one kind, not within bars, before no operand: the norm ``\\|\\|_1`` itself."""
+        """Return whether two equal bars enclose nothing and precede no operand: the norm ``\\|\\|_1`` as a name."""
         roles = self.roles
         if roles[at + 1] != "VERTBAR" or roles[at + 2] not in _AFTER_NORM or self.abs_depth != self.abs_limit:
             return False
@@ -286,7 +286,7 @@ class Fences(Cursor):
         return result
 
     def in_angles(self, at: int) -> Node | None:
-        """``<a>``, ``<a|b>``, ``<a|H|b>``."""
+        """Read a part in angles: ``<a>``, ``<a|b>``, ``<a|H|b>``."""
         items = self.items
         if not self._has_right_angle(at) and not self._has_bar(at):
             return None
@@ -333,7 +333,7 @@ class Fences(Cursor):
         return None
 
     def _outward_interval(self, at: int) -> Node | None:
-        """``]a,b[``, ``]a,b]`` and ``[a,b[``: intervals with brackets turned outwards."""
+        """Read an interval with brackets turned outwards: ``]a,b[``, ``]a,b]``, ``[a,b[``."""
         self.at = at + 1
         first = self.expression()
         if first is not None and self.roles[self.at] == "PUNCT":

@@ -1,4 +1,4 @@
-r"""What the grammar could not read, put in order: scripts on their bases, fenced stretches as parts of their own."""
+r"""A list that the grammar does not read, put in order: scripts on their bases, a row for each fence."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from graphs.formulas.latex.nodes import Node, Script, ScriptMark, Unparsed
 from graphs.formulas.latex.symbols import ABSENT
 
 MAX_ROWS: Final = 40
-"""Fences nested deeper than this are left as they stand."""
+"""Fences nested deeper than this get no row."""
 
 
 def kludge(items: Sequence[Node]) -> list[Node]:
-    """What the grammar could not read: scripts put on what stands before them, fenced stretches as parts of their own.
+    """Attach scripts to the items before them, and put each fence with its contents in a row.
 
     An end of a fence without a beginning ends the row that began at the left; what follows it stays as it is.
     """
-    rows: list[list[Node]] = [[], []]  # the last is the row in work
+    rows: list[list[Node]] = [[], []]  # the last is the open row
     for item in items:
         if item.role == "OPEN" and len(rows) < MAX_ROWS:
             rows.append([item])

@@ -1,7 +1,7 @@
-r"""A list of symbols that the grammar does not read, mended: what people type though no grammar has it.
+r"""Repair of lists that the grammar does not read, with the forms that people type.
 
-Runs of punctuation, of relation signs and of stars become one sign, scripts stand on something, a dot between bars
-stands for a variable, a brace that nothing ends begins a system, what follows ``\pmod{n}`` is another formula, and
+Runs of punctuation, of relation signs and of stars become one sign, each script gets a base, a dot between bars
+becomes a variable, a brace that nothing ends begins a system, what follows ``\pmod{n}`` is another formula, and
 bars that fence nothing are signs (:mod:`graphs.formulas.latex.grammar.bars`). All symbols stay, in their order; only
 what is read as one changes. A list that the grammar reads is not mended, so formulas that LaTeXML reads are read as it
 does.
@@ -30,7 +30,7 @@ _KEEPS_ROLE = frozenset(("METARELOP", "MODIFIEROP"))
 
 
 def mended(items: list[Node]) -> list[Node]:
-    """The items with their slips mended; the list that is given stays as it is."""
+    """Return the items with their slips mended; the given list is unchanged."""
     items = without_fences(items)
     out: list[Node] = []
     position = 0
@@ -71,7 +71,7 @@ def mended(items: list[Node]) -> list[Node]:
 
 
 def _runs_on(items: list[Node], position: int) -> bool:
-    """Whether a relation sign goes with the one before: not a second arrow, nor the bracket of ``= <1,2>``."""
+    """Return whether a relation sign joins the one before; a second arrow or the bracket of ``= <1,2>`` does not."""
     item = items[position]
     before = items[position - 1]
     if item.role not in _RELATIONAL or item.role == before.role == "ARROW":
@@ -82,7 +82,7 @@ def _runs_on(items: list[Node], position: int) -> bool:
 
 
 def _in_bars(items: list[Node], position: int) -> bool:
-    """Whether a dot stands alone between bars: ``\\|.\\|``."""
+    """Return whether a dot is alone between bars: ``\\|.\\|``."""
     if not 0 < position < len(items) - 1:
         return False
     before, after = items[position - 1], items[position + 1]
@@ -90,13 +90,13 @@ def _in_bars(items: list[Node], position: int) -> bool:
 
 
 def _has_script(items: list[Node], position: int) -> bool:
-    """Whether a dot carries a script, as in a tower of powers: ``x^{.^{.^{.}}}``."""
+    """Return whether a dot carries a script, as in a tower of powers: ``x^{.^{.^{.}}}``."""
     following = items[position + 1] if position + 1 < len(items) else None
     return items[position].role == "PERIOD" and isinstance(following, ScriptMark) and not following.floating
 
 
 def _begins_system(items: list[Node], position: int) -> bool:
-    """Whether this is a brace before aligned equations that no brace ends."""
+    """Return whether this is a brace before aligned equations without a closing brace."""
     if items[position].role != "OPEN" or items[position].value != "{" or position + 1 == len(items):
         return False
     following = items[position + 1]
@@ -106,14 +106,14 @@ def _begins_system(items: list[Node], position: int) -> bool:
 
 
 def _stops(run: list[Node]) -> Node:
-    """A run of punctuation as one, which parts the elements of a list."""
+    """Make one sign of a run of punctuation; it separates the elements of a list."""
     if len(run) == 1:
         return run[0]
     return Dual(run[0], Row(run), role="PUNCT", value=",")
 
 
 def _relation(run: list[Node]) -> Node:
-    """A run of relation signs as one: ``\\colon =`` is an assignment."""
+    """Make one sign of a run of relation signs: ``\\colon =`` is an assignment."""
     text = "".join(item.value for item in run)
     if text == ":=":
         return Dual(SYMBOLS[":="], Row(run), role="RELOP", name=text, value=text)
@@ -121,13 +121,13 @@ def _relation(run: list[Node]) -> Node:
 
 
 def _run(role: str, run: list[Node]) -> Node:
-    """A run of signs as one sign."""
+    """Make one sign of a run of signs."""
     text = "".join(item.value for item in run)
     return Dual(symbol(role, text), Row(run), role=role, name=text, value=text)
 
 
 def _without_idle_stops(items: list[Node]) -> list[Node]:
-    """Punctuation beside a relation sign, at the beginning, or at the end of a fence joins its neighbour."""
+    """Join punctuation with its neighbour beside a relation sign, at the beginning, and at a fence's end."""
     out: list[Node] = []
     for position, item in enumerate(items):
         role = item.role

@@ -25,7 +25,7 @@ from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_COMMA
 
 
 def parse_list(whole: MathList) -> Node:
-    """Parse a list whose inner lists are parsed, and note the result in it."""
+    """Parse a list whose inner lists are parsed; the result is also kept in the list."""
     items = whole.items
     trailing: list[Node] = []
     rule = whole.rule
@@ -64,7 +64,7 @@ class Grammar(Terms):
     __slots__ = ()
 
     def whole(self, rule: str) -> Node | None:
-        """The parse of the whole list, or ``None``."""
+        """Parse the whole list; ``None`` where the grammar does not read it."""
         try:
             result = self._attempt(rule)
             if result is None and self.saw_quantum:
@@ -192,7 +192,7 @@ class Grammar(Terms):
         return None if first is None else self.more_formulae(first)
 
     def more_formulae(self, first: Node) -> Node:
-        """A formula with the formulas that follow it, after punctuation or a sign such as a colon or an arrow."""
+        """Extend a formula by those that follow it after punctuation or a sign such as a colon or an arrow."""
         result = self._more_formulae(first)
         while self.lenient and result is not first:  # ``a : b, c : d``
             first, result = result, self._more_formulae(result)
@@ -263,7 +263,7 @@ class Grammar(Terms):
         return first
 
     def punctuated(self, listed: list[Node]) -> list[Node]:
-        """The list with what follows: punctuation and an expression, as often as there are both."""
+        """Extend the list by each pair of punctuation and an expression that follows."""
         while self.roles[self.at] == "PUNCT":
             start = self.at
             self.at += 1
@@ -275,7 +275,7 @@ class Grammar(Terms):
         return listed
 
     def relation_chain(self, chain: list[Node]) -> list[Node]:
-        """The chain with what follows: a relation and an expression, as often as there are both."""
+        """Extend the chain by each pair of a relation and an expression that follows."""
         while True:
             start = self.at
             operator = self.relop()
@@ -290,7 +290,7 @@ class Grammar(Terms):
             chain += [operator, right]
 
     def _more_right(self, left: Node, operator: Node, right: Node) -> Node:
-        """What follows a relation: punctuation and more on the right-hand side, or more relations."""
+        """Extend a relation by more on its right-hand side after punctuation, or by more relations."""
         role = self.roles[self.at]
         if role == "PUNCT":
             start = self.at

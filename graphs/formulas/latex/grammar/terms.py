@@ -1,4 +1,4 @@
-r"""The grammar of sums and products: terms and the signs between them, annotations, bars that evaluate or condition."""
+r"""The grammar of sums and products: terms, the signs between them, annotations, and evaluation bars."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Terms(Factors):
         return self._modified(result)
 
     def _after_lone(self, role: str) -> frozenset[str]:
-        """What may follow an operator that stands for itself at the beginning of an expression."""
+        """Return the parts of speech that may follow an operator alone at the beginning of an expression."""
         if not self.lenient:
             return AFTER_LONE
         return AFTER_IDLE if role in RELATIONAL else AFTER_SIGN
 
     def _modified(self, expression: Node) -> Node:
-        """An expression with an annotation: ``(mod n)``, ``(> 0)``."""
+        """Read the annotation after an expression: ``(mod n)``, ``(> 0)``."""
         start = self.at
         roles = self.roles
         role = roles[start]
