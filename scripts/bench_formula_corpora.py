@@ -34,9 +34,9 @@ from graphs.corpus.corpus import open_corpus
 from graphs.corpus.text_formulas import find
 from graphs.errors import CorpusError, MathAMRError
 from graphs.formulas.latex import Macros, parse_latex, read_macros
-from graphs.formulas.latex_commands import read
-from graphs.formulas.latex_grammar import parse_list
-from graphs.formulas.latex_nodes import MathList, Unparsed
+from graphs.formulas.latex.commands import read
+from graphs.formulas.latex.grammar import parse_list
+from graphs.formulas.latex.nodes import MathList, Unparsed
 from graphs.formulas.published import rows_of
 from graphs.formulas.tree import FormulaTree
 

@@ -1,11 +1,12 @@
-"""Derive graphs/amr/frames.json, what the embedded AMR parser knows of words, from the AMR lists and gold graphs.
+"""Derive the lexicon of the embedded AMR parser (frames.json) from the AMR lists and from gold graphs.
 
-    python scripts/derive_amr_frames.py --data ../shared/data/amr --out graphs/amr/frames.json
+    python scripts/derive_amr_frames.py --data ../shared/data/amr --out graphs/amr/embedded/frames.json
 
 Reads ``propbank-amr-frames-arg-descr.txt``, ``verbalization-list-v1.06.txt``, ``morph-verbalization-v1.01.txt`` and the
 gold graphs of ``little-prince-train.txt`` and ``bio-train.txt`` (all from amr.isi.edu); the development sets are not
 read. Written are a first sense and its roles for each lemma, nouns that stand for verbs, and what the words of the gold
-sentences became in their graphs most often; not the lists themselves. See graphs/amr/lexicon.py for the file's form.
+sentences became in their graphs most often; not the lists themselves. graphs/amr/embedded/lexicon.py describes the
+file's form.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import penman
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from graphs.amr.embedded import EmbeddedParser
-from graphs.amr.lexicon import Lexicon, Link
+from graphs.amr.embedded.lexicon import Lexicon, Link
 from graphs.amr.penman_text import blocks, decode
 
 FRAMES, VERBALIZATIONS, MORPHOLOGY = (
@@ -280,7 +281,7 @@ def inverted(table: dict[str, str]) -> dict[str, str]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("--data", type=Path, required=True, help="folder with the AMR lists and gold graphs")
-    arguments.add_argument("--out", type=Path, default=Path("graphs/amr/frames.json"))
+    arguments.add_argument("--out", type=Path, default=Path("graphs/amr/embedded/frames.json"))
     options = arguments.parse_args()
     frames = read_frames(options.data / FRAMES)
     verbs = {}

@@ -14,7 +14,7 @@ counts of the collection know:
 >>> forms, words("equat", forms)
 ({'equat': 'equations'}, 'equations')
 
-Names of symbols are those of :mod:`graphs.formulas.latex_symbols`, which both readers of formulas share; characters
+Names of symbols are those of :mod:`graphs.formulas.latex.symbols`, which both readers of formulas share; characters
 that it does not name have their Unicode name.
 """
 
@@ -25,7 +25,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from graphs.formulas.latex_symbols import SYMBOLS
+from graphs.formulas.latex.symbols import SYMBOLS
 from graphs.labels import FORMULA, URL, normalize, number_type
 from graphs.mathamr_plus import NodeKind
 from graphs.vocabulary import RESERVED_LABELS, Counts

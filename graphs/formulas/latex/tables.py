@@ -1,0 +1,131 @@
+r"""Environments and other tables: matrices, cases, arrays, aligned equations."""
+
+from __future__ import annotations
+
+from graphs.formulas.latex.nodes import Dual, Named, Node, Prefix, Row, Table, Text, Token
+from graphs.formulas.latex.reader import CELL_END, EMPTY, ENDS_LINE, GROUP_END, NOTHING, Reader, handles
+from graphs.formulas.latex.symbols import ABSENT, SYMBOLS, opt_label
+from graphs.formulas.latex.tokens import bracketed, group
+
+_FENCES = {
+    "pmatrix": ("(", ")"), "bmatrix": ("[", "]"), "Bmatrix": (r"\{", r"\}"), "vmatrix": (r"\vert", r"\vert"),
+    "Vmatrix": (r"\|", r"\|"), "psmallmatrix": ("(", ")"), "bsmallmatrix": ("[", "]"),
+}  # fmt: skip
+_ALIGNED = frozenset(("aligned", "split", "gathered", "alignedat", "multlined"))
+_WITH_COLUMNS = frozenset(("array", "tabular", "subarray", "alignat", "alignedat", "xalignat", "darray"))
+_CASES = frozenset(("cases", "dcases", "rcases", "numcases"))
+_DETERMINANT = Token("LIMITOP", "det", "det", opt_label("determinant"))
+
+
+def rows_of(reader: Reader, end: frozenset[str]) -> list[list[list[Node]]]:
+    """Read the items of each cell, row by row, up to a token of ``end``."""
+    rows: list[list[list[Node]]] = [[]]
+    while True:
+        rows[-1].append([item for item in reader.within(end | CELL_END) if item is not EMPTY])
+        stopped = reader.stopped
+        if stopped == "&":
+            continue
+        if stopped not in ENDS_LINE:
+            break
+        reader.star()
+        if stopped == r"\\" and reader.next_token() == "[":
+            bracketed(reader.stack)
+        rows.append([])
+    if len(rows) > 1 and rows[-1] in ([], [[]]):
+        rows.pop()
+    return rows
+
+
+def cells_of(reader: Reader, rows: list[list[list[Node]]]) -> list[list[Node]]:
+    """Make one part of each cell; an empty cell is ``ABSENT``."""
+    return [[reader.math_list(cell, "Anything,") if cell else ABSENT for cell in row] for row in rows]
+
+
+@handles(r"\begin")
+def _environment(reader: Reader, token: str, out: list[Node]) -> Node | None:
+    name = reader.name_argument()
+    bare = name.rstrip("*")
+    bracketed(reader.stack) if bare in _WITH_COLUMNS or bare in _ALIGNED else None
+    if bare in _WITH_COLUMNS:
+        group(reader.stack)
+    rows = rows_of(reader, NOTHING)
+    if reader.stopped == r"\end":
+        reader.name_argument()
+    return _table_of(reader, bare, rows)
+
+
+@handles(
+    r"\matrix",
+    r"\pmatrix",
+    r"\cases",
+    r"\eqalign",
+    r"\eqalignno",
+    r"\bordermatrix",
+    r"\displaylines",
+    r"\aligned",
+    r"\bmatrix",
+    r"\vmatrix",
+    r"\array",
+    r"\smallmatrix",
+    r"\Vmatrix",
+    r"\Bmatrix",
+    r"\split",
+    r"\gathered",
+    r"\align",
+    r"\ialign",
+    r"\halign",
+)
+def _plain_table(reader: Reader, token: str, out: list[Node]) -> Node | None:
+    if reader.next_token() != "{":
+        return None
+    reader.stack.pop()
+    rows = rows_of(reader, GROUP_END)
+    name = token[1:]
+    return _table_of(reader, "aligned" if name.startswith("eqalign") else name, rows)
+
+
+def _table_of(reader: Reader, name: str, rows: list[list[list[Node]]]) -> Node | None:
+    if name in ("equation", "math", "displaymath"):
+        return reader.math_list([item for row in rows for cell in row for item in cell], "Anything,")
+    cells = cells_of(reader, rows)
+    if name in _CASES:
+        cells = [[*row, ABSENT] if len(row) == 1 else row for row in cells]
+        table = Table(cells)
+        flat = [
+            Text(()) if cell is ABSENT else cell
+            for row in cells
+            for cell in (*row, *([ABSENT] if len(row) < 2 else []))
+        ]
+        return Dual(Named("cases", flat), Row([SYMBOLS[r"\{"], table]))
+    if name in _ALIGNED and len(rows):
+        table = Table(cells)
+        merged = reader.math_list([item for row in rows for cell in row for item in cell], "Anything,")
+        return Dual(merged, table)
+    table = Table(cells)
+    fences = _FENCES.get(name)
+    if fences is None:
+        return table
+    left, right = (SYMBOLS[fence] for fence in fences)
+    content: Node = table
+    if name == "vmatrix":
+        content = Prefix(_DETERMINANT, [table])
+    elif name == "Vmatrix":
+        content = Named("norm", [table])
+    return Dual(content, Row([left, table, right]))
+
+
+@handles(r"\substack")
+def _substack(reader: Reader, token: str, out: list[Node]) -> Node:
+    if reader.next_token() != "{":
+        return reader.argument()
+    reader.stack.pop()
+    rows = rows_of(reader, GROUP_END)
+    return Table(cells_of(reader, rows))
+
+
+@handles(r"\multicolumn")
+def _over_columns(reader: Reader, token: str, out: list[Node]) -> None:
+    """Read the contents of a cell that spans columns."""
+    group(reader.stack)
+    group(reader.stack)
+    out.extend(reader.argument_items())

@@ -1,0 +1,205 @@
+r"""LaTeX text -> tokens, and the macros that a post or a formula defines.
+
+>>> tokens(r"\frac12 x_{10}")
+['\\frac', '12', ' ', 'x', '_', '{', '10', '}']
+>>> macros = read_macros(r"Let $\newcommand{\norm}[1]{\|#1\|}$ be; \def\R{\mathbb R}")
+>>> macros[r"\norm"].body, macros[r"\norm"].parameters
+(('\\|', '#', '1', '\\|'), 1)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+_TOKEN = re.compile(r"\\[A-Za-z]+|\\[\s\S]|%[^\n]*\n?|\s+|[0-9]+(?:\.[0-9]+)?|\.\.\.|\.[0-9]+|[\s\S]")
+_NUMBERS = frozenset("123456789")  # of parameters
+_COMMENT = re.compile(r"(?<!\\)%")
+_DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMathOperator|def|let)(?![A-Za-z])")
+
+
+def tokens(latex: str) -> list[str]:
+    """Split a formula into commands, numbers, stretches of space and single characters; comments are dropped."""
+    found = _TOKEN.findall(latex)
+    if "%" in latex and _COMMENT.search(latex):
+        found = [token for token in found if token[0] != "%"]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A command that expands to ``body``: ``#1`` in it is the first argument, ``default`` if none is given."""
+
+    body: tuple[str, ...]
+    parameters: int = 0
+    default: tuple[str, ...] | None = None
+    delimiters: tuple[tuple[str, ...], ...] = ()
+    """Tokens after each parameter in a ``\\def``; a use must have them too."""
+
+
+Macros = Mapping[str, Macro]
+
+
+def read_macros(text: str) -> dict[str, Macro]:
+    r"""Read all macros that a text defines; a definition that cannot be read is skipped.
+
+    Known are ``\newcommand``, ``\renewcommand``, ``\providecommand``, ``\def``, ``\let`` and ``\DeclareMathOperator``.
+    """
+    found: dict[str, Macro] = {}
+    for match in islice(_DEFINITION.finditer(text), MAX_DEFINITIONS):
+        stack = tokens(text[match.start() : match.start() + MAX_DEFINITION])
+        stack.reverse()
+        command = stack.pop()
+        definition = read_definition(command, stack)
+        if definition is not None:
+            found[definition[0]] = definition[1]
+    return found
+
+
+MAX_DEFINITIONS = 500
+"""Definitions that are read in one text; the rest are skipped."""
+MAX_DEFINITION = 2_000
+"""Longest definition of a macro, in characters; longer ones are skipped."""
+
+
+def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
+    """Read the macro that the tokens after ``command`` define; they are at the end of the reversed ``stack``."""
+    if command == r"\def":
+        return _read_def(stack)
+    star = False
+    if _next(stack) == "*":
+        stack.pop()
+        star = True
+    name = group(stack)
+    name = [token for token in name or () if not token.isspace()]
+    if len(name) != 1 or name[0][0] != "\\":
+        return None
+    if command == r"\let":
+        if _next(stack) == "=":
+            stack.pop()
+        target = _next(stack)
+        return (name[0], Macro((stack.pop(),))) if target else None
+    if command == r"\DeclareMathOperator":
+        body = group(stack)
+        if body is None:
+            return None
+        return name[0], Macro((r"\operatorname", *("*" * star), "{", *body, "}"))
+    parameters = bracketed(stack)
+    default = bracketed(stack) if parameters else None
+    body = group(stack)
+    number = "".join(parameters or ["0"]).strip()
+    if body is None or number not in "0123456789":
+        return None
+    return name[0], Macro(tuple(body), int(number or 0), None if default is None else tuple(default))
+
+
+def _read_def(stack: list[str]) -> tuple[str, Macro] | None:
+    name = _next(stack)
+    if not name or name[0] != "\\":
+        return None
+    stack.pop()
+    delimiters: list[list[str]] = [[]]
+    while stack and stack[-1] != "{":
+        token = stack.pop()
+        if token == "#" and stack and stack[-1] in _NUMBERS:
+            stack.pop()
+            delimiters.append([])
+        elif not token.isspace():
+            delimiters[-1].append(token)
+    body = group(stack)
+    if body is None or delimiters[0]:
+        return None
+    return name, Macro(tuple(body), len(delimiters) - 1, None, tuple(map(tuple, delimiters[1:])))
+
+
+def _next(stack: list[str]) -> str:
+    """Return the next token that is no space, without using it up; empty at the end."""
+    while stack and stack[-1].isspace():
+        stack.pop()
+    return stack[-1] if stack else ""
+
+
+def group(stack: list[str]) -> list[str] | None:
+    """Read the tokens of the next argument, a braced group or one token; ``None`` without an argument."""
+    token = _next(stack)
+    if not token or token == "}":
+        return None
+    stack.pop()
+    if token != "{":
+        if len(token) > 1 and token[0] in "0123456789.":
+            stack.append(token[1:])
+            return [token[0]]
+        return [token]
+    depth = 1
+    found: list[str] = []
+    while stack:
+        token = stack.pop()
+        if token == "{":
+            depth += 1
+        elif token == "}":
+            depth -= 1
+            if not depth:
+                return found
+        found.append(token)
+    return found
+
+
+def bracketed(stack: list[str]) -> list[str] | None:
+    """Read the tokens of an optional argument ``[...]``; ``None`` without one."""
+    if _next(stack) != "[":
+        return None
+    rest: list[str] = []
+    depth = 0
+    for position in range(len(stack) - 2, -1, -1):
+        token = stack[position]
+        if token == "]" and not depth:
+            del stack[position:]
+            return rest
+        depth += (token == "{") - (token == "}")
+        if depth < 0:
+            break
+        rest.append(token)
+    return None
+
+
+def expand(macro: Macro, stack: list[str]) -> None:
+    """Replace the arguments of a macro on ``stack`` by its expansion."""
+    arguments: list[list[str]] = []
+    for number in range(macro.parameters):
+        if number == 0 and macro.default is not None:
+            given = bracketed(stack)
+            arguments.append(list(macro.default) if given is None else given)
+        elif macro.delimiters and macro.delimiters[number]:
+            arguments.append(_until(stack, macro.delimiters[number]))
+        else:
+            arguments.append(group(stack) or [])
+    body = macro.body
+    if not arguments:
+        stack.extend(reversed(body))
+        return
+    result: list[str] = []
+    position = 0
+    while position < len(body):
+        token = body[position]
+        following = body[position + 1] if position + 1 < len(body) else ""
+        if token == "#" and following[:1] in _NUMBERS and int(following[0]) <= len(arguments):
+            result += arguments[int(following[0]) - 1]
+            if len(following) > 1:
+                result.append(following[1:])
+            position += 2
+        else:
+            result.append(token)
+            position += 1
+    stack.extend(reversed(result))
+
+
+def _until(stack: list[str], delimiter: tuple[str, ...]) -> list[str]:
+    found: list[str] = []
+    while stack:
+        if tuple(reversed(stack[-len(delimiter) :])) == delimiter:
+            del stack[-len(delimiter) :]
+            break
+        found.append(stack.pop())
+    return found
