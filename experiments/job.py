@@ -197,7 +197,7 @@ def _kept_rankings(job: Job, place: Path) -> tuple[Path, dict[str, Any]] | None:
     earlier = place.parents[1] / "earlier"
     for folder in sorted(earlier.glob(f"{job.name}-*")):
         record = read_json(folder / RANKINGS)
-        if record is not None and record.get("key") == job.run_key:
+        if record is not None and record.get("key") == job.run_key != "":
             return folder, record
     return None
 

@@ -57,7 +57,7 @@ from experiments.tracks.parsed import given_parser
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.text import encoder
-from mathamr.training.checkpoint import weights_hash
+from mathamr.training import checkpoint
 
 # What a condition may change.
 _CHANGEABLE = ("track", "graph", "model", "train", "text", "bm25", "fusion", "run", "index", "retrieval")
@@ -94,8 +94,8 @@ class Job:
     seed: int
     config: DictConfig
     key: str
-    run_key: str = ""
     model_key: str = ""
+    run_key: str = ""
     needs: tuple[Job, ...] = ()
 
     @property
@@ -184,7 +184,7 @@ def _config(config: DictConfig, condition: str, seed: int) -> DictConfig:
 
 def _job(condition: str, seed: int, config: DictConfig, data: Fingerprints) -> Job:
     found = run_key(config, data)
-    return Job(condition, seed, config, job_key(found, config, data), found, model_key(config, data))
+    return Job(condition, seed, config, job_key(found, config, data), model_key(config, data), found)
 
 
 def _fusion(
@@ -206,7 +206,7 @@ def _fusion(
         "parts": [job.run_key for job in needs],
     }
     found = outputs.key(content)
-    return Job(condition, seed, config, job_key(found, config, data), found, needs=needs)
+    return Job(condition, seed, config, job_key(found, config, data), run_key=found, needs=needs)
 
 
 def _check_changes(config: DictConfig, changes: Any, place: str) -> None:
@@ -322,7 +322,7 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
         if isinstance(plain, dict):
             plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ())}
         if group == "model" and plain.get("checkpoint"):
-            plain = {"checkpoint": weights_hash(plain["checkpoint"])}
+            plain = {"checkpoint": _weights(plain["checkpoint"])}
         if group == "graph" and "parsers" in config:
             plain["parser"] = _parser(config)
         for key in _TEXT_ENCODERS.get(group, ()):
@@ -330,6 +330,17 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
                 plain[key] = encoder.identity(plain[key])
         settings[group] = plain
     return settings
+
+
+def _weights(path: str) -> str:
+    """Return the hash of a checkpoint's weights.
+
+    Raises:
+        ConfigError: there is no checkpoint.
+    """
+    if not checkpoint.exists(path):
+        raise ConfigError(f"model.checkpoint={path} holds no checkpoint; name a folder such as model/best")
+    return checkpoint.weights_hash(path)
 
 
 def _parser(config: DictConfig) -> str:

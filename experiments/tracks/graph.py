@@ -107,8 +107,6 @@ class GraphTrack:
                 self._label_text.check(name)
         if model.sentence_vectors is not None:
             check_structure(spec.structure)
-        if config.model.checkpoint is not None and not checkpoint.exists(config.model.checkpoint):
-            raise ConfigError(f"model.checkpoint={config.model.checkpoint} holds no checkpoint, such as model/best")
         strategy = check_search(config)
         if spec.structure == "none" and strategy.name != "maxsim":
             raise ConfigError(

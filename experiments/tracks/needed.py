@@ -63,7 +63,7 @@ def extent_of(data: DictConfig) -> Extent:
     given = data.get("posts")
     if given is not None and given not in get_args(Extent):
         raise ConfigError(f"data.posts={given} is not one of {', '.join(get_args(Extent))}")
-    return "needed" if data.regime == "judged" and given != "all" else "all"
+    return "needed" if data.get("regime") == "judged" and given != "all" else "all"
 
 
 def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:

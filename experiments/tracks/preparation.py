@@ -188,7 +188,7 @@ class Preparation:
                 self._build_tensors(searched, config, own_graphs, POSTS, content.added, labels, needed.added)
         topics = self._shared / f"topics-{_digest(graph, labels.hash, content.topics)}.db"
         if not is_done(topics.with_suffix(".done"), topics, self._console):
-            topic_graphs = {"": own.topics_path(config)}
+            topic_graphs = {"": own.topics_path(config)} if content.topics else {}
             self._build_tensors(topics, config, topic_graphs, ("topic",), content.topics, labels)
         return Prepared(
             collection=own.path(config),

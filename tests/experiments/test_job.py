@@ -22,6 +22,7 @@ def test_what_a_job_leaves(bench: Any) -> None:
         "key",
         "log.jsonl",
         "per_topic.csv",
+        "rankings.json",
         "result.json",
         "run.tsv",
     ]

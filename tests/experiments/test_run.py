@@ -225,16 +225,16 @@ def test_more_topics_leave_tensors_and_models_and_other_graphs_do_not(
 ) -> None:
     one = ("experiment.seeds=[1]", "train.epochs=1")
     conditions = {"none": {}, "few": {"retrieval": {"k": 5}}}
-    config = composed(collection, tmp_path / "out", *one, conditions=conditions)
+    config = composed(collection, tmp_path / "out", *one, "data.posts=all", conditions=conditions)
     run(config, "command")
     (shared,) = (tmp_path / "out" / "shared").iterdir()
-    (graphs,) = shared.glob("collection-*.db")
+    (graphs,), (topics,) = shared.glob("collection-*.db"), shared.glob("topic-graphs-*.db")
     tensors = {path: path.stat().st_mtime_ns for path in shared.glob("preprocessed-*.db")}
     capsys.readouterr()
 
     (tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1" / "result.json").unlink()
     extra = [Post("late", "topic", title="Why is a ring?", markup="text")]
-    build(graphs, extra, ParserFactory(EmbeddedParser), source="")
+    build(topics, extra, ParserFactory(EmbeddedParser), source="")
     run(config, "command")
     assert "is there already" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in shared.glob("preprocessed-*.db")} == tensors

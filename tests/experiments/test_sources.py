@@ -152,9 +152,9 @@ def test_an_id_of_the_collection_is_never_taken_for_one_of_a_source(tmp_path: Pa
     path = tmp_path / "collection.db"
     posts = [Post("math/1", "question", body="Why?", markup="text")]
     build(path, posts, parsers.factory("embedded", parsers.options_of("embedded")), source="any")
-    assert [row[0] for row in _rows({"": path}, ("question",))] == ["math/1"]
+    assert [row[0] for row in _rows({"": path}, ("question",), None)] == ["math/1"]
     with pytest.raises(ConfigError, match=r"a post math/1, which looks like one of data\.sources\.math; give"):
-        list(_rows({"": path, "math": path}, ("question",)))
+        list(_rows({"": path, "math": path}, ("question",), None))
 
 
 def test_a_source_that_holds_a_topic_is_refused(

@@ -10,11 +10,10 @@ import pytest
 import yaml
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, settings, validated
+from experiments.config import encoder_settings, register, validated
 from experiments.logbook import measured
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
-from mathamr.model.encoder import EncoderConfig
 from mathamr.training.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +54,7 @@ def test_every_trial_of_a_sweep_is_an_experiment(path: Path) -> None:
         for trial in trials:
             config = validated(compose("config", [*command[3:], *trial]))
             (job,) = plan(config, Fingerprints("posts"))
-            settings(EncoderConfig, job.config.model, "model")
+            encoder_settings(job.config.model)
             TrainConfig(**job.config.train)
             assert config.wandb.mode == "online"
 

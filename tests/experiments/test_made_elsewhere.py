@@ -1,0 +1,171 @@
+"""Stages, models and runs that were made elsewhere; parts of a collection that change, and what is done again."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from experiments.config import register, validated
+from experiments.plan import Job, plan
+from experiments.run import run
+from experiments.tracks.bm25 import BM25Track
+from graphs.collection import Collection
+from graphs.corpus.corpus import open_corpus
+from graphs.errors import ConfigError
+from mathamr.training import trainer
+from tests.experiments.tiny_settings import TINY
+
+ROOT = Path(__file__).resolve().parents[2]
+ONE = ("train.epochs=1", "experiment.seeds=[1]")
+FULL = ("data.regime=full",)
+
+
+def composed(collection: Path, outputs: Path, *overrides: str, conditions: dict[str, Any]) -> Any:
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        places = [f"data.root={collection}", f"outputs={outputs}"]
+        config = compose("config", ["+exp=vn_connectivity", *TINY, *ONE, *places, *overrides])
+    config.experiment.conditions = conditions
+    config.experiment.baseline = next(iter(conditions))
+    return validated(config)
+
+
+def jobs(config: Any) -> list[Job]:
+    return plan(config, open_corpus(config.data.name, config.data.root).fingerprints())
+
+
+def result(outputs: Path, condition: str) -> dict[str, Any]:
+    path = outputs / "vn_connectivity" / "jobs" / f"{condition}-seed1" / "result.json"
+    return json.loads(path.read_text())
+
+
+def judge(collection: Path, topic: str, answer: str, grade: int) -> None:
+    """Change one judgment."""
+    path = collection / "qrels.tsv"
+    path.write_text(
+        re.sub(rf"^{topic}\t0\t{answer}\t\d$", f"{topic}\t0\t{answer}\t{grade}", path.read_text(), flags=re.M)
+    )
+
+
+def test_new_judgments_are_evaluated_and_nothing_is_searched_again(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {"words": {"track": "bm25"}}
+    outputs = tmp_path / "out"
+    config = composed(collection, outputs, *FULL, conditions=words)
+    run(config, "command")
+    before = result(outputs, "words")
+    monkeypatch.setattr(BM25Track, "index", lambda *_: pytest.fail("searched again"))
+    judge(collection, "T.0", "a15", 2)
+    run(config, "command")
+    after = result(outputs, "words")
+    assert after["ndcg_prime"] != before["ndcg_prime"]
+    assert after["queries_per_second"] == before["queries_per_second"]
+    (job,) = jobs(config)
+    assert (after["key"], before["key"] == after["key"]) == (job.key, False)
+
+
+def test_judgments_change_no_key_of_a_graph_or_model(collection: Path, tmp_path: Path) -> None:
+    config = composed(collection, tmp_path / "out", *FULL, conditions={"graph": {}})
+    (before,) = jobs(config)
+    judge(collection, "T.0", "a15", 2)
+    (after,) = jobs(config)
+    assert (after.model_key, after.run_key) == (before.model_key, before.run_key)
+    assert after.key != before.key
+    judged = composed(collection, tmp_path / "out", "data.regime=judged", conditions={"graph": {}})
+    (one,) = jobs(judged)
+    judge(collection, "T.1", "a15", 2)
+    (other,) = jobs(judged)
+    assert one.model_key == other.model_key
+    assert one.run_key != other.run_key  # what is judged is what is searched
+
+
+def test_a_run_of_another_system_stands_in_the_same_table(collection: Path, tmp_path: Path) -> None:
+    outputs = tmp_path / "out"
+    run(composed(collection, outputs, *FULL, conditions={"words": {"track": "bm25"}}), "command")
+    theirs = tmp_path / "theirs.tsv"
+    shutil.copy(outputs / "vn_connectivity" / "jobs" / "words-seed1" / "run.tsv", theirs)
+    with theirs.open("a") as file:
+        file.write("A.1\t0815\t1\t1.0\ttheirs\n")  # no topic of this collection
+    both = {"words": {"track": "bm25"}, "theirs": {"track": "run", "run": {"path": str(theirs)}}}
+    ended = run(composed(collection, outputs, *FULL, conditions=both), "command")
+    assert ended.failed == 0
+    assert result(outputs, "theirs")["ndcg_prime"] == pytest.approx(result(outputs, "words")["ndcg_prime"])
+    assert "theirs" in (outputs / "vn_connectivity" / "report.md").read_text()
+    lost = {"lost": {"track": "run", "run": {"path": str(tmp_path / "nowhere.tsv")}}}
+    with pytest.raises(ConfigError, match=r"run\.path=.*nowhere\.tsv is no file"):
+        run(composed(collection, outputs, *FULL, conditions=lost), "command")
+    theirs.write_text("A.1\t0815\t1\t1.0\ttheirs\n")
+    with pytest.raises(ConfigError, match="has no result for any topic of Task 1"):
+        run(composed(collection, outputs, *FULL, conditions={"none": both["theirs"]}), "command")
+
+
+def test_needed_posts_alone_are_parsed_and_judgments_add_to_them(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the pairs a part is learned from; unjudged answers that are in no pair of the run are not parsed."""
+    few = ("data.regime=judged", "train.max_pairs=12", "train.batch_size=4")
+    qrels = (collection / "qrels.tsv").read_text().splitlines()
+    judged = {f"a{i}" for i in range(6)}
+    (collection / "qrels.tsv").write_text("\n".join(line for line in qrels if line.split()[2] in judged) + "\n")
+    config = composed(collection, tmp_path / "out", *few, conditions={"graph": {}})
+    assert run(config, "command").failed == 0
+    (shared,) = (tmp_path / "out" / "shared").iterdir()
+    (path,) = shared.glob("collection-*.db")
+    with Collection(path) as graphs:
+        parsed = set(graphs.post_ids())
+    assert judged <= parsed
+    assert {answer.replace("a", "q") for answer in judged} <= parsed  # their questions
+    assert len(parsed) <= 24 + 2 * len(judged) < 80
+    tensors = {file: file.stat().st_mtime_ns for file in shared.glob("preprocessed-*.db")}
+    capsys.readouterr()
+    (collection / "qrels.tsv").write_text("\n".join(qrels) + "\n")
+    assert run(config, "command").failed == 0
+    said = capsys.readouterr().err
+    assert "is there already" in said  # the model
+    assert {file: file.stat().st_mtime_ns for file in shared.glob("preprocessed-*.db")} == tensors
+    with Collection(path) as graphs:
+        assert parsed < set(graphs.post_ids())
+    everything = composed(collection, tmp_path / "all", *few, "data.posts=all", conditions={"graph": {}})
+    assert jobs(everything)[0].model_key != jobs(config)[0].model_key
+    with pytest.raises(ConfigError, match=r"data\.posts=some is not one of needed, all"):
+        jobs(composed(collection, tmp_path / "all", "data.posts=some", conditions={"graph": {}}))
+
+
+def test_graphs_tensors_and_a_checkpoint_of_another_place_are_used(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = tmp_path / "out"
+    run(composed(collection, outputs, *FULL, conditions={"graph": {}}), "command")
+    (shared,) = (outputs / "shared").iterdir()
+    (collection_db,), (tensors,) = shared.glob("collection-*.db"), shared.glob("preprocessed-*.db")
+    (model,) = shared.glob("models/*/best")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for file in (collection_db, tensors):
+        shutil.copy(file, elsewhere / file.name.split("-")[0])
+    given = (f"data.collection={elsewhere}/collection", f"data.graphs={elsewhere}/preprocessed")
+    capsys.readouterr()
+    monkeypatch.setattr(trainer, "train", lambda *_, **__: pytest.fail("trained again"))
+    theirs = {"theirs": {"model": {"checkpoint": str(model)}}}
+    ended = run(composed(collection, tmp_path / "again", *FULL, *given, conditions=theirs), "command")
+    assert ended.failed == 0
+    said = capsys.readouterr().err
+    assert "posts to graphs" not in said
+    assert "graphs to tensors: 80" not in said
+    ours, others = result(outputs, "graph"), result(tmp_path / "again", "theirs")
+    assert others["ndcg_prime"] == ours["ndcg_prime"]
+    assert (elsewhere / "collection").read_bytes() == collection_db.read_bytes()
+
+    with (collection / "posts.jsonl").open("a") as file:
+        file.write('{"post_id": "new", "kind": "question", "title": "Why?"}\n')
+    ended = run(composed(collection, tmp_path / "again", *FULL, *given, conditions=theirs), "command")
+    assert ended.failed == 1
+    assert "was made from the collection" in ended.table
+    nowhere = {"theirs": {"model": {"checkpoint": str(tmp_path)}}}
+    with pytest.raises(ConfigError, match=r"model\.checkpoint=.* holds no checkpoint"):
+        run(composed(collection, outputs, *FULL, conditions=nowhere), "command")
