@@ -41,7 +41,10 @@ class SourceConfig:
 
 @dataclass
 class DataConfig:
-    """The collection: ``name`` and ``root`` as in :func:`graphs.corpus.corpus.open_corpus`.
+    """The collection: ``name``, ``root``, ``judgments``, ``split`` and ``id`` (of a data set of ir_datasets) as in
+    :func:`graphs.corpus.corpus.open_corpus`.
+
+    ``relevant_grade`` is the lowest grade that counts as relevant; null: 2, or 1 where no grade is above 1.
 
     ``years`` are the topics' years, ``regime`` what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
     ``sources``: further collections by names of your own, to learn from where ``train.pairs`` has their names.
@@ -51,6 +54,10 @@ class DataConfig:
     root: str | None = MISSING
     years: list[int] = MISSING
     regime: str = MISSING
+    judgments: str = MISSING
+    split: str | None = MISSING
+    id: str | None = MISSING
+    relevant_grade: int | None = MISSING
     sources: dict[str, SourceConfig] = field(default_factory=dict)
 
 

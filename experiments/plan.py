@@ -292,6 +292,10 @@ def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
         plain = _plain(config[group])
         if isinstance(plain, dict):
             plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ())}
+        if group == "data" and isinstance(plain, dict):  # keys stay unchanged when these settings are absent
+            usual = {"judgments": "official", "relevant_grade": 2 if plain.get("name") == "arqmath" else None}
+            optional = ("judgments", "split", "id", "relevant_grade")
+            plain = {k: v for k, v in plain.items() if k not in optional or v != usual.get(k)}
         if group == "graph" and "parsers" in config:
             plain["parser"] = parsers.name(config)
         for key in _TEXT_ENCODERS.get(group, ()):

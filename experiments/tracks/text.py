@@ -11,6 +11,7 @@ kept beside the model by :mod:`experiments.tracks.encoded` and searched as those
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -30,10 +31,9 @@ from experiments.tracks.dense import check_search, device_of, index_posts, say_l
 from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.pretrained import pretrained
-from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
-from graphs.corpus.corpus import Corpus
+from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained, own_pairs
+from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.pair_collection import PairCollection
-from graphs.corpus.pairs import training_pairs
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Pair, PlaceholderText, Post, Topic
 from graphs.errors import ConfigError
@@ -68,13 +68,15 @@ class TextTrack:
         self._collection = ParsedCollection(corpus, shared, console)
         self._texts = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
-        self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
+        self._all_pairs: dict[tuple[str, int], tuple[list[Pair], list[Pair]]] = {}
+        self._questions: Sequence[Question] = ()  # those that were checked
         self._opened: set[tuple[str, int | None]] = set()
 
     # -- what can be said before anything runs -----------------------------------------------------------------------
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Settings, and whether there is such an encoder."""
+        self._questions = questions
         text = settings(TextConfig, config.text, "text")
         training = settings(TrainConfig, config.train, "train")
         check_search(config)
@@ -107,8 +109,12 @@ class TextTrack:
                 done.touch()
 
     def source(self, config: DictConfig) -> str:
-        """The collection."""
-        return self._corpus.fingerprints().graphs[:16]
+        """The collection, and the training pairs that are left out of it for the topics."""
+        source = self._corpus.fingerprints().graphs[:16]
+        if not config.text.epochs or isinstance(self._corpus, PairCollection) or not topics_may_be_posts(self._corpus):
+            return source
+        _, left_out = self._apart(config)
+        return f"{source}+{hashlib.sha256(repr(left_out).encode()).hexdigest()[:8]}" if left_out else source
 
     def _read(self, post_ids: Sequence[str], written: Written) -> list[str]:
         """The texts of posts, in order."""
@@ -209,15 +215,20 @@ class TextTrack:
                 query, document = (written(extract(text)) for text in texts)
                 yield replace(pair, query=query, document=document)
 
+    def _apart(self, config: DictConfig) -> tuple[list[Pair], list[Pair]]:
+        """The training pairs of the collection, and those that are left out."""
+        key = config.train.positives, config.train.least_score
+        if key not in self._all_pairs:
+            self._all_pairs[key] = own_pairs(self._corpus, *key, self._questions, self._console)
+        return self._all_pairs[key]
+
     def _split(self, config: DictConfig) -> PairSplit:
         """The pairs of the graph track, were there a graph of every post that has a text."""
         training = settings(TrainConfig, config.train, "train")
-        key = (training.positives, training.least_score)
-        if key not in self._all_pairs:
-            self._all_pairs[key] = training_pairs(self._corpus, *key)
+        pairs, _ = self._apart(config)
         with PostTexts(self._texts) as texts:
             available = frozenset(texts.post_ids())
-        sample = sample_pairs(self._all_pairs[key], available, training.max_pairs)
+        sample = sample_pairs(pairs, available, training.max_pairs)
         return split_pairs(sample, available, validation_fraction=training.validation_fraction)
 
     def best(self, folder: Path) -> Path | None:

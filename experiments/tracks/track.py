@@ -21,9 +21,11 @@ from omegaconf import DictConfig
 from experiments.columns import Asked
 from experiments.progress import Console
 from experiments.tracks.parsed import ParsedCollection
-from graphs.corpus.corpus import Corpus
-from graphs.corpus.post import Judgment, Topic
-from mathamr.evaluation.metrics import MEASURES, Regime
+from graphs.corpus.corpus import Corpus, topics_may_be_posts
+from graphs.corpus.leaks import pairs_without_topics
+from graphs.corpus.pairs import training_pairs
+from graphs.corpus.post import Judgment, Pair, Topic
+from mathamr.evaluation.metrics import MEASURES, RELEVANT, Regime
 from mathamr.evaluation.runs import Hit, Task
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation
@@ -42,6 +44,7 @@ class Question:
         collection: ids of all posts, in the regime mini.
         name: of a test that is no task of ARQMath; what it finds are answers, as in Task 1.
         measures: by the names of their columns.
+        relevant: lowest grade that counts as relevant.
         searched: ids of the answers that may be found; None: all.
         turned: the queries are such as training has as documents, and the answers such as training has as queries.
     """
@@ -55,6 +58,7 @@ class Question:
     measures: Mapping[str, Measure] = field(default_factory=lambda: MEASURES)
     searched: frozenset[str] | None = None
     turned: bool = False
+    relevant: int = RELEVANT
 
     @property
     def asked(self) -> Asked:
@@ -134,6 +138,23 @@ class Space:
     documents: VectorSets
     document_kinds: NDArray[np.integer]
     lengths: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None
+
+
+def own_pairs(
+    corpus: Corpus, positives: str, least_score: int, questions: Sequence[Question], console: Console
+) -> tuple[list[Pair], list[Pair]]:
+    """Return the training pairs of the searched collection, and those left out since their questions are topics."""
+    pairs = training_pairs(corpus, positives, least_score)
+    if not pairs or not topics_may_be_posts(corpus):
+        return pairs, []
+    topics = [topic for question in questions for topic in question.topics]
+    kept, left_out = pairs_without_topics(pairs, corpus.posts(), topics)
+    if left_out:
+        console.say(
+            f"  {len(left_out):,} of {len(pairs):,} training pairs are left out, for their questions are topics, e.g. "
+            f"{left_out[0].question_id}"
+        )
+    return kept, left_out
 
 
 class Track(Protocol):
