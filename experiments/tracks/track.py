@@ -25,6 +25,7 @@ from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Judgment, Pair, Topic
+from graphs.errors import ConfigError
 from mathamr.evaluation.metrics import MEASURES, RELEVANT, Regime
 from mathamr.evaluation.runs import Hit, Task
 from mathamr.maxsim import VectorSets
@@ -143,16 +144,24 @@ class Space:
 def own_pairs(
     corpus: Corpus, positives: str, least_score: int, questions: Sequence[Question], console: Console
 ) -> tuple[list[Pair], list[Pair]]:
-    """Return the training pairs of the searched collection, and those left out since their questions are topics."""
-    pairs = training_pairs(corpus, positives, least_score)
-    if not pairs or not topics_may_be_posts(corpus):
-        return pairs, []
-    topics = [topic for question in questions for topic in question.topics]
-    kept, left_out = pairs_without_topics(pairs, corpus.posts(), topics)
+    """Return the training pairs of the searched collection, and those left out since their questions are topics.
+
+    Raises:
+        ConfigError: there are no training pairs.
+    """
+    kept, left_out = training_pairs(corpus, positives, least_score), list[Pair]()
+    if kept and topics_may_be_posts(corpus):
+        topics = [topic for question in questions for topic in question.topics]
+        kept, left_out = pairs_without_topics(kept, corpus.posts(), topics)
     if left_out:
         console.say(
-            f"  {len(left_out):,} of {len(pairs):,} training pairs are left out, for their questions are topics, e.g. "
-            f"{left_out[0].question_id}"
+            f"  {len(left_out):,} of {len(kept) + len(left_out):,} training pairs are left out, for their questions "
+            f"are topics, e.g. {left_out[0].question_id}"
+        )
+    if not kept:
+        raise ConfigError(
+            f"collection {corpus.name} has no training pairs; use a track that trains nothing, e.g. track=bm25, or a "
+            "collection with questions and answers, or with a split train"
         )
     return kept, left_out
 

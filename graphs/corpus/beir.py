@@ -224,7 +224,10 @@ def _table_rows(path: Path) -> Iterator[Row]:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             while raw := file.readline(MAX_LINE):
                 line += 1
-                text = raw.decode("utf-8-sig").rstrip("\r\n")
+                try:
+                    text = raw.decode("utf-8-sig").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise CorpusError(f"is not UTF-8 text: {error}", path=path, line=line) from error
                 columns = [part.strip() for part in text.split("\t")] if "\t" in text else text.split()
                 if not any(columns):
                     continue
@@ -238,7 +241,7 @@ def _table_rows(path: Path) -> Iterator[Row]:
                         f"{len(columns)} columns; a line has query-id, corpus-id and score", path=path, line=line
                     )
                 yield line, columns[order[0]], columns[order[1]], columns[order[2]]
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise CorpusError(f"cannot be read: {error}; is the file complete?", path=path, line=line + 1) from error
 
 

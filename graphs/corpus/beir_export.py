@@ -22,7 +22,6 @@ from graphs.corpus.corpus import Corpus
 from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import QUERY, Pair, Post
-from graphs.corpus.qrels import RELEVANT, relevant_grade
 from graphs.corpus.query_collection import HeldOut, NamedTests
 from graphs.corpus.text_formulas import MAX_INLINE, find, is_formula
 from graphs.errors import ConfigError, CorpusError, Failure
@@ -111,7 +110,7 @@ def export_beir(
         rows = ((one.topic_id, one.doc_id, one.grade) for one in asked.judgments)
         judged = _write_judgments(opened(folder / "qrels" / f"{split}.tsv"), rows)
         written = [pair for pair in pairs if pair.question_id in known and pair.answer_id in known]
-        grade = max(RELEVANT, relevant_grade(asked.judgments)[0])
+        grade = max(1, *(one.grade for one in asked.judgments))  # relevant, whatever grade is said to be
         if written or train.exists():
             _write_judgments(opened(train), _train_rows(written, query_ids, grade))
     return Exported(count, len(topic_ids) + len({pair.question_id for pair in written}), judged, len(written), failures)
@@ -149,15 +148,13 @@ def _literal(words: str) -> str:
 
 
 def _dollars(latex: str, before: str, after: str) -> str:
-    fits = (
-        "$" not in latex and len(latex) < MAX_INLINE and not latex.endswith("\\") and is_formula(latex, before, after)
-    )
-    return f"${latex}$" if fits or not latex else _brackets(latex, before, after)
+    fits = "$" not in latex and len(latex) < MAX_INLINE and not latex.endswith("\\")
+    return f"${latex}$" if fits and is_formula(latex, before, after) else _brackets(latex, before, after)
 
 
 def _brackets(latex: str, before: str, after: str) -> str:
     if "\\)" not in latex:
-        return f"\\({latex}\\)"
+        return f"\\({latex}\\)" if latex else ""
     return f"\\[{latex}\\]" if "\\]" not in latex else f"$${latex}$$"
 
 
