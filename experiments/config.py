@@ -50,6 +50,10 @@ class DataConfig:
         collection: collection.db that was made elsewhere.
         formulas: formulas.db that was made elsewhere.
         graphs: preprocessed.db that was made elsewhere.
+        judgments: edition of the judgments, official or all.
+        split: split of the judgments, of collections that have several.
+        id: name of a data set of ir_datasets.
+        relevant_grade: lowest grade that counts as relevant; null: 2, or 1 where no grade is above 1.
         sources: further collections by names of your own, to learn from where ``train.pairs`` has their names.
     """
 
@@ -61,6 +65,10 @@ class DataConfig:
     collection: str | None = MISSING
     formulas: str | None = MISSING
     graphs: str | None = MISSING
+    judgments: str = MISSING
+    split: str | None = MISSING
+    id: str | None = MISSING
+    relevant_grade: int | None = MISSING
     sources: dict[str, SourceConfig] = field(default_factory=dict)
 
 

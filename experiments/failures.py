@@ -10,8 +10,8 @@ r"""What a model finds for some topics, why, and what it misses (``experiment.an
 
 Twenty judged topics are drawn, the same ones of every model. Under each of the first five posts stand the three vectors
 of the topic whose match there is furthest above their mean over all posts: what lifts the post. Missed are the two
-relevant posts (grade 2 and 3) that come last. Posts are ranked by MaxSim, whatever the job searches with; of a large
-collection the judged ones and others drawn at random (``geometry.posts``), which is what their ranks then count.
+relevant posts that come last. Posts are ranked by MaxSim, whatever the job searches with; of a large collection the
+judged ones and others drawn at random (``geometry.posts``), which is what their ranks then count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from experiments.tracks.track import Question, Space
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Topic
 from mathamr import maxsim
-from mathamr.evaluation.metrics import RELEVANT, evaluate
+from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation, VirtualNode, as_text
@@ -44,17 +44,18 @@ _SHOWN = 200  # characters of a post
 
 def look(space: Space, question: Question, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
     """The content of ``failures.md``, of the posts of :func:`experiments.geometry.judged_space`."""
-    scores = evaluate(run, qrels).per_topic
+    scores = evaluate(run, qrels, relevant=question.relevant).per_topic
     topics = {topic.topic_id: topic for topic in question.topics}
     known = sorted((name for name in space.topics if name in scores), key=natural)
     drawn = np.random.default_rng(0).permutation(len(known))[:TOPICS]
     parts = []
     for name in sorted((known[place] for place in drawn), key=natural):
         grades = qrels[name]
-        relevant = sum(grade >= RELEVANT for grade in grades.values())
+        relevant = sum(grade >= question.relevant for grade in grades.values())
         best = best_matches(space, name)
         head = f"## {name}: nDCG' {scores[name]['ndcg_prime']:.2f}, {len(best)} vectors, {relevant} relevant posts"
-        lines = _of_topic(topics[name], space, best, grades, explain, texts)
+        right = {post for post, grade in grades.items() if grade >= question.relevant}
+        lines = _of_topic(topics[name], space, best, grades, right, explain, texts)
         parts.append("\n".join([head, "", _cut(as_text(extract(topics[name].post))), "", *lines]))
     return "\n\n".join(parts) + "\n"
 
@@ -68,12 +69,18 @@ def best_matches(space: Space, topic: str) -> NDArray[np.floating]:
 
 
 def _of_topic(
-    topic: Topic, space: Space, best: NDArray[np.floating], grades: dict[str, int], explain: Explain, texts: Texts
+    topic: Topic,
+    space: Space,
+    best: NDArray[np.floating],
+    grades: dict[str, int],
+    right: set[str],
+    explain: Explain,
+    texts: Texts,
 ) -> Iterator[str]:
     order = np.argsort(-best.mean(0), kind="stable")
     sizes = [end - begin for begin, end in pairwise(space.documents.ptr.tolist())]
     ranks = {space.posts[place]: rank for rank, place in enumerate(order.tolist(), start=1)}
-    missed = sorted((p for p, g in grades.items() if g >= RELEVANT and p in ranks), key=lambda p: ranks[p])[-MISSED:]
+    missed = sorted((p for p in right if p in ranks), key=lambda p: ranks[p])[-MISSED:]
     first = [space.posts[place] for place in order[:FIRST].tolist()]
     shown = {post: _cut(as_text(one.text)) for post, one in texts([*first, *missed]).items()}
     for number, place in enumerate(order[:FIRST].tolist(), start=1):

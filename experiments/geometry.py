@@ -85,7 +85,7 @@ class Sampled:
     counts: dict[str, int]
 
 
-def sampler(qrels: Qrels, limit: int) -> Sampled:
+def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
     """All right documents, and others drawn at random up to ``limit``; ``counts`` are told when it has chosen.
 
     >>> sampled = sampler({"A.1": {"7": 3}}, 3)
@@ -94,7 +94,7 @@ def sampler(qrels: Qrels, limit: int) -> Sampled:
     >>> sampled.counts
     {'posts': 3, 'of_posts': 9}
     """
-    right = {post for grades in qrels.values() for post, grade in grades.items() if grade >= RELEVANT}
+    right = {post for grades in qrels.values() for post, grade in grades.items() if grade >= relevant}
     counts: dict[str, int] = {}
 
     def choose(post_ids: Sequence[str]) -> Sequence[str]:
@@ -129,23 +129,23 @@ def look(
     try:
         if whole:
             asked = {name: config.geometry[name] for name in ("k", "psi", "samples", "size")}
-            content |= {"settings": asked, "run": of_run(run, qrels, config)}
-        sampled = sampler(qrels, config.geometry.posts)
+            content |= {"settings": asked, "run": of_run(run, qrels, config, question.relevant)}
+        sampled = sampler(qrels, config.geometry.posts, question.relevant)
         space = track.space(config, encoded, question, sampled.choose)
         if space is not None:
             content |= {"sampled": sampled.counts, "collapse": of_collapse(space)}
         if space is not None and whole:
             texts = track.texts(space.posts)
             with_formulas = [post_id in texts and bool(texts[post_id].text.formulas) for post_id in space.posts]
-            content |= of_space(space, qrels, with_formulas, config)
+            content |= of_space(space, qrels, with_formulas, config, question.relevant)
     except AnalysisError as error:
         content["left_out"] = str(error)
     return content
 
 
-def of_run(run: Run, qrels: Qrels, config: DictConfig) -> dict[str, Any]:
+def of_run(run: Run, qrels: Qrels, config: DictConfig, relevant: int = RELEVANT) -> dict[str, Any]:
     """Accuracy@k, MRR and nDCG@k of what was retrieved, with bootstrap intervals over topics."""
-    found = hits_of_run(run, qrels, config.geometry.k)
+    found = hits_of_run(run, qrels, config.geometry.k, relevant=relevant)
     return _scores(config, accuracy(found, config.geometry.k), reciprocal_rank(found), ndcg(found, config.geometry.k))
 
 
@@ -157,7 +157,9 @@ def of_collapse(space: Space) -> dict[str, Any]:
     return {name: {**_rounded(one), "documents": one.documents} for name, one in table.items()}
 
 
-def of_space(space: Space, qrels: Qrels, with_formulas: Sequence[bool], config: DictConfig) -> dict[str, Any]:
+def of_space(
+    space: Space, qrels: Qrels, with_formulas: Sequence[bool], config: DictConfig, relevant: int = RELEVANT
+) -> dict[str, Any]:
     """Everything but the collapse.
 
     Args:
@@ -166,7 +168,7 @@ def of_space(space: Space, qrels: Qrels, with_formulas: Sequence[bool], config: 
     Raises:
         AnalysisError: no topic has a right document among the posts.
     """
-    judged = _Judged.of(space, qrels)
+    judged = _Judged.of(space, qrels, relevant)
     single = config.retrieval.strategy == "single_vector"
     ways = _ways(space, single=single)
     own = next(iter(ways))
@@ -187,7 +189,7 @@ def of_space(space: Space, qrels: Qrels, with_formulas: Sequence[bool], config: 
         "chosen": curve.index(chosen(curve)),
         "isotropy": _isotropy(ways[own], judged, config),
         "words": _words(_one_each(space.documents, space.document_kinds), with_formulas),
-        "statements": (statements := _statements(space, qrels, config)),
+        "statements": (statements := _statements(space, qrels, config, relevant)),
         "lengths": _lengths(space, statements),
     }
 
@@ -221,10 +223,10 @@ class _Judged:
     correct: list[list[int]]
 
     @classmethod
-    def of(cls, space: Space, qrels: Qrels) -> _Judged:
+    def of(cls, space: Space, qrels: Qrels, relevant: int) -> _Judged:
         number = {post_id: place for place, post_id in enumerate(space.posts)}
         right = [
-            sorted(number[post] for post, grade in qrels.get(topic, {}).items() if grade >= RELEVANT and post in number)
+            sorted(number[post] for post, grade in qrels.get(topic, {}).items() if grade >= relevant and post in number)
             for topic in space.topics
         ]
         topics = [place for place, posts in enumerate(right) if posts]
@@ -335,14 +337,14 @@ def _words(vectors: Floats, with_formulas: Sequence[bool]) -> dict[str, Any] | N
     }
 
 
-def _statements(space: Space, qrels: Qrels, config: DictConfig) -> dict[str, Any] | None:
+def _statements(space: Space, qrels: Qrels, config: DictConfig, relevant: int) -> dict[str, Any] | None:
     """Cosines of the right documents of a few topics, those with most, and their places in a plane."""
     number = {post_id: place for place, post_id in enumerate(space.posts)}
     taken: set[str] = set()
     groups: list[tuple[str, list[str]]] = []
     right = {
         topic: sorted(
-            (post for post, grade in grades.items() if grade >= RELEVANT and post in number),
+            (post for post, grade in grades.items() if grade >= relevant and post in number),
             key=lambda post: (-grades[post], natural(post)),
         )
         for topic, grades in ((topic, qrels.get(topic, {})) for topic in space.topics)

@@ -125,8 +125,8 @@ def _overlaps(experiment: Experiment, whole: Contents, spaces: Contents) -> list
     }
     size = "as many topics as there are" if settings["size"] is None else f"{settings['size']} topics"
     note = (
-        f"Means over {settings['samples']} bootstrap samples of {size}, ± over seeds. A right answer has grade 2 or 3; "
-        "an answer that nobody judged is a wrong one. Width: of the interval of accuracy. COE, ROE: share of "
+        f"Means over {settings['samples']} bootstrap samples of {size}, ± over seeds. A right answer is "
+        "relevant; one that nobody judged is wrong. Width: of the interval of accuracy. COE, ROE: share of "
         f"right and of random answers that are more similar than percentile {psi:g} of the first {k}. τ: the highest "
         "threshold at which accuracy is not significantly different; removed: share of the first "
         f"{k} below it.{_sampled(spaces)}"

@@ -175,7 +175,7 @@ def _run(
         own_files = [place / file_name(question.asked, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])
         _write_per_topic(own_files[1], scores)
-        measured = {**scores.aggregate, "topics": scores.topics, **costs}
+        measured = {**scores.aggregate, "topics": scores.topics, "relevant_grade": question.relevant, **costs}
         result |= {column(question.asked, name): value for name, value in measured.items()}
         topics = [[topic, *own.values()] for topic, own in sorted(scores.per_topic.items())]
         book.table(file_name(question.asked, "topics"), ["topic", *scores.aggregate], topics)
@@ -298,13 +298,14 @@ def judge(run: Run, question: Question, visual_ids: Mapping[str, str] | None = N
         collection=collection,
         visual_ids=visual_ids,
         measures=question.measures,
+        relevant=question.relevant,
     )
 
 
 def judged(question: Question) -> Qrels:
     """The judgments that count."""
     qrels = qrels_of(question.judgments)
-    return qrels if question.collection is None else restrict(qrels, question.collection)
+    return qrels if question.collection is None else restrict(qrels, question.collection, question.relevant)
 
 
 def _identity(job: Job) -> dict[str, Any]:

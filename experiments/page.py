@@ -173,12 +173,13 @@ def _examples(examples: Examples) -> str:
 
 
 def _found(one: Found) -> str:
-    known = one.grade in _GRADES
-    words = f"{one.grade} ({_GRADES[one.grade]})" if one.grade in _GRADES else "not judged"
+    words = f"{one.grade} ({_GRADES[one.grade]})" if one.grade in _GRADES else str(one.grade)
+    words = "not judged" if one.grade is None else words
+    shade = "none" if one.grade is None else min(one.grade, max(_GRADES))
     title = f'<div class="math"><b>{escape(one.title)}</b></div>' if one.title else ""
     return (
         f'<article class="found"><header><span>Rank {one.rank}</span><span>Post {escape(one.post)}</span>'
         f"<span>Score {one.score:.3f}</span>"
-        f'<span class="grade grade-{one.grade if known else "none"}">Relevance: {escape(words)}</span></header>'
+        f'<span class="grade grade-{shade}">Relevance: {escape(words)}</span></header>'
         f'{title}<div class="math post">{escape(one.body)}</div></article>'
     )

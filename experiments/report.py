@@ -40,6 +40,7 @@ from experiments.thesis import tables as thesis_tables
 from experiments.topic_scores import comparisons, measured, of_conditions, stars
 from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import write_whole
+from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.significance import Comparison
 
 _FIRST = ("condition", "seed", "status")
@@ -129,6 +130,8 @@ def _facts(experiment: Experiment) -> str:
     counted = [task for task in others if any(column(task, "topics") in row for row in rows)]
     if more := [f"{columns.title(task)}: {all_of(column(task, 'topics'))} topics" for task in counted if task != first]:
         facts[0] += f" ({', '.join(more)})"
+    if any((grade := column(first, "relevant_grade")) in row for row in rows):
+        facts.append(f"relevant from grade {all_of(grade)}")
     facts += [f"code {all_of('code')}", all_of("machine")]
     facts.append(f"last job finished {max(str(row.get('finished', 'not recorded')) for row in rows)}")
     seeds = ", ".join(str(seed) for seed in experiment.seeds)
@@ -298,6 +301,9 @@ def _examples(experiment: Experiment, file: str) -> list[Block]:
         table.append([topic, *(" ".join(line) for line in grades)])
     arqmath = experiment.measures == ARQMATH
     grades_of = "3 high, 2 medium, 1 low, 0 not relevant" if arqmath else "2 the query's own, 1 of the same group"
+    lowest = {row.get("relevant_grade", RELEVANT) for rows in done.values() for row in rows}
+    if arqmath and lowest != {RELEVANT}:
+        grades_of = f"grades of the collection, relevant from {', '.join(sorted(map(str, lowest)))}"
     note = f"Relevance: {grades_of}, – not judged. The first seed of each condition."
     blocks: list[Block] = [Table(table, "Relevance of the first results", note)]
     for topic, (title, body) in topics.items():
@@ -342,7 +348,7 @@ def _development(experiment: Experiment) -> list[Block]:
     table = plain_table(experiment, DEVELOPMENT)
     if table is None:
         return []
-    recall = " Recall@1000: judged relevant posts (grade 2 and 3) among the first 1,000 results."
+    recall = " Recall@1000: judged relevant posts among the first 1,000 results."
     note = (
         f"For choices while developing, not for comparison: no test is made on them."
         f"{recall if experiment.measures == ARQMATH else ''} Validation: held-out training pairs."

@@ -22,7 +22,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -39,14 +38,13 @@ from experiments.outputs import locked, write_json
 from experiments.plan import LOCK, Job, finished, near, plan, select, state, status
 from experiments.progress import Console
 from experiments.results import Experiment
+from experiments.sources import open_data
 from experiments.tracks import open_track
 from experiments.tracks.track import Question, Track
-from graphs.corpus.corpus import Corpus, open_corpus
-from graphs.corpus.jsonl import JsonLines
-from graphs.corpus.pair_collection import PairCollection
-from graphs.corpus.post import Post
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.query_collection import NamedTests
 from graphs.errors import ConfigError, CorpusError, MathAMRError
-from mathamr.evaluation.metrics import MEASURES, Regime, measure_of
+from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
 from mathamr.evaluation.runs import Task
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
@@ -72,7 +70,7 @@ def run(config: DictConfig, command: str) -> Ended:
     if config.experiment is None:
         raise ConfigError("no experiment is named; add +exp=NAME, where conf/exp/NAME.yaml describes it")
     experiment = config.experiment
-    corpus = open_corpus(config.data.name, config.data.root)
+    corpus = open_data(config.data)
     folder = Path(config.outputs) / experiment.name
     data = corpus.fingerprints()
     jobs = plan(config, data)
@@ -88,6 +86,9 @@ def run(config: DictConfig, command: str) -> Ended:
         logbook.check(config.wandb)
         questions = [pose(config, corpus, task) for task in tasks]
         tell_apart(corpus, questions)
+        for question in questions:
+            if said := relevant_grade(question.judgments, config.data.get("relevant_grade"))[1]:
+                console.say(f"  {title(question.asked)}: {said}")
         if len(tasks) < len(experiment.tasks):
             console.say(f"  collection {corpus.name} has no topics of Task 2: only Task 1 is run")
         runner = _Runner(corpus, shared, folder, models, questions, console)
@@ -196,12 +197,13 @@ def tasks_of(config: DictConfig, corpus: Corpus) -> Sequence[Asked]:
         ConfigError: a task that is none, or Task 2 alone where there are no topics of it.
     """
     asked = list(config.experiment.tasks)
-    if isinstance(corpus, PairCollection):
+    if isinstance(corpus, NamedTests):
         if not asked or len(set(asked)) < len(asked) or not set(asked) <= set(corpus.tests()):
             raise ConfigError(f"experiment.tasks={asked}: the tests of this collection are {', '.join(corpus.tests())}")
         return asked
     if not asked or len(set(asked)) < len(asked) or not set(asked) <= {1, 2}:
-        hint = "; tests with names are those of data=pairs" if any(isinstance(task, str) for task in asked) else ""
+        named = any(isinstance(task, str) for task in asked)
+        hint = "; tests with names are those of data=pairs and of data=beir with several benchmarks" if named else ""
         raise ConfigError(f"experiment.tasks={asked} is not one of [1], [1,2], [2]{hint}")
     tasks = [cast(Task, task) for task in sorted(asked)]
     if 2 in tasks:
@@ -220,15 +222,20 @@ def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
     """The topics of a task that the experiment is measured on, with their judgments."""
     years = list(config.data.years)
     named = config.experiment.get("measures") or {}
-    measures = {key(str(title)): measure_of(str(name)) for title, name in named.items()} or MEASURES
+    own_measures = {key(str(title)): measure_of(str(name)) for title, name in named.items()}
     regime = config.data.regime
-    if isinstance(corpus, PairCollection):
+    given = config.data.get("relevant_grade")
+    if isinstance(corpus, NamedTests):
         test = corpus.test(str(task))
         if regime != "full" or years:
-            raise ConfigError(f"data.regime={regime} data.years={years}: of pairs all is searched; use full and []")
+            raise ConfigError(f"data.regime={regime} data.years={years}: tests with names search all; use full and []")
         if not test.topics or not test.judgments:
-            raise ConfigError(f"test {task} in {corpus.root} has no judged topics")
-        return Question(1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.turned)
+            raise ConfigError(f"test {task} of {config.data.root} has no judged topics")
+        relevant, _ = relevant_grade(test.judgments, given)
+        measures = own_measures or measures_of_grade(relevant)
+        return Question(
+            1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.turned, relevant
+        )
     assert task in (1, 2)
     task = cast(Task, task)
     topics = corpus.topics(task, years)
@@ -249,25 +256,24 @@ def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
             raise ConfigError(f"experiment.example.post={example} is no post of this collection")
     if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell
         posts = None
-    return Question(task, topics, judgments, cast(Regime, regime), posts, measures=measures)
+    relevant, _ = relevant_grade(judgments, given)
+    measures = own_measures or measures_of_grade(relevant)
+    return Question(task, topics, judgments, cast(Regime, regime), posts, measures=measures, relevant=relevant)
 
 
 def tell_apart(corpus: Corpus, questions: Sequence[Question]) -> None:
-    """Check that one id stands for one text: vectors and graphs are kept by ids, those of topics among those of posts.
+    """Check that one id of a topic is one text: graphs and vectors are kept by ids.
 
     Raises:
-        CorpusError: a topic has the id of a post, or of a topic of another task, that says something else.
+        CorpusError: two topics have one id and different texts.
     """
-    asked = {topic.post.post_id: topic.post for question in questions for topic in question.topics}
-    topics = [topic.post for question in questions for topic in question.topics]
-    # Where anybody chooses ids; in the collections that are published topics have ids of their own.
-    posts = (post for post in corpus.posts() if isinstance(post, Post)) if isinstance(corpus, JsonLines) else ()
-    for post in chain(topics, posts):
-        own = asked.get(post.post_id, post)
-        if (own.title, own.body) != (post.title, post.body):
+    asked: dict[str, tuple[str, str]] = {}
+    for topic in (topic for question in questions for topic in question.topics):
+        text = (topic.post.title, topic.post.body)
+        if asked.setdefault(topic.post.post_id, text) != text:
             raise CorpusError(
-                f"topic {post.post_id!r} of collection {corpus.name} has the id of another text "
-                f"({(post.title or post.body)[:60]!r}); give topics ids of their own, e.g. q1"
+                f"two topics of collection {corpus.name} have the id {topic.topic_id!r} and different texts, one of "
+                f"them {(text[0] or text[1])[:60]!r}; give each topic an id of its own"
             )
 
 

@@ -19,10 +19,27 @@ from collections.abc import Container, Iterable, Mapping
 
 from omegaconf import DictConfig
 
-from graphs.corpus.corpus import open_corpus
+from graphs.corpus.corpus import OFFICIAL, Corpus, open_corpus
 from graphs.corpus.post import Pair
 from graphs.corpus.sources import Source
 from graphs.errors import ConfigError
+
+
+def open_data(data: DictConfig) -> Corpus:
+    """Open the collection that the group ``data`` of a configuration names.
+
+    Raises:
+        ConfigError: settings that this collection does not have.
+        CorpusError: there is no such collection.
+    """
+    return open_corpus(
+        data.name,
+        data.root,
+        judgments=data.get("judgments") or OFFICIAL,
+        split=data.get("split"),
+        dataset_id=data.get("id"),
+        relevant=data.get("relevant_grade"),
+    )
 
 
 def opened(config: DictConfig) -> dict[str, Source]:

@@ -15,6 +15,9 @@ of ids, one a line; in Task 2 it is the formulas of ``--visual-ids`` unless a fi
     python scripts/evaluate.py --task 1 --qrels qrel_task1_2020.tsv qrel_task1_2021.tsv --run my_run.tsv \\
         --regime mini --collection arqmath-mini/
 
+``--relevant-grade`` is the lowest grade that counts as relevant in MAP', P'@10 and Bpref: 2, as in ARQMath; where no
+grade of the qrels is above 1, it is 1, and a line says so.
+
 Run and qrels may have CRLF line ends; the run has the official form of its task or TREC's six columns. A file that
 cannot be read ends the program with exit code 2 and a message that names file and line.
 """
@@ -29,9 +32,9 @@ from pathlib import Path
 from typing import get_args
 
 from graphs.corpus.corpus import open_corpus
-from graphs.corpus.post import Post
+from graphs.corpus.post import Judgment, Post
 from graphs.errors import EvaluationError, MathAMRError
-from mathamr.evaluation.metrics import Regime, evaluate
+from mathamr.evaluation.metrics import Regime, evaluate, relevant_grade
 from mathamr.evaluation.runs import read_qrels, read_run, read_visual_ids
 
 PRINTED = ("ndcg_prime", "map_prime", "p_prime_10", "bpref")
@@ -48,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder of them")
     parser.add_argument("--regime", choices=get_args(Regime), default="full", help="what was indexed")
     parser.add_argument("--collection", type=Path, help="regime mini: folder of the collection, or a file of ids")
+    parser.add_argument("--relevant-grade", type=int, help="lowest relevant grade (2, or 1 if none is above 1)")
     given = parser.parse_args(arguments)
     if given.task == 2 and given.visual_ids is None:
         parser.error("Task 2 is judged by visual id: add --visual-ids TSV (the latex_representation TSVs)")
@@ -70,7 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             collection = _ids(given.collection, given.task)
         elif given.regime == "mini" and visual_ids is not None:
             collection = set(visual_ids.values())
-        result = evaluate(run, qrels, regime=given.regime, collection=collection, visual_ids=visual_ids)
+        judgments = (Judgment(topic, doc, grade) for topic, docs in qrels.items() for doc, grade in docs.items())
+        relevant, derived = relevant_grade(judgments, given.relevant_grade)
+        if derived:
+            print(derived.replace("data.relevant_grade=N", "--relevant-grade N"), file=sys.stderr)
+        result = evaluate(
+            run, qrels, regime=given.regime, collection=collection, visual_ids=visual_ids, relevant=relevant
+        )
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2
@@ -83,7 +93,8 @@ def _ids(path: Path, task: int) -> set[str]:
     if path.is_dir():
         if task == 2:
             raise EvaluationError("a folder has posts; Task 2 takes a file of visual ids, or none", path=path)
-        corpus = open_corpus("jsonl" if any(path.glob("*.jsonl*")) else "arqmath", path)
+        name = "beir" if any(path.glob("corpus.jsonl*")) else "jsonl" if any(path.glob("*.jsonl*")) else "arqmath"
+        corpus = open_corpus(name, path)
         return {post.post_id for post in corpus.posts() if isinstance(post, Post)}
     try:
         return set(path.read_text(encoding="utf-8").split())

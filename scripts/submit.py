@@ -34,6 +34,7 @@ from omegaconf import DictConfig
 from experiments import results
 from experiments.config import register, validated
 from experiments.results import Row
+from experiments.sources import open_data
 from graphs.corpus.corpus import NAMES, Corpus, open_corpus
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Post
@@ -124,7 +125,7 @@ def write_submission(given: argparse.Namespace) -> tuple[dict[Path, Task], Colle
     if not files:
         raise EvaluationError("has no run.tsv; run the job again", path=experiment.place(row))
     config = configuration(experiment.commands[-1] if experiment.commands else "", given.root)
-    collection = Collection(open_corpus(config.data.name, config.data.root), list(config.data.years))
+    collection = Collection(open_data(config.data), list(config.data.years))
     for path, run in runs.items():
         write_run(run, path)
     scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in SCORES.items() if key in row)

@@ -39,10 +39,9 @@ from experiments.tracks.needed import posts_of
 from experiments.tracks.preparation import Preparation, Prepared, spec_of
 from experiments.tracks.sentence_text import SentenceText
 from experiments.tracks.teacher import teacher
-from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
+from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained, own_pairs
 from graphs.collection import Collection
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.pairs import training_pairs
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Pair, Topic
 from graphs.errors import ConfigError
@@ -92,12 +91,14 @@ class GraphTrack:
         self._formulas_of: dict[Path, Formulas] = {}
         self._searched_of: dict[tuple[Path, int], list[str]] = {}
         self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
+        self._questions: Sequence[Question] = ()  # those that were checked
         self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
 
     # -- what can be said before anything runs -----------------------------------------------------------------------
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Every setting once: the library's own types know what they may be."""
+        self._questions = questions
         parsers.chosen(config)
         spec = spec_of(config)
         model = encoder_settings(config.model)
@@ -129,7 +130,7 @@ class GraphTrack:
     def _pairs(self, training: TrainConfig) -> list[Pair]:
         key = (training.positives, training.least_score)
         if key not in self._all_pairs:
-            self._all_pairs[key] = training_pairs(self._corpus, *key)
+            self._all_pairs[key], _ = own_pairs(self._corpus, *key, self._questions, self._console)
         return self._all_pairs[key]
 
     def _learned(self, config: DictConfig) -> frozenset[str]:

@@ -11,6 +11,7 @@ kept beside the model by :mod:`experiments.tracks.encoded` and searched as those
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -31,10 +32,9 @@ from experiments.tracks.encoded import EncodedPosts
 from experiments.tracks.needed import NeededPosts, needed_posts, posts_of
 from experiments.tracks.parsed import ParsedCollection
 from experiments.tracks.pretrained import pretrained
-from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
-from graphs.corpus.corpus import Corpus
+from experiments.tracks.track import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained, own_pairs
+from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.pair_collection import PairCollection
-from graphs.corpus.pairs import training_pairs
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Pair, PlaceholderText, Post, Topic
 from graphs.errors import ConfigError
@@ -68,13 +68,15 @@ class TextTrack:
         self._corpus, self._shared, self._console = corpus, shared, console
         self._texts = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
-        self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
+        self._all_pairs: dict[tuple[str, int], tuple[list[Pair], list[Pair]]] = {}
+        self._questions: Sequence[Question] = ()  # those that were checked
         self._opened: set[tuple[str, int | None]] = set()
 
     # -- what can be said before anything runs -----------------------------------------------------------------------
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Settings, and whether there is such an encoder."""
+        self._questions = questions
         text = settings(TextConfig, config.text, "text")
         training = settings(TrainConfig, config.train, "train")
         check_search(config)
@@ -114,13 +116,17 @@ class TextTrack:
         learned = frozenset[str]()
         if _is_trained(config):
             training = settings(TrainConfig, config.train, "train")
-            pairs = self._pairs_of(training)
+            pairs, _ = self._apart(config)
             learned = posts_of(sample_pairs(pairs, posts_of(pairs), training.max_pairs))
         return needed_posts(config, self._corpus, questions, learned, self._shared, self._console)
 
     def source(self, config: DictConfig) -> str:
-        """The collection."""
-        return self._corpus.fingerprints().graphs[:16]
+        """The collection, and the training pairs that are left out of it for the topics."""
+        source = self._corpus.fingerprints().graphs[:16]
+        if not config.text.epochs or isinstance(self._corpus, PairCollection) or not topics_may_be_posts(self._corpus):
+            return source
+        _, left_out = self._apart(config)
+        return f"{source}+{hashlib.sha256(repr(left_out).encode()).hexdigest()[:8]}" if left_out else source
 
     def _read(self, post_ids: Sequence[str], written: Written) -> list[str]:
         """The texts of posts, in order."""
@@ -221,20 +227,21 @@ class TextTrack:
                 query, document = (written(extract(text)) for text in texts)
                 yield replace(pair, query=query, document=document)
 
+    def _apart(self, config: DictConfig) -> tuple[list[Pair], list[Pair]]:
+        """The training pairs of the collection, and those that are left out."""
+        key = config.train.positives, config.train.least_score
+        if key not in self._all_pairs:
+            self._all_pairs[key] = own_pairs(self._corpus, *key, self._questions, self._console)
+        return self._all_pairs[key]
+
     def _split(self, config: DictConfig) -> PairSplit:
         """The pairs of the graph track, were there a graph of every post that has a text."""
         training = settings(TrainConfig, config.train, "train")
+        pairs, _ = self._apart(config)
         with PostTexts(self._texts) as texts:
             available = frozenset(texts.post_ids())
-        sample = sample_pairs(self._pairs_of(training), available, training.max_pairs)
+        sample = sample_pairs(pairs, available, training.max_pairs)
         return split_pairs(sample, available, validation_fraction=training.validation_fraction)
-
-    def _pairs_of(self, training: TrainConfig) -> list[Pair]:
-        """Return the training pairs of the collection, read once a process."""
-        key = (training.positives, training.least_score)
-        if key not in self._all_pairs:
-            self._all_pairs[key] = training_pairs(self._corpus, *key)
-        return self._all_pairs[key]
 
     def best(self, folder: Path) -> Path | None:
         """The encoder of the lowest validation loss, or the record of the one that is taken as it is."""

@@ -19,8 +19,13 @@ from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from experiments.columns import Asked
-from graphs.corpus.post import Judgment, Topic
-from mathamr.evaluation.metrics import MEASURES, Regime
+from experiments.progress import Console
+from graphs.corpus.corpus import Corpus, topics_may_be_posts
+from graphs.corpus.leaks import pairs_without_topics
+from graphs.corpus.pairs import training_pairs
+from graphs.corpus.post import Judgment, Pair, Topic
+from graphs.errors import ConfigError
+from mathamr.evaluation.metrics import MEASURES, RELEVANT, Regime
 from mathamr.evaluation.runs import Hit, Task
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation
@@ -39,6 +44,7 @@ class Question:
         collection: ids of all posts, in the regime mini.
         name: of a test that is no task of ARQMath; what it finds are answers, as in Task 1.
         measures: by the names of their columns.
+        relevant: lowest grade that counts as relevant.
         searched: ids of the answers that may be found; None: all.
         turned: the queries are such as training has as documents, and the answers such as training has as queries.
     """
@@ -52,6 +58,7 @@ class Question:
     measures: Mapping[str, Measure] = field(default_factory=lambda: MEASURES)
     searched: frozenset[str] | None = None
     turned: bool = False
+    relevant: int = RELEVANT
 
     @property
     def asked(self) -> Asked:
@@ -131,6 +138,31 @@ class Space:
     documents: VectorSets
     document_kinds: NDArray[np.integer]
     lengths: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None
+
+
+def own_pairs(
+    corpus: Corpus, positives: str, least_score: int, questions: Sequence[Question], console: Console
+) -> tuple[list[Pair], list[Pair]]:
+    """Return the training pairs of the searched collection, and those left out since their questions are topics.
+
+    Raises:
+        ConfigError: there are no training pairs.
+    """
+    kept, left_out = training_pairs(corpus, positives, least_score), list[Pair]()
+    if kept and topics_may_be_posts(corpus):
+        topics = [topic for question in questions for topic in question.topics]
+        kept, left_out = pairs_without_topics(kept, corpus.posts(), topics)
+    if left_out:
+        console.say(
+            f"  {len(left_out):,} of {len(kept) + len(left_out):,} training pairs are left out, for their questions "
+            f"are topics, e.g. {left_out[0].question_id}"
+        )
+    if not kept:
+        raise ConfigError(
+            f"collection {corpus.name} has no training pairs; use a track that trains nothing, e.g. track=bm25, or a "
+            "collection with questions and answers, or with a split train"
+        )
+    return kept, left_out
 
 
 class Track(Protocol):

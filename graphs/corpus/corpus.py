@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from graphs.corpus.arqmath import ArqMath
+from graphs.corpus.beir import open_beir
 from graphs.corpus.files import Fingerprints, FormulaFiles
+from graphs.corpus.ir_dataset import IrDataset
 from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.mathdocs import MathDocs
 from graphs.corpus.pair_collection import PairCollection
@@ -29,7 +31,18 @@ from graphs.corpus.titles import Titles
 from graphs.errors import ConfigError, Failure
 
 #: The collections that :func:`open_corpus` knows, and whether they need a folder.
-NAMES = {"arqmath": True, "jsonl": True, "mathdocs": False, "pairs": True, "problems": True, "titles": True}
+NAMES = {
+    "arqmath": True,
+    "beir": True,
+    "ir_datasets": False,
+    "jsonl": True,
+    "mathdocs": False,
+    "pairs": True,
+    "problems": True,
+    "titles": True,
+}
+OFFICIAL = "official"
+_PUBLISHED = frozenset(("arqmath", "mathdocs"))
 
 
 class Corpus(Protocol):
@@ -63,27 +76,68 @@ class Corpus(Protocol):
         ...
 
 
-def open_corpus(name: str, root: str | Path | None = None) -> Corpus:
-    """The collection ``name`` (one of :data:`NAMES`), in folder ``root`` where it needs one.
+def topics_may_be_posts(corpus: Corpus) -> bool:
+    """Return whether a topic may be one of the posts: people chose both. ARQMath's and mathdocs' topics are no posts.
 
-    Raises ConfigError for an unknown name or a root that is missing or superfluous, CorpusError for a folder that does
-    not hold such a collection.
+    >>> topics_may_be_posts(MathDocs())
+    False
+    """
+    return corpus.name not in _PUBLISHED
+
+
+def open_corpus(
+    name: str,
+    root: str | Path | None = None,
+    *,
+    judgments: str = OFFICIAL,
+    split: str | None = None,
+    dataset_id: str | None = None,
+    relevant: int | None = None,
+) -> Corpus:
+    """Open the collection ``name``.
+
+    Args:
+        name: one of :data:`NAMES`.
+        root: folder of the collection, for those that need one.
+        judgments: which judgments count, where a collection has several sets (arqmath).
+        split: judgments to test on (beir); ``None``: ``test``.
+        dataset_id: id of the data set (ir_datasets).
+        relevant: lowest grade of a training pair, where pairs are made of judgments (beir, ir_datasets).
+
+    Raises:
+        ConfigError: an unknown name, a root that is missing or superfluous, an option that the collection lacks.
+        CorpusError: the folder does not hold such a collection.
     """
     if name not in NAMES:
         raise ConfigError(f"unknown collection {name!r}; known are {', '.join(sorted(NAMES))}")
+    for key, value, of in (
+        ("judgments", None if judgments == OFFICIAL else judgments, "arqmath"),
+        ("split", split, "beir"),
+        ("id", dataset_id, "ir_datasets"),
+    ):
+        if value is not None and name != of:
+            raise ConfigError(f"data.{key}={value}: collection {name!r} has no such choice, only {of!r}; leave it out")
     if not NAMES[name]:
         if root is not None:
             raise ConfigError(
                 f"data.root={str(root)!r}: collection {name!r} is read from no folder; leave data.root out"
             )
+        if name == "ir_datasets":
+            if not dataset_id:
+                raise ConfigError("data.id is missing: name a data set of ir_datasets, e.g. data.id=beir/scifact/test")
+            return IrDataset(dataset_id, relevant=relevant)
         return MathDocs()
     if root is None or not str(root):
         raise ConfigError(f"data.root is missing: collection {name!r} needs the folder it lies in, e.g. data.root=...")
     folder = Path(root)
     if not folder.is_dir():
         raise ConfigError(f"data.root={str(root)!r} is not a folder")
+    if name == "beir":
+        return open_beir(folder, split or "test", relevant)
+    options: dict[str, Any] = {} if judgments == OFFICIAL else {"judgments": judgments}
+    if name == "arqmath":
+        return ArqMath(folder, **options)
     kinds: dict[str, Callable[[Path], Corpus]] = {
-        "arqmath": ArqMath,
         "jsonl": JsonLines,
         "pairs": PairCollection,
         "problems": Problems,

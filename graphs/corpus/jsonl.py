@@ -32,11 +32,13 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from graphs.corpus.files import Fingerprints, hash_files
-from graphs.corpus.post import Judgment, Pair, Post, PostKind, Topic
+from graphs.corpus.placeholders import extract
+from graphs.corpus.post import QUERY, Judgment, Pair, Post, PostKind, Topic, query_post_id
 from graphs.corpus.qrels import read_qrels
 from graphs.errors import ConfigError, CorpusError, Failure
 
@@ -47,11 +49,11 @@ _KEYS = frozenset(["kind", "markup", "tags", "score", *_IDS, *_STRINGS])
 _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "question": {"id": "post_id", "question_id": "post_id"},
     "answer": {"id": "post_id", "answer_id": "post_id", "question_id": "parent_id"},
-    "topic": {"id": "post_id", "topic_id": "post_id"},
+    "topic": {"id": "post_id", "topic_id": "post_id", "topic_of": "parent_id"},
 }
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _HTML = re.compile(r"</[a-zA-Z][a-zA-Z0-9]*\s*>|&(?:[a-zA-Z]{2,8}|#\d{1,6}|#x[\da-fA-F]{1,5});")
-#: Characters of one line, at most: a longer one is no post but a file without line ends.
+#: Bytes of one line, at most: a longer one is no post.
 MAX_LINE = 32 << 20
 
 
@@ -75,7 +77,7 @@ class JsonLines:
                     post = post_from(found, kind=kind)
                     if post.kind == "topic":
                         raise CorpusError("kind 'topic': topics stand in topics.jsonl")
-                    yield post
+                    yield taken(post, path, line) or post
                 except CorpusError as error:
                     post_id = found.get("post_id")
                     message = f"{path}:{line}: {error.message}"
@@ -90,16 +92,9 @@ class JsonLines:
             if isinstance(found, Failure):
                 raise CorpusError(found.message)
             try:
-                fields = dict(found)
-                formula_id = fields.pop("formula_id", None)
-                post = post_from(fields, kind="topic")
-                if post.kind != "topic":
-                    raise CorpusError(f"kind {post.kind!r}: a topic is a topic; leave kind out")
-                if (task == 2) != isinstance(formula_id, str):
-                    raise CorpusError("a topic of Task 2 has a formula_id, one of Task 1 has none")
+                topics.append(topic_from(found, task))
             except CorpusError as error:
                 raise CorpusError(error.message, path=path, line=line) from error
-            topics.append(Topic(post.post_id, post, None if formula_id is None else post.formula_prefix + formula_id))
         return topics
 
     def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
@@ -210,6 +205,45 @@ def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:
     )
 
 
+def topic_from(fields: Mapping[str, Any], task: int = 1, test: str = "") -> Topic:
+    """Return the topic that a line's JSON object describes; its post has the id of a query.
+
+    >>> topic = topic_from({"post_id": "7", "body": "Is $x$ odd?", "formula_id": "7:0"}, task=2)
+    >>> topic.topic_id, topic.post.post_id, topic.formula_id
+    ('7', 'query:7', 'query:7:0')
+
+    Args:
+        fields: the line.
+        task: 1 or 2; a topic of Task 2 names its formula, by the id in the markup or as ``{post_id}:{number}``.
+        test: name of the test, where several tests have topics of their own.
+
+    Raises:
+        CorpusError: names the key that is wrong.
+    """
+    fields = dict(fields)
+    formula_id = fields.pop("formula_id", None)
+    post = post_from(fields, kind="topic")
+    if post.kind != "topic":
+        raise CorpusError(f"kind {post.kind!r}: a topic is a topic; leave kind out")
+    if (task == 2) != isinstance(formula_id, str):
+        raise CorpusError("a topic of Task 2 has a formula_id, one of Task 1 has none")
+    query = replace(post, post_id=query_post_id(post.post_id, test))
+    if formula_id is None:
+        return Topic(post.post_id, query)
+    given = post.formula_prefix + formula_id
+    numbered = query.post_id + formula_id.removeprefix(post.post_id)
+    known = {formula.formula_id for formula in extract(query).formulas}
+    return Topic(post.post_id, query, numbered if numbered in known and given not in known else given)
+
+
+def taken(post: Post, path: Path, line: int) -> Failure | None:
+    """Return a Failure for a document whose id is in the name space of queries."""
+    if not post.post_id.startswith(QUERY):
+        return None
+    message = f"{path}:{line}: post_id {post.post_id!r}: ids that begin with {QUERY!r} are those of queries; rename it"
+    return Failure("", "read", "bad_id", message)  # not its id, which a topic may have
+
+
 def _renamed(fields: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
     """``fields`` by this project's names; two names of one thing are an error."""
     if names.keys().isdisjoint(fields):
@@ -251,9 +285,11 @@ def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:
             while raw := file.readline(MAX_LINE + 1):
                 line += 1
                 if len(raw) > MAX_LINE:
-                    raise CorpusError(
-                        f"a line of more than {MAX_LINE} bytes; is this JSON lines?", path=path, line=line
-                    )
+                    while raw and not raw.endswith(b"\n"):  # its rest, in parts: memory stays flat
+                        raw = file.readline(MAX_LINE)
+                    message = f"{path}:{line}: a line of more than {MAX_LINE} bytes; is this JSON lines?"
+                    yield line, Failure("", "read", "long_line", message)
+                    continue
                 if not raw.strip():
                     continue
                 try:

@@ -5,6 +5,14 @@
 >>> [(block.text.replace(FORMULA, "@"), block.kind, block.formulas) for block in blocks]
 [('Let @ hold.', 'paragraph', [('7', 'x<1')]), ('one', 'item', [])]
 
+A ``<math>`` element is a formula by its LaTeX: ``alttext``, an annotation in TeX, or LaTeX as its content (as wikis
+write it). Without LaTeX its text is kept:
+
+>>> [block.text.replace(FORMULA, "@") for block in read_html("<p>Is <math><mi>x</mi><mo>=</mo><mn>1</mn></math>?</p>")]
+['Is x=1?']
+>>> read_html('<p><math alttext="x&lt;1"><mi>x</mi></math></p>')[0].formulas
+[(None, 'x<1')]
+
 A tokenizer of one regular expression instead of a tree: a tree builder drops what it cannot place (libxml2 stops at
 2,048 nested elements and after ``</html>``), and here no formula may be lost, whatever a post looks like. It is linear
 in the length of the post, keeps no more than the text, and resolves nothing but character references.
@@ -44,6 +52,13 @@ _TAG = re.compile(
         )""",
     re.VERBOSE,
 )
+_ALTTEXT = re.compile(r"""\salttext\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'=<>`]++))""", re.IGNORECASE)
+_TEX = re.compile(
+    r"""<annotation\s[^<>]*?\bencoding\s*=\s*["']?(?:application/x-(?:la)?tex|(?:La)?TeX)\b[^<>]*>""", re.IGNORECASE
+)
+_MATHML = re.compile(r"<(?:m[a-z]{1,15}|semantics|apply|annotation|c[in])\b", re.IGNORECASE)
+_ANNOTATIONS = re.compile(r"<annotation\b")
+_ELEMENT = re.compile(r"</?[a-zA-Z][^<>]*+>")
 _ID = re.compile(r"""\sid\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""", re.IGNORECASE)
 _CLASS = re.compile(r"""\sclass\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'=<>`]++))""", re.IGNORECASE)
 _MATH_CONTAINER = re.compile(r"\bmath-container\b", re.IGNORECASE)
@@ -102,7 +117,8 @@ def strip_delimiters(latex: str) -> str:
 
 
 def read_html(markup: str) -> list[Block]:
-    """The blocks of an HTML fragment, in document order; formulas are the ``math-container`` spans.
+    """The blocks of an HTML fragment, in document order; formulas are the ``math-container`` spans and the
+    ``<math>`` elements.
 
     Dropped: tags, comments, images, scripts and styles, the text of ``<pre>`` (program output and drawings, which no
     parser of sentences can use). Formulas are kept even there. Table rows are blocks, their cells parted by commas.
@@ -130,6 +146,19 @@ def _is_formula(attributes: str) -> bool:
     """Whether the first ``class`` among a span's attributes is that of formulas."""
     found = _CLASS.search(attributes)
     return found is not None and _MATH_CONTAINER.search(found[found.lastindex or 0]) is not None
+
+
+def _latex_of(attributes: str, content: str) -> str:
+    """Return the LaTeX of a ``<math>`` element, "" where it has none."""
+    found = _ALTTEXT.search(attributes)
+    if found is not None:
+        latex = found[found.lastindex or 0]
+    elif (annotation := _TEX.search(content)) is not None:
+        end = content.find("</", annotation.end())
+        latex = content[annotation.end() :] if end < 0 else content[annotation.end() : end]
+    else:
+        latex = "" if _MATHML.search(content) else content
+    return clean(html.unescape(latex)).strip()
 
 
 class _Reader:
@@ -163,6 +192,12 @@ class _Reader:
                 search_from = position
                 continue
             name = (tag["name"] or "").lower()
+            if name == "math" and not tag["end"] and (end := self.math_end(tag.end())) >= 0:
+                self.text(markup[position : tag.start()])
+                self.math(tag["attributes"], markup[tag.end() : end])
+                closed = markup.find(">", end)
+                position = search_from = len(markup) if closed < 0 else closed + 1
+                continue
             if name and name not in _KNOWN:
                 continue  # "a <b, c>" of a formula, not an element
             self.text(markup[position : tag.start()])
@@ -172,6 +207,24 @@ class _Reader:
         self.text(markup[position:])
         self.close_block()
         return self.blocks
+
+    def math_end(self, position: int) -> int:
+        """Where the ``</math`` is that closes what begins before ``position``; -1 where nothing closes it."""
+        if "math" not in self.last_end:  # searched once, for a post may open many and close none
+            self.last_end["math"] = self.markup.rfind("</math")
+        return self.markup.find("</math", position) if self.last_end["math"] >= position else -1
+
+    def math(self, attributes: str, content: str) -> None:
+        """Take a ``<math>`` element as a formula by its LaTeX, or as text where it has none."""
+        latex = _latex_of(attributes, content)
+        if not latex:
+            marked = _ANNOTATIONS.search(content)
+            self.text(" ".join(_ELEMENT.sub("", content[: marked.start()] if marked else content).split()))
+        elif self.formula_pieces is not None:  # inside a math-container span
+            self.formula_pieces.append(latex)
+        else:
+            self.formula_id, self.formula_pieces = None, [latex]
+            self.close_formula()
 
     def text(self, raw: str) -> None:
         if not raw:

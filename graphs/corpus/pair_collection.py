@@ -33,32 +33,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from graphs.corpus.files import Fingerprints, hash_files
-from graphs.corpus.jsonl import JsonLines, post_from, read_lines
+from graphs.corpus.jsonl import JsonLines, post_from, read_lines, topic_from
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.qrels import read_qrels
+from graphs.corpus.query_collection import HeldOut
 from graphs.errors import ConfigError, CorpusError, Failure
 
 _KEYS = frozenset(("query", "document", "query_id", "document_id"))
 _TEST = re.compile(r"topics-([a-z][a-z0-9_]*)\.jsonl")
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """The queries of a test, their judgments, and the ids of what it searches; None: all answers.
-
-    ``turned``: its queries are such as training has as documents, and its documents such as training has as queries.
-    """
-
-    topics: list[Topic]
-    judgments: list[Judgment]
-    searched: frozenset[str] | None
-    turned: bool
 
 
 class PairCollection(JsonLines):
@@ -125,10 +112,9 @@ class PairCollection(JsonLines):
             if isinstance(found, Failure):
                 raise CorpusError(found.message)
             try:
-                post = post_from(found, kind="topic")
+                topics.append(topic_from(found, test=name))
             except CorpusError as error:
                 raise CorpusError(error.message, path=path, line=line) from error
-            topics.append(Topic(post.post_id, post))
         judgments = read_qrels(judged)
         places = {post_id: place for place, ids in enumerate(self._answers) for post_id in ids}
         lost = [one.doc_id for one in judgments if one.doc_id not in places]

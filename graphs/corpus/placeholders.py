@@ -11,6 +11,7 @@ r"""A post as sentences with placeholders, and the formulas that the placeholder
 Every occurrence of a formula has its own number, in the order of the post, the title first. What counts as a formula:
 
 - each ``<span class="math-container">``, with the id that the collection gave it, whatever is in it;
+- each ``<math>`` element of HTML that tells its LaTeX;
 - text between ``$``, ``$$``, ``\(..\)``, ``\[..\]`` or in an environment such as ``align``, unless the dollars look
   like money or the two do not belong together; its id, and that of a span without one, is ``{post_id}:{i}``.
 

@@ -15,6 +15,18 @@ from typing import Literal
 PostKind = Literal["question", "answer", "topic"]
 Markup = Literal["html", "text"]
 
+QUERY = "query:"
+"""Prefix of the post ids of queries, where people choose ids: a query and a document may have the same id."""
+
+
+def query_post_id(topic_id: str, test: str = "") -> str:
+    """Return the id of a query among posts; ``test`` names the test, where several tests have queries of their own.
+
+    >>> query_post_id("7"), query_post_id("7", "easy")
+    ('query:7', 'query:easy/7')
+    """
+    return f"{QUERY}{test}/{topic_id}" if test else f"{QUERY}{topic_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Post:
@@ -56,7 +68,11 @@ class PlaceholderText:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A query: ``post`` is what is searched with; ``formula_id`` the query formula of Task 2, with its prefix."""
+    """A query: ``post`` is what is searched with; ``formula_id`` the query formula of Task 2, with its prefix.
+
+    ``topic_id`` is the id in run files, judgments and reports. ``post.post_id`` is the id in graphs, vectors and
+    indexes; where people choose ids it is :func:`query_post_id`.
+    """
 
     topic_id: str
     post: Post
@@ -73,7 +89,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One line of a qrels file: how well ``doc_id`` answers ``topic_id``, 0 (not) to 3 (high)."""
+    """One line of a qrels file: how well ``doc_id`` answers ``topic_id``, from 0 (not); ARQMath's highest is 3."""
 
     topic_id: str
     doc_id: str

@@ -2,25 +2,95 @@
 
 >>> import tempfile; path = Path(tempfile.mkdtemp()) / "qrels.tsv"
 >>> _ = path.write_text("A.1\\t0\\t255\\t3\\nA.1\\t0\\t154\\t0\\n")
->>> read_qrels(path)
+>>> judgments = read_qrels(path)
+>>> judgments
 [Judgment(topic_id='A.1', doc_id='255', grade=3), Judgment(topic_id='A.1', doc_id='154', grade=0)]
+>>> relevant_grade(judgments)
+(2, '')
+>>> relevant_grade([Judgment("q1", "d1", 1)])
+(1, 'no grade is above 1, so documents of grade 1 count as relevant; data.relevant_grade=N sets another grade')
+
+Grades are whole numbers. TREC's negative grades (spam, other errors) count as 0.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from graphs.corpus.post import Judgment
-from graphs.errors import CorpusError
+from graphs.errors import ConfigError, CorpusError
+
+RELEVANT = 2
+"""The lowest grade that counts as relevant in binary measures, unless a collection says otherwise (ARQMath)."""
+
+Row = tuple[int, str, str, str]
+"""Line number, topic, document and grade as written."""
 
 
 def read_qrels(path: Path) -> list[Judgment]:
-    """``topic 0 doc grade`` lines (tabs or spaces, LF or CRLF, grades like ``2`` or ``2.0``, 0 to 3).
+    """Read ``topic 0 doc grade`` lines (tabs or spaces, LF or CRLF, grades like ``2`` or ``2.0``).
 
-    Raises CorpusError, with the line, for anything else, and for a document that is judged twice with two grades.
+    Raises:
+        CorpusError: with the line, for anything else, and for a document that is judged twice with two grades.
+    """
+    return judgments_of(_rows(path), path)
+
+
+def judgments_of(rows: Iterable[Row], path: Path) -> list[Judgment]:
+    """Return the judgments in ``rows``, each once.
+
+    Raises:
+        CorpusError: a grade that is no whole number, or a document that is judged twice with two grades.
     """
     judgments: dict[tuple[str, str], Judgment] = {}
+    for line, topic, doc, written in rows:
+        grade = grade_of(written)
+        if grade is None:
+            raise CorpusError(f"grade {written!r} is not a whole number", path=path, line=line)
+        before = judgments.setdefault((topic, doc), Judgment(topic, doc, grade))
+        if before.grade != grade:
+            message = f"{doc} has grade {grade} here and {before.grade} before, for topic {topic}"
+            raise CorpusError(message, path=path, line=line)
+    return list(judgments.values())
+
+
+def grade_of(written: str) -> int | None:
+    """Return a grade as a number from 0; ``None`` where ``written`` is no whole number.
+
+    >>> [grade_of(written) for written in ("4", "2.0", "-2", "0.5", "high")]
+    [4, 2, 0, None, None]
+    """
+    match = re.fullmatch(r"([+-]?)([0-9]{1,9})(?:\.0*)?", written)
+    if match is None:
+        return None
+    return 0 if match[1] == "-" else int(match[2])
+
+
+def relevant_grade(judgments: Iterable[Judgment], given: int | None = None) -> tuple[int, str]:
+    """Return the lowest grade that counts as relevant, and a sentence to tell the user where it was derived.
+
+    Args:
+        judgments: all judgments of a question.
+        given: the grade that the user chose (``data.relevant_grade``); it wins.
+
+    Raises:
+        ConfigError: ``given`` is below 1.
+    """
+    if given is not None:
+        if given < 1:
+            raise ConfigError(f"data.relevant_grade={given} must be at least 1; grade 0 means not relevant")
+        return given, ""
+    if max((judgment.grade for judgment in judgments), default=0) >= RELEVANT:
+        return RELEVANT, ""
+    return 1, (
+        "no grade is above 1, so documents of grade 1 count as relevant; data.relevant_grade=N sets another grade"
+    )
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """The lines of a file in TREC's form that are not blank."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for line, text in enumerate(file, 1):
@@ -31,17 +101,6 @@ def read_qrels(path: Path) -> list[Judgment]:
                     message = f"{len(columns)} columns, a qrels line has 4: topic, 0, document, grade"
                     raise CorpusError(message, path=path, line=line)
                 topic, _, doc, written = columns
-                grade = _grade(written)
-                if grade is None:
-                    raise CorpusError(f"grade {written!r} is not one of 0, 1, 2, 3", path=path, line=line)
-                before = judgments.setdefault((topic, doc), Judgment(topic, doc, grade))
-                if before.grade != grade:
-                    message = f"{doc} has grade {grade} here and {before.grade} before, for topic {topic}"
-                    raise CorpusError(message, path=path, line=line)
+                yield line, topic, doc, written
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"cannot be read as UTF-8 text: {error}", path=path) from error
-    return list(judgments.values())
-
-
-def _grade(written: str) -> int | None:
-    return int(written[0]) if re.fullmatch(r"[0-3](?:\.0*)?", written) else None

@@ -78,15 +78,15 @@ def asked(posts: Iterable[Post | Failure], topics: Iterable[Post]) -> list[str]:
     >>> asked([Post("7", "question", title="is $x$ odd"), Post("8", "answer", body="It is.")], [topic])
     ['7']
     """
-    texts = {text for topic in topics for text in (_comparable(topic.title), _comparable(topic.body)) if text}
+    texts = {text for topic in topics for text in (comparable(topic.title), comparable(topic.body)) if text}
     return [
         post.post_id
         for post in posts
-        if isinstance(post, Post) and not texts.isdisjoint((_comparable(post.title), _comparable(post.body)))
+        if isinstance(post, Post) and not texts.isdisjoint((comparable(post.title), comparable(post.body)))
     ]
 
 
-def _comparable(markup: str) -> str:
+def comparable(markup: str) -> str:
     """Markup without tags, punctuation and case; "" where nothing is left."""
     return _NEITHER_LETTER_NOR_DIGIT.sub(" ", html.unescape(_TAG.sub(" ", markup))).casefold().strip()
 

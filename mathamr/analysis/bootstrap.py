@@ -40,9 +40,9 @@ def ndcg(found: Hits, k: int) -> Floats:
     return np.asarray(found.hits[:, :k] @ discounts / ideal)
 
 
-def of_run(run: Run, qrels: Qrels, measure: str = "ndcg_prime") -> Floats:
+def of_run(run: Run, qrels: Qrels, measure: str = "ndcg_prime", *, relevant: int = RELEVANT) -> Floats:
     """The scores (Q,) of a run's topics, in the order of their ids; a topic that the run lacks scores 0."""
-    scores = evaluate(run, qrels).per_topic
+    scores = evaluate(run, qrels, relevant=relevant).per_topic
     return np.array([scores[topic][measure] for topic in sorted(scores)])
 
 

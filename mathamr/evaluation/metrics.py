@@ -15,7 +15,12 @@ By hand, A.1: without ``x`` the ranking is b a d c. DCG = 0 + 3/log2(3) + 1/log2
 Bpref = ((1 - 1/2) + (1 - 2/2))/2: above a stands one irrelevant post, above c two, of min(2 relevant, 3 irrelevant).
 
 The protocol (the organisers' scripts and trec_eval): repeated posts dropped, cut at 1,000, unjudged documents dropped
-(the prime), gains linear, relevance from grade 2 for MAP', P'@10 and Bpref, mean over all topics of the qrels.
+(the prime), gains linear, relevance from grade 2 for MAP', P'@10 and Bpref, mean over all topics of the qrels. Other
+collections may call other grades relevant, e.g. 1 where grades are 0 and 1:
+
+>>> binary = evaluate(run, {"A.1": {"a": 1, "b": 0}}, measures=measures_of_grade(1), relevant=1)
+>>> binary.aggregate["map_prime"], evaluate(run, {"A.1": {"a": 1, "b": 0}}).aggregate["map_prime"]
+(0.5, 0.0)
 
 Other collections have other measures, by the names that ir_measures gives them; with these gains nDCG is that of
 2^grade - 1, (7/2 + 1/log2(5) + 3/log2(6)) / (7 + 3/log2(3) + 1/2):
@@ -35,22 +40,31 @@ import ir_measures
 import numpy as np
 from ir_measures import AP, Bpref, Measure, P, R, nDCG
 
+from graphs.corpus.qrels import RELEVANT as RELEVANT
+from graphs.corpus.qrels import relevant_grade as relevant_grade
 from graphs.errors import EvaluationError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Qrels, Run, Task
 
 Regime = Literal["full", "judged", "mini"]
 """What was indexed: all answers, only judged posts, or a part of the collection whose qrels are restricted to it."""
 
-RELEVANT = 2
-"""The lowest grade that counts as relevant in the binary measures."""
 
-MEASURES = {
-    "ndcg_prime": nDCG(judged_only=True) @ MAX_PER_TOPIC,
-    "map_prime": AP(rel=RELEVANT, judged_only=True),
-    "p_prime_10": P(rel=RELEVANT, judged_only=True) @ 10,
-    "bpref": Bpref(rel=RELEVANT),
-    "recall_1000": R(rel=RELEVANT) @ MAX_PER_TOPIC,
-}
+def measures_of_grade(relevant: int) -> dict[str, Measure]:
+    """Return the measures of ARQMath with ``relevant`` as the lowest relevant grade, by our names.
+
+    >>> str(measures_of_grade(1)["bpref"]), str(MEASURES["bpref"])
+    ('Bpref', 'Bpref(rel=2)')
+    """
+    return {
+        "ndcg_prime": nDCG(judged_only=True) @ MAX_PER_TOPIC,
+        "map_prime": AP(rel=relevant, judged_only=True),
+        "p_prime_10": P(rel=relevant, judged_only=True) @ 10,
+        "bpref": Bpref(rel=relevant),
+        "recall_1000": R(rel=relevant) @ MAX_PER_TOPIC,
+    }
+
+
+MEASURES = measures_of_grade(RELEVANT)
 """Our names of the measures; ``recall_1000`` (relevant judged posts among the first 1,000) is for development only."""
 
 
@@ -76,9 +90,10 @@ def evaluate(
     regime: Regime = "full",
     collection: Container[str] | None = None,
     visual_ids: Mapping[str, str] | None = None,
-    measures: Mapping[str, Measure] = MEASURES,
+    measures: Mapping[str, Measure] | None = None,
+    relevant: int = RELEVANT,
 ) -> Evaluation:
-    """Score ``run`` against ``qrels`` by ``measures``, by default those of ARQMath.
+    """Score ``run`` against ``qrels`` by ``measures``, by default those of ARQMath with grades from ``relevant``.
 
     ``task`` defaults to the run's. ``visual_ids`` (formula id -> visual id) is needed for Task 2 and only there.
     ``collection`` (the indexed post ids, in Task 2 visual ids) is needed in the regime ``mini`` and only there:
@@ -86,6 +101,7 @@ def evaluate(
     Raises :class:`EvaluationError` if run and qrels have no topic in common, or no formula of the run has a visual id.
     """
     task = run.task if task is None else task
+    measures = measures_of_grade(relevant) if measures is None else measures
     if (regime == "mini") != (collection is not None):
         raise EvaluationError(
             f"regime {regime!r} with{'out' if collection is None else ''} a collection: 'mini' restricts the qrels "
@@ -97,7 +113,7 @@ def evaluate(
             "needs the map from formula ids, Task 1 takes none"
         )
     if collection is not None:
-        qrels = restrict(qrels, collection)
+        qrels = restrict(qrels, collection, relevant)
     if not qrels:
         raise EvaluationError("the qrels have no topic" + (" left in regime 'mini'" if regime == "mini" else ""))
     if not run.rankings.keys() & qrels.keys():
@@ -134,14 +150,14 @@ def measure_of(name: str) -> Measure:
         raise EvaluationError(f"{name!r} is no measure of ir_measures, such as nDCG@10 or RR(rel=2)") from error
 
 
-def restrict(qrels: Qrels, collection: Container[str]) -> Qrels:
-    """The qrels of the regime ``mini``: only documents of the collection, only topics with one of grade >= 2 left.
+def restrict(qrels: Qrels, collection: Container[str], relevant: int = RELEVANT) -> Qrels:
+    """The qrels of the regime ``mini``: only documents of the collection, only topics with a relevant one left.
 
     >>> restrict({"A.1": {"a": 2, "b": 3}, "A.2": {"a": 1, "c": 2}}, {"a"})
     {'A.1': {'a': 2}}
     """
     inside = {t: {doc: grade for doc, grade in docs.items() if doc in collection} for t, docs in qrels.items()}
-    return {t: docs for t, docs in inside.items() if max(docs.values(), default=0) >= RELEVANT}
+    return {t: docs for t, docs in inside.items() if max(docs.values(), default=0) >= relevant}
 
 
 def _post_order(hits: list[Hit]) -> list[str]:

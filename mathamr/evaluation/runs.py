@@ -31,12 +31,13 @@ from typing import Literal
 import numpy as np
 
 from graphs.corpus.post import Judgment
+from graphs.corpus.qrels import grade_of
 from graphs.errors import EvaluationError
 from graphs.whole_file import whole_file
 
 Task = Literal[1, 2]
 Qrels = dict[str, dict[str, int]]
-"""``qrels[topic_id][doc_id]`` is a grade, 0 to 3; in Task 2 the document is a visual id."""
+"""``qrels[topic_id][doc_id]`` is a grade, a whole number from 0; in Task 2 the document is a visual id."""
 
 MAX_PER_TOPIC = 1000
 """Results a topic that ARQMath takes (EVALUATION protocol of all three labs)."""
@@ -169,8 +170,9 @@ def read_run(path: str | os.PathLike[str], *, task: Task) -> Run:
 def read_qrels(*paths: str | os.PathLike[str]) -> Qrels:
     """Read one or more qrels files, ``topic 0 document grade``, into one table.
 
-    A grade may be written ``2`` or ``2.0``. Raises :class:`EvaluationError` with file and line for a row that is short,
-    a grade that is not a whole number from 0, or a document judged twice with different grades.
+    A grade may be written ``2`` or ``2.0``; TREC's negative grades count as 0. Raises :class:`EvaluationError` with
+    file and line for a row that is short, a grade that is not a whole number, or a document judged twice with
+    different grades.
     """
     qrels: Qrels = {}
     for path in paths:
@@ -181,13 +183,13 @@ def read_qrels(*paths: str | os.PathLike[str]) -> Qrels:
                     f"{len(columns)} columns; a qrels line is 'topic 0 document grade'", path=path, line=line
                 )
             topic_id, _, doc_id, written = columns
-            grade = _finite(written, path, line)
-            if grade != int(grade) or grade < 0:
-                raise EvaluationError(f"grade {written!r} is not a whole number from 0 to 3", path=path, line=line)
-            before = qrels.setdefault(topic_id, {}).setdefault(doc_id, int(grade))
-            if before != int(grade):
+            grade = grade_of(written)
+            if grade is None:
+                raise EvaluationError(f"grade {written!r} is not a whole number", path=path, line=line)
+            before = qrels.setdefault(topic_id, {}).setdefault(doc_id, grade)
+            if before != grade:
                 raise EvaluationError(
-                    f"document {doc_id} of topic {topic_id} has grade {before} and {int(grade)}", path=path, line=line
+                    f"document {doc_id} of topic {topic_id} has grade {before} and {grade}", path=path, line=line
                 )
             judged += 1
         if not judged:

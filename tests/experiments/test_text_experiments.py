@@ -183,7 +183,7 @@ def test_what_cannot_be_asked_is_said_before_anything_runs(place: Path) -> None:
         (["experiment.tasks=[1]"], r"experiment.tasks=\[1\]: the tests of this collection are formula_to_text, long"),
         (["experiment.tasks=[]"], r"experiment.tasks=\[\]: the tests"),
         ([], "track=graph searches all answers"),
-        (["data.regime=judged"], "of pairs all is searched; use full"),
+        (["data.regime=judged"], "tests with names search all; use full"),
         (["train.positives=related"], r"train.positives=related: no related.jsonl"),
         (["experiment.measures.MRR=XY@3"], r"'XY@3' is no measure of ir_measures"),
     ):
@@ -213,7 +213,8 @@ def test_a_topic_with_the_id_of_another_text_is_refused(tmp_path: Path) -> None:
         held_out = [corpus.test(test) for test in tests]
         return [Question(1, test.topics, test.judgments, "full", None) for test in held_out]
 
-    tell_apart(corpus, asked("one"))
-    for tests in (["other"], ["one", "other"]):
-        with pytest.raises(CorpusError, match="topic '1' of collection pairs has the id of another text"):
-            tell_apart(corpus, asked(*tests))
+    tell_apart(corpus, asked("one", "other"))  # each test has a name space, and documents have another
+    assert [question.topics[0].post.post_id for question in asked("one", "other")] == ["query:one/1", "query:other/1"]
+    write("topics-one.jsonl", {"post_id": "1", "body": "Groups."}, {"post_id": "1", "body": "Fields."})
+    with pytest.raises(CorpusError, match="two topics of collection pairs have the id '1' and different texts"):
+        tell_apart(corpus, asked("one"))

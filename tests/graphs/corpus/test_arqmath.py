@@ -127,7 +127,7 @@ def test_judgments_read_every_form_of_qrels_and_task_2_by_visual_id(root: Path) 
     ("text", "message"),
     [
         ("A.1 0 2 1\nA.1 0 2\n", r"q\.tsv:2: 3 columns"),
-        ("A.1 0 2 4\n", r"q\.tsv:1: grade '4'"),
+        ("A.1 0 2 high\n", r"q\.tsv:1: grade 'high'"),
         ("A.1 0 2 1.5\n", r"q\.tsv:1: grade '1\.5'"),
         ("A.1 0 2 1\n\nA.1 0 2 0\n", r"q\.tsv:3: 2 has grade 0 here and 1 before"),
     ],

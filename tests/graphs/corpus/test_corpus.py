@@ -12,7 +12,8 @@ from graphs.errors import ConfigError, CorpusError
 
 def test_unknown_names_and_roots(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match="unknown collection 'arxiv'; known are arqmath, jsonl, mathdocs, pairs, problems, titles"
+        ConfigError,
+        match="unknown collection 'arxiv'; known are arqmath, beir, ir_datasets, jsonl, mathdocs, pairs",
     ):
         open_corpus("arxiv", tmp_path)
     with pytest.raises(ConfigError, match=r"data\.root is missing"):

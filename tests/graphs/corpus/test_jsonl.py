@@ -147,3 +147,32 @@ def test_years_and_missing_files(root: Path, tmp_path: Path) -> None:
     (root / "posts.jsonl").unlink()
     with pytest.raises(CorpusError, match=r"no posts\.jsonl"):
         JsonLines(root)
+
+
+def test_ids_of_topics_are_apart_from_those_of_posts(root: Path) -> None:
+    """A topic may have the id of a post; its formulas have ids of their own."""
+    topic = {"post_id": "a1", "body": "Is $y$ odd?", "markup": "text"}
+    (root / "topics.jsonl").write_text(json.dumps(topic) + "\n")
+    (root / "topics2.jsonl").write_text(json.dumps({**topic, "formula_id": "a1:0"}) + "\n")
+    (one,), (two,) = (JsonLines(root).topics(task) for task in (1, 2))
+    assert (one.topic_id, one.post.post_id) == ("a1", "query:a1")
+    assert two.formula_id == extract(two.post).formulas[0].formula_id == "query:a1:0"
+    (root / "posts.jsonl").write_text('{"post_id": "query:a1", "kind": "answer", "body": "b"}\n')
+    (failure,) = JsonLines(root).posts()
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.post_id) == ("bad_id", "")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_endless_line_is_a_failure_and_the_rest_is_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    monkeypatch.setattr("graphs.corpus.jsonl.MAX_LINE", 1000)
+    good = json.dumps(POSTS[0])
+    content = f"{good}\n{'x' * 5000}\n{good}\n{'y' * 999}\n{'z' * 3000}".encode()
+    (root / "posts.jsonl").unlink()
+    (root / f"posts.jsonl{'.gz' * packed}").write_bytes(gzip.compress(content) if packed else content)
+    found = list(JsonLines(root).posts())
+    assert [one.kind for one in found] == ["question", "long_line", "question", "bad_json", "long_line"]
+    assert isinstance(found[4], Failure)
+    assert ":5: a line of more than 1000 bytes" in found[4].message

@@ -109,9 +109,7 @@ def test_qrels_with_float_grades_and_crlf(tmp_path: Path) -> None:
     assert read_qrels(path, other).keys() == {"A.1", "A.2"}
 
 
-@pytest.mark.parametrize(
-    "row", ["A.1\t0\t255", "A.1\t0\t255\t2.5", "A.1\t0\t255\t-1", "A.1\t0\t255\tx", "A.1\t0\t9\t3"]
-)
+@pytest.mark.parametrize("row", ["A.1\t0\t255", "A.1\t0\t255\t2.5", "A.1\t0\t255\tx", "A.1\t0\t9\t3"])
 def test_a_bad_judgment_is_named_by_line(tmp_path: Path, row: str) -> None:
     path = write(tmp_path / "q.tsv", f"A.1\t0\t9\t1\n{row}\n")
     with pytest.raises(EvaluationError, match=r"q\.tsv:2: "):

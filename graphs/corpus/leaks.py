@@ -1,0 +1,52 @@
+"""Training pairs that would tell a model the answers to its own test: those of questions that are topics as well.
+
+>>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer"), Post("9", "question", title="And $y$?")]
+>>> topic = Topic("t1", Post("query:t1", "topic", title="is $x$ odd"))
+>>> pairs = [Pair("7", "8"), Pair("9", "8")]
+>>> pairs_without_topics(pairs, posts, [topic])
+([Pair(question_id='9', answer_id='8')], [Pair(question_id='7', answer_id='8')])
+
+A question is a topic if the topic names it (``topic_of``), if both have one id, or if title, body, or both together are
+the same words and symbols, without regard to tags, punctuation and case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graphs.corpus.post import Pair, Post, Topic
+from graphs.corpus.sources import comparable
+from graphs.errors import Failure
+
+
+def pairs_without_topics(
+    pairs: Iterable[Pair], posts: Iterable[Post | Failure], topics: Iterable[Topic]
+) -> tuple[list[Pair], list[Pair]]:
+    """Return the pairs whose questions are no topics, and those left out.
+
+    Args:
+        pairs: training pairs of the collection.
+        posts: all posts of the collection, streamed.
+        topics: all topics that the experiment is measured on.
+    """
+    topics = list(topics)
+    ids = {own for topic in topics for own in (topic.topic_id, topic.post.post_id, topic.post.parent_id) if own}
+    texts = {text for topic in topics for text in _texts(topic.post)}
+    held = {
+        post.post_id
+        for post in posts
+        if isinstance(post, Post)
+        and post.kind == "question"
+        and (post.post_id in ids or not texts.isdisjoint(_texts(post)))
+    }
+    kept: list[Pair] = []
+    left_out: list[Pair] = []
+    for pair in pairs:
+        (left_out if pair.question_id in held else kept).append(pair)
+    return kept, left_out
+
+
+def _texts(post: Post) -> set[str]:
+    """Return the comparable texts of a post: title, body, and both together."""
+    title, body = comparable(post.title), comparable(post.body)
+    return {text for text in (title, body, f"{title} {body}".strip()) if text}

@@ -1,0 +1,35 @@
+"""Pairs whose questions are topics are left out of training."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.leaks import pairs_without_topics
+from graphs.corpus.post import Pair
+
+QUESTION = {"post_id": "1", "kind": "question", "title": "Is <b>$x$</b> odd?", "body": "<p>I ask &amp; wonder.</p>"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "left_out"),
+    [
+        ({"post_id": "1", "body": "edited"}, True),
+        ({"post_id": "t", "topic_of": "1", "body": "edited"}, True),
+        ({"post_id": "t", "title": "is $x$ odd"}, True),
+        ({"post_id": "t", "body": "I ask & wonder"}, True),
+        ({"post_id": "t", "body": "Is $x$ odd? I ask & wonder."}, True),
+        ({"post_id": "t", "title": "Is $y$ odd?", "body": "I wonder."}, False),
+        ({"post_id": "t", "body": "It is an answer."}, False),
+    ],
+)
+def test_the_same_question(tmp_path: Path, topic: dict[str, str], left_out: bool) -> None:
+    posts = [QUESTION, {"post_id": "2", "kind": "question", "body": "Other."}]
+    posts += [{"post_id": f"a{n}", "kind": "answer", "parent_id": n, "body": "It is an answer."} for n in ("1", "2")]
+    (tmp_path / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts) + "broken\n")
+    (tmp_path / "topics.jsonl").write_text(json.dumps(topic))
+    corpus = open_corpus("jsonl", tmp_path)
+    kept, out = pairs_without_topics(corpus.pairs(), corpus.posts(), corpus.topics(1, []))
+    own, other = Pair("1", "a1"), Pair("2", "a2")
+    assert (kept, out) == (([other], [own]) if left_out else ([own, other], []))
