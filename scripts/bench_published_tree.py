@@ -302,44 +302,40 @@ class Tree:
     def _topics(self, year: int) -> None:
         lab, first = year - 2019, (1, 201, 301)[year - 2020]
         names = {
-            2020: (("Topics_V2.0.xml", "Topics_V1.1.xml"), "Formula_topics_{}_V2.0.tsv", ("latex", "opt", "slt")),
-            2021: (
-                ("Topics_Task1_2021_V1.1.xml", "Topics_Task2_2021_V1.1.xml"),
-                "Topics_2021_Formulas_{}_V1.1.tsv",
-                ("Latex", "OPT", "SLT"),
-            ),
-            2022: (
-                ("Topics_Task1_2022_V0.1.xml", "Topics_Task2_2022_V0.1.xml"),
-                "Topics_Formulas_{}.V0.1.tsv",
-                ("Latex", "OPT", "SLT"),
-            ),
-        }
-        files, table, spellings = names[year]
-        for task, folder, name in ((1, "Task1&3 Topics", files[0]), (2, "Task2 Topics", files[1])):
-            topics = ['<?xml version="1.0" ?>\n<Topics>\n']
-            rows: tuple[list[str], ...] = ([], [], [])
-            for number in range(first, first + TOPICS[year][task - 1]):
-                own = len(rows[0]) + 1
-                topic, thread = f"{'AB'[task - 1]}.{number}", 3_000_000 + 100 * year + number
-                formulas = self._choose.choices(self._pool, k=4)
-                spans = [
-                    f"&lt;span class=&quot;math-container&quot; id=&quot;q_{at}&quot;&gt;${formula.latex}$&lt;/span&gt;"
-                    for at, formula in enumerate(formulas, own)
-                ]
-                asked = f"      <Formula_Id>q_{own}</Formula_Id>\n      <Latex>{formulas[0].latex}</Latex>\n"
-                topics.append(
-                    f'   <Topic number="{topic}">\n{asked if task == 2 else ""}'
-                    f"      <Title>Why is {spans[0]} so</Title>\n"
-                    f"      <Question>&lt;p&gt;{self._text[:400]} {' and '.join(spans[1:])}&lt;/p&gt;</Question>\n"
-                    "      <Tags>calculus</Tags>\n   </Topic>\n"
-                )
-                for i, formula in enumerate(formulas):
-                    start = f"q_{own + i}\t{topic}\t{thread}\t{'body' if i else 'title'}\t"
-                    for column, text in zip(rows, (formula.latex, formula.opt, formula.slt), strict=True):
-                        column.append(f"{start}{text}\n")
-                self.counts[f"topics.task{task}.{year}"] += 1
+            2020: ("Topics_V2.0.xml", "Topics_V1.1.xml", "Formula_topics_{}_V2.0.tsv", ("latex", "opt", "slt")),
+            2021: ("Topics_Task1_2021_V1.1.xml", "Topics_Task2_2021_V1.1.xml", "Topics_2021_Formulas_{}_V1.1.tsv",
+                   ("Latex", "OPT", "SLT")),
+            2022: ("Topics_Task1_2022_V0.1.xml", "Topics_Task2_2022_V0.1.xml", "Topics_Formulas_{}.V0.1.tsv",
+                   ("Latex", "OPT", "SLT")),
+        }  # fmt: skip
+        *files, table, spellings = names[year]
+        of_tasks: tuple[list[str], list[str]] = ([], [])
+        rows: tuple[list[str], ...] = ([], [], [])
+        for number in range(first, first + max(TOPICS[year][:2])):
+            own = len(rows[0]) + 1
+            formulas = self._choose.choices(self._pool, k=4)
+            spans = [
+                f"&lt;span class=&quot;math-container&quot; id=&quot;q_{at}&quot;&gt;${formula.latex}$&lt;/span&gt;"
+                for at, formula in enumerate(formulas, own)
+            ]
+            asked = f"      <Formula_Id>q_{own}</Formula_Id>\n      <Latex>{formulas[0].latex}</Latex>\n"
+            question = (
+                f"      <Title>Why is {spans[0]} so</Title>\n"
+                f"      <Question>&lt;p&gt;{self._text[:400]} {' and '.join(spans[1:])}&lt;/p&gt;</Question>\n"
+                "      <Tags>calculus</Tags>\n   </Topic>\n"
+            )
+            for topics, task, start in zip(of_tasks, (1, 2), ("", asked), strict=True):
+                if number < first + TOPICS[year][task - 1]:
+                    topics.append(f'   <Topic number="{"AB"[task - 1]}.{number}">\n{start}{question}')
+                    self.counts[f"topics.task{task}.{year}"] += 1
+            for i, formula in enumerate(formulas):
+                start = f"q_{own + i}\tA.{number}\t{3_000_000 + number}\t{'body' if i else 'title'}\t"
+                self.counts[f"topic_trees.{year}"] += bool(formula.opt)
+                for column, text in zip(rows, (formula.latex, formula.opt, formula.slt), strict=True):
+                    column.append(f"{start}{text}\n")
+        for topics, folder, name in zip(of_tasks, ("Task1&3 Topics", "Task2 Topics"), files, strict=True):
             below = self.out / "Topics" / folder / f"ARQMath-{lab}"
-            _text(below / "Topics" / name, "".join([*topics, "</Topics>\n"]))
+            _text(below / "Topics" / name, f'<?xml version="1.0" ?>\n<Topics>\n{"".join(topics)}</Topics>\n')
             for spelling, column in zip(spellings, rows, strict=True):
                 header = "id\ttopic_id\tthread_id\ttype\tformula\n"
                 _text(below / "Formulas" / table.format(spelling), header + "".join(column))
