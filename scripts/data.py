@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from experiments.progress import Console
+    from graphs.corpus.arqmath.holdings import Holdings
     from graphs.corpus.download import Downloads, Offer
 
 PARTS = ("collection", "formulas", "topics", "qrels", "runs")
@@ -56,6 +57,11 @@ def _parser() -> argparse.ArgumentParser:
     get_.add_argument("--from", dest="base", metavar="URL", help="another server with the same paths")
     get_.add_argument("--list", action="store_true", help="say what would be downloaded, and stop")
     get_.set_defaults(run=get)
+    check_ = commands.add_parser("check", help="count what is there, and say what is missing")
+    check_.add_argument("--data", choices=["arqmath"], default="arqmath", help="form of the collection")
+    check_.add_argument("--root", type=Path, required=True, metavar="DIR", help="folder of the collection")
+    check_.add_argument("--json", action="store_true", help="one JSON object")
+    check_.set_defaults(run=check)
     return parser
 
 
@@ -146,6 +152,81 @@ def _in_megabytes(advance: Callable[[int], None]) -> Callable[[int], None]:
             told = done // 1_000_000
 
     return progress
+
+
+def check(given: argparse.Namespace, console: Console) -> int:
+    """Count what is there; returns the exit code."""
+    import json
+
+    from graphs.corpus.arqmath.holdings import Stocktaking
+
+    stocktaking = Stocktaking(given.root)
+    for step in stocktaking.steps():
+        with console.stage(f"checking {step.name}", total=max(step.size // 1_000_000, 1), unit="MB") as advance:
+            step.run(_in_megabytes(advance))
+    holdings = stocktaking.holdings()
+    if given.json:
+        missing = [{"what": one.what, "consequence": one.consequence, "get": one.part} for one in holdings.missing]
+        facts = {"missing": missing, "unread": holdings.unread, "can_run": not holdings.reason}
+        print(json.dumps({**holdings.counts, **facts, "reason": holdings.reason}, indent=2, ensure_ascii=False))
+    else:
+        print(report(holdings, given.root))
+    return 1 if holdings.reason else 0
+
+
+def report(holdings: Holdings, root: Path) -> str:
+    """Return what a collection has and lacks, as text."""
+    counts = holdings.counts
+    lines = [f"{root}"]
+    for title, row in (
+        ("questions", "posts.question"),
+        ("  with an accepted answer", "accepted"),
+        ("answers", "posts.answer"),
+        ("posts with formulas", "posts.with_formulas"),
+        ("posts of other kinds", "posts.other"),
+        ("rows without id or kind", "posts.broken"),
+        ("links between posts", "links"),
+        ("formulas, LaTeX", "formulas.latex"),
+        ("formulas, Presentation MathML", "formulas.slt"),
+        ("  without a tree", "formulas.slt.empty"),
+        ("formulas, Content MathML", "formulas.opt"),
+        ("  without a tree", "formulas.opt.empty"),
+    ):
+        if row in counts:
+            lines.append(f"  {title:<36}{counts[row]:>14,}")
+    years = sorted({key.split(".")[2] for key in counts if key.startswith(("topics.", "judgments."))})
+    if years:
+        lines += ["", f"  {'':<36}" + "".join(f"{year:>14}" for year in years)]
+    for title, row in _BY_YEAR:
+        keys = [row.format(year) for year in years]
+        if any(key in counts for key in keys):
+            cells = (f"{counts[key]:,}" if key in counts else "-" for key in keys)
+            lines.append(f"  {title:<36}" + "".join(f"{cell:>14}" for cell in cells))
+    if holdings.missing:
+        lines += ["", "missing:"]
+        lines += [f"  {one.what}: {one.consequence}" for one in holdings.missing]
+    parts = [part for part in PARTS if any(one.part == part for one in holdings.missing)]
+    if parts:
+        lines += ["get it:", f"  python scripts/data.py get arqmath --to {root} --only {' '.join(parts)}"]
+    if holdings.unread:
+        lines += ["", "not read:"]
+        lines += [f"  {place}: {note}" for place, note in holdings.unread.items()]
+    verdict = f"No experiment can run: {holdings.reason}." if holdings.reason else "Experiments can run."
+    return "\n".join([*lines, "", verdict])
+
+
+_BY_YEAR = [
+    ("topics of Task 1", "topics.task1.{}"),
+    ("topics of Task 2", "topics.task2.{}"),
+    ("formulas of topics", "topic_formulas.{}"),
+    ("  with published trees", "topic_trees.{}"),
+    *(
+        (title.format(task, edition), f"judgments.task{task}.{{}}.{edition}{of}")
+        for task in (1, 2)
+        for edition in ("official", "all", "additional")
+        for title, of in (("judgments of Task {}, {}", ""), ("  topics", ".topics"), ("  relevant", ".relevant"))
+    ),
+]
 
 
 def megabytes(size: int) -> str:

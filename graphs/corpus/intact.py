@@ -14,13 +14,13 @@ Archives are read through, a block at a time, and nothing is unpacked to the dis
 from __future__ import annotations
 
 import gzip
-import zipfile
 import zlib
 from pathlib import Path
 
+from graphs.corpus.packed import BOMB_BYTES, MAX_RATIO, members
+from graphs.errors import CorpusError
+
 _BLOCK = 1 << 20
-#: Bytes that a byte of an archive may unpack to: MathML packs to a tenth, and deflate reaches a thousand.
-_RATIO = 200
 
 
 def find_damage(path: Path, name: str, size: int | None = None) -> str:
@@ -53,19 +53,11 @@ def find_damage(path: Path, name: str, size: int | None = None) -> str:
 
 def _damage_of_zip(path: Path) -> str:
     try:
-        with zipfile.ZipFile(path) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-            if unpacked > path.stat().st_size * _RATIO:
-                return f"is a zip of {unpacked:,} bytes unpacked, {_RATIO} times its size and more"
-            for member in archive.infolist():
-                try:
-                    with archive.open(member) as file:
-                        while file.read(_BLOCK):
-                            pass
-                except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-                    return f"is a damaged zip ({member.filename!r}: {error})"
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        return f"is a damaged zip ({error})"
+        for member in members(path):
+            for _ in member.chunks():
+                pass
+    except CorpusError as error:
+        return f"is no intact zip ({error.message})"
     return ""
 
 
@@ -75,8 +67,8 @@ def _damage_of_gzip(path: Path, size: int) -> str:
         with gzip.open(path) as file:
             while block := file.read(_BLOCK):
                 unpacked += len(block)
-                if unpacked > max(size * _RATIO, _BLOCK):
-                    return f"is a gzip file that unpacks to {_RATIO} times its size and more"
+                if unpacked > max(size * MAX_RATIO, BOMB_BYTES):
+                    return f"is a gzip file that unpacks to {MAX_RATIO} times its size and more"
     except (OSError, EOFError, zlib.error) as error:
         return f"is a damaged gzip file ({error})"
     return ""

@@ -1,8 +1,9 @@
-"""``scripts/data.py get``: the whole published tree from a local server that lacks some of it."""
+"""``scripts/data.py``: the published tree from a local server that lacks some of it, and what a folder has of it."""
 
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 import zipfile
@@ -12,6 +13,7 @@ import pytest
 
 from graphs.corpus import published_files as published
 from scripts import data
+from scripts.bench_published_tree import Tree
 from tests.graphs.corpus.broken_server import Served, serve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,3 +126,49 @@ def test_the_help_is_quick() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     for module in ("torch", "numpy", "lxml", "rich"):
         assert f"'{module}'" not in done.stdout
+
+
+# -- check -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("collection")
+    Tree(root, 200).write()
+    return root
+
+
+def test_a_collection_that_experiments_can_run_on(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert data.main(["check", "--root", str(collection)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["topics", "of", "Task", "1", "98", "100", "100"] in lines
+    assert lines[-1] == ["Experiments", "can", "run."]
+    assert not any(line[:1] == ["missing:"] for line in lines)
+
+
+def test_the_json_has_the_keys_that_programs_read(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert data.main(["check", "--root", str(collection), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["posts.question"] + found["posts.answer"] == 200
+    assert found["topics.task1.2020"] == 98
+    assert found["judgments.task1.2021"] == found["judgments.task1.2021.official"] > 0
+    assert found["topic_trees.2022"] > 300
+    assert (found["missing"], found["can_run"], found["reason"]) == ([], True, "")
+
+
+def test_a_collection_that_lacks_what_experiments_need(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "Posts.V1.3.xml").write_text('<posts><row Id="1" PostTypeId="1" Body="x"/></posts>')
+    assert data.main(["check", "--root", str(tmp_path)]) == 1
+    printed = capsys.readouterr().out
+    assert "topics of Task 1 of 2021: 2021 cannot be searched in Task 1: leave it out of data.years" in printed
+    assert f"data.py get arqmath --to {tmp_path} --only collection formulas topics qrels" in printed
+    assert printed.endswith("No experiment can run: no year has both topics and judgments of Task 1.\n")
+    assert data.main(["check", "--root", str(tmp_path), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["posts.question"], found["can_run"]) == (1, False)
+    assert {"what", "consequence", "get"} == set(found["missing"][0])
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert data.main(["check", "--root", str(tmp_path / "nowhere")]) == 1
+    assert "is no folder; is --root right?" in capsys.readouterr().err

@@ -63,6 +63,6 @@ def test_topics_pairs_and_judgments_are_complete_and_apart(texts: dict[str, tupl
     threads = set()
     for files in corpus.formulas().topics:
         assert files.latex is not None
-        with files.latex.open(encoding="utf-8", newline="") as file:
+        with files.latex.path.open(encoding="utf-8", newline="") as file:
             threads |= {row["thread_id"] for row in csv.DictReader(file, delimiter="\t")}
     assert threads.isdisjoint(texts), "a topic's own thread is in the collection"

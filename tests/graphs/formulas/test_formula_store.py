@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
+from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError, StoreError
 from graphs.formulas import store, tsv
 from graphs.formulas.content import parse_opt
@@ -68,7 +69,8 @@ def files(tmp_path: Path) -> FormulaFiles:
     topics = tmp_path / "topics"
     topic_slt = write_tsv(topics / "slt.tsv", TOPIC_HEADER, [["q_1", "A.1", "5", "title", slt_of(1)]])
     topic_opt = write_tsv(topics / "opt.tsv", TOPIC_HEADER, [["q_1", "A.1", "5", "title", opt_of(1)]])
-    return FormulaFiles((), tuple(slt), tuple(opt), (TopicFormulaFiles("2020:", None, topic_slt, topic_opt),))
+    topic_files = TopicFormulaFiles("2020:", None, PackedFile(topic_slt), PackedFile(topic_opt))
+    return FormulaFiles((), tuple(map(PackedFile, slt)), tuple(map(PackedFile, opt)), (topic_files,))
 
 
 def content(path: Path) -> list[list[tuple[object, ...]]]:
@@ -110,7 +112,7 @@ def test_bytes_that_are_no_utf8_cost_their_own_row(tmp_path: Path) -> None:
     path = write_tsv(tmp_path / "slt_representation_v3/1.tsv", HEADER, rows)
     good = path.read_bytes()
     path.write_bytes(good.replace(b"\r\n2\t", b"\r\n\xff2\t").replace(b"<mn>3", b"<mn>\xff3"))
-    summary = build(tmp_path / "formulas.db", FormulaFiles((), (path,), (), ()))
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
     assert summary.formulas == 3
     assert summary.failures == {("slt", "malformed"): 1, ("slt", "row"): 1}
     with FormulaStore.open(tmp_path / "formulas.db") as store:
@@ -186,13 +188,15 @@ SLOW_BUILD = """
 import sys, time
 from pathlib import Path
 from graphs.corpus.files import FormulaFiles
+from graphs.corpus.packed import PackedFile
 from graphs.formulas import store, tsv
 tsv.PIECE_BYTES = 1000
 def progress(report):
     print(report.rows, flush=True)
     time.sleep(0.05)
 root = Path(sys.argv[1])
-slt, opt = (tuple(sorted((root / f"{name}_representation_v3").glob("*.tsv"))) for name in ("slt", "opt"))
+folders = [root / f"{name}_representation_v3" for name in ("slt", "opt")]
+slt, opt = (tuple(map(PackedFile, sorted(folder.glob("*.tsv")))) for folder in folders)
 store.build(sys.argv[2], FormulaFiles((), slt, opt, ()), progress=progress)
 """
 
@@ -233,7 +237,7 @@ def test_other_letters_or_other_files_are_refused(tmp_path: Path, files: Formula
     assert "V!𝑥" in found.opt.labels
     with pytest.raises(StoreError, match="letters='italic', not 'plain'"):
         build(path, files)
-    with files.opt[0].open("a") as grown:
+    with files.opt[0].path.open("a") as grown:
         grown.write("\n")
     with pytest.raises(StoreError, match=r"1\.tsv has .* bytes and had"):
         build(path, files, letters="italic")
@@ -243,9 +247,9 @@ def test_what_is_no_formula_file_or_database_is_refused(tmp_path: Path) -> None:
     posts = tmp_path / "posts.tsv"
     posts.write_text("topic\tpost\n")
     with pytest.raises(CorpusError, match=r"posts\.tsv:1: the header is"):
-        build(tmp_path / "formulas.db", FormulaFiles((), (posts,), (), ()))
-    with pytest.raises(CorpusError, match="cannot read"):
-        build(tmp_path / "formulas.db", FormulaFiles((), (tmp_path / "none.tsv",), (), ()))
+        build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(posts),), (), ()))
+    with pytest.raises(CorpusError, match="cannot be read"):
+        build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(tmp_path / "none.tsv"),), (), ()))
     with pytest.raises(StoreError, match="build formula trees first"):
         FormulaStore.open(tmp_path / "none.db")
 
@@ -294,7 +298,7 @@ def test_pieces_have_every_row_once_wherever_they_end(
     write_tsv(path, ["id", "post_id", "formula"], [[str(i), *line] for i, line in enumerate(lines)])
     text = path.read_bytes().decode()
     _, *expected = csv.reader(io.StringIO(text, newline=""), delimiter="\t")
-    source = open_source(path, "slt", prefix="p:")
+    source = open_source(PackedFile(path), "slt", prefix="p:")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tsv, "PIECE_BYTES", size)
         found = [(line, row) for piece in pieces(source, Place(0, 0)) for line, row in rows(piece)]
@@ -309,7 +313,7 @@ def test_a_quotation_mark_that_is_never_closed_costs_no_memory(tmp_path: Path, m
     monkeypatch.setattr(tsv, "MAX_PIECE_BYTES", 300)
     path = tmp_path / "1.tsv"
     path.write_text('id\tpost_id\tformula\n1\t2\t"<math>\n' + "3\t4\t<math/>\n" * 100)
-    source = open_source(path, "slt")
+    source = open_source(PackedFile(path), "slt")
     sizes = [piece.end.offset - piece.start.offset for piece in pieces(source, Place(0, 0))]
     assert max(sizes) < 400
     assert sum(sizes) == source.size - len("id\tpost_id\tformula\n")
@@ -319,7 +323,7 @@ def test_bytes_that_are_no_text_cost_one_row(tmp_path: Path) -> None:
     path = tmp_path / "1.tsv"
     rows_ = [b"1\t2\t<math><mi>\xff</mi></math>", b"3\t4\t<math><mi>y</mi></math>"]
     path.write_bytes(b"\r\n".join([b"id\tpost_id\tformula", *rows_, b""]))
-    summary = build(tmp_path / "formulas.db", FormulaFiles((), (path,), (), ()))
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
     assert (summary.formulas, summary.trees, summary.failures) == (2, 1, {("slt", "malformed"): 1})
 
 
@@ -335,7 +339,7 @@ def test_the_official_layout(tmp_path: Path) -> None:
     assert summary.failures == {("opt", "missing"): 747, ("slt", "missing"): 96}
     with (
         FormulaStore.open(tmp_path / "formulas.db") as opened,
-        files.slt[0].open(encoding="utf-8", newline="") as file,
+        files.slt[0].path.open(encoding="utf-8", newline="") as file,
     ):
         for fields in list(csv.reader(file, delimiter="\t"))[1::500]:
             found = opened.get(fields[0])
