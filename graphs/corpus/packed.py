@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from graphs.errors import CorpusError
 
@@ -39,6 +39,7 @@ BOMB_BYTES = 1 << 26
 _CHUNK = 1 << 16
 _AGAIN = "fetch it again"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_OTHER_METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd"}
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -188,10 +189,10 @@ class _Member(io.RawIOBase):
         try:
             info = _info(self._archive, file)
             if info.compress_type not in _METHODS:
-                kind = zipfile.compressor_names.get(info.compress_type, "unknown")
+                kind = _OTHER_METHODS.get(info.compress_type, str(info.compress_type))
                 message = f"is packed by a method ({kind}) that is not supported; unpack it and remove the zip"
                 raise CorpusError(message, path=str(file))
-            self._stream = self._archive.open(info)
+            self._stream = cast(zipfile.ZipExtFile, self._archive.open(info))
         except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
             self._archive.close()
             raise CorpusError(f"damaged zip ({error}); {_AGAIN}", path=str(file)) from error

@@ -131,7 +131,8 @@ def _sources(files: FormulaFiles) -> list[Source]:
     while clashing := {name for name, count in taken.items() if count > 1}:
         deeper = [replace(source, folders=source.folders + (source.name in clashing)) for source in sources]
         if [source.name for source in deeper] == [source.name for source in sources]:
-            raise CorpusError(f"the file {min(clashing)} is listed twice")
+            twice = next(source.file for source in sources if source.name in clashing)
+            raise CorpusError("listed twice among the formula files; list it once", path=str(twice))
         sources, taken = deeper, Counter(source.name for source in deeper)
     return sources
 

@@ -22,7 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.xml_rows import decoded, root_of
@@ -196,7 +196,7 @@ def _seen(rows: Sequence[Sequence[str]]) -> Representation | None:
         elif row[-1].strip():
             latex += 1
     if mathml:
-        return max(get_args(Representation), key=lambda name: votes[name]) if votes["slt"] != votes["opt"] else None
+        return None if votes["slt"] == votes["opt"] else "slt" if votes["slt"] > votes["opt"] else "opt"
     return "latex" if latex else None
 
 

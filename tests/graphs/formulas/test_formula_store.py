@@ -1,8 +1,11 @@
 """graphs.formulas.store and tsv: building formulas.db from TSV files, being killed, going on, and reading it."""
 
+import contextlib
 import csv
 import fcntl
+import gzip
 import io
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -10,6 +13,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +23,7 @@ from hypothesis import strategies as st
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
-from graphs.corpus.packed import PackedFile
+from graphs.corpus.packed import PackedFile, members
 from graphs.errors import CorpusError, StoreError
 from graphs.formulas import store, tsv
 from graphs.formulas.content import parse_opt
@@ -218,6 +222,72 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, files: FormulaFiles
     assert seen[-1].rows < 80
     build(tmp_path / "whole.db", files)
     assert content(killed) == content(tmp_path / "whole.db")
+
+
+def packed(files: FormulaFiles, tmp_path: Path) -> tuple[FormulaFiles, FormulaFiles]:
+    """The files of the posts in a zip for each representation, and each gzipped."""
+    zipped, gzipped = [], []
+    for plain in (files.slt, files.opt):
+        folder = plain[0].path.parent
+        with zipfile.ZipFile(tmp_path / f"{folder.name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in plain:
+                archive.write(file.path, file.name)
+        zipped.append(tuple(members(tmp_path / f"{folder.name}.zip")))
+        copies = [tmp_path / "gz" / folder.name / f"{file.name}.gz" for file in plain]
+        for file, copy in zip(plain, copies, strict=True):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(gzip.compress(file.path.read_bytes()))
+        gzipped.append(tuple(map(PackedFile, copies)))
+    return FormulaFiles((), *zipped, ()), FormulaFiles((), *gzipped, ())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_packed_files_make_the_same_database(
+    tmp_path: Path, files: FormulaFiles, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", 1000)
+    files = FormulaFiles((), files.slt, files.opt, ())
+    build(tmp_path / "plain.db", files)
+    for name, archives in zip(("zip", "gz"), packed(files, tmp_path), strict=True):
+        seen: list[Progress] = []
+        build(tmp_path / f"{name}.db", archives, workers=workers, progress=seen.append)
+        assert len(seen) > 4
+        assert content(tmp_path / f"{name}.db") == content(tmp_path / "plain.db")
+        assert seen[-1].bytes_done == seen[-1].bytes_total
+
+
+class StoppedError(Exception):
+    """The user has stopped a build."""
+
+
+def stop(_: Progress) -> None:
+    raise StoppedError
+
+
+def test_a_build_resumes_in_a_packed_file(tmp_path: Path, files: FormulaFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", 1000)
+    files = FormulaFiles((), files.slt, files.opt, ())
+    build(tmp_path / "plain.db", files)
+    zipped, gzipped = packed(files, tmp_path)
+    steps = 0
+    for packing in itertools.cycle((zipped, gzipped, files)):  # a piece from each packing in turn
+        with contextlib.suppress(StoppedError):
+            build(tmp_path / "resumed.db", packing, progress=stop)
+            break
+        steps += 1
+    assert steps > 5
+    assert content(tmp_path / "resumed.db") == content(tmp_path / "plain.db")
+
+
+def test_files_of_the_same_name_in_two_places_are_two_files(tmp_path: Path, files: FormulaFiles) -> None:
+    rows_ = [["q_2", "B.1", "5", "title", slt_of(2)]]
+    other = write_tsv(tmp_path / "Task2/topics/slt.tsv", TOPIC_HEADER, rows_)
+    both = (*files.topics, TopicFormulaFiles("2020:", None, PackedFile(other), None))
+    build(tmp_path / "formulas.db", FormulaFiles((), (), (), both))
+    with FormulaStore.open(tmp_path / "formulas.db") as opened:
+        assert len(opened) == 2
+    with pytest.raises(CorpusError, match=r"topics/\w+\.tsv: listed twice"):
+        build(tmp_path / "twice.db", FormulaFiles((), (), (), (*both, both[0])))
 
 
 def test_a_second_writer_is_told_so(tmp_path: Path, files: FormulaFiles) -> None:
