@@ -57,10 +57,10 @@ class Data:
     graphs: str = ""
 
     def missing(self, root: Path | None) -> list[str]:
-        """The patterns that nothing in ``root`` fits; all where there is no such folder."""
+        """Return the patterns that nothing below ``root`` fits; all of them where there is no such folder."""
         if root is None or not root.is_dir():
             return list(self.files)
-        return [pattern for pattern in self.files if not (any(root.glob(pattern)) or any(root.glob(f"*/{pattern}")))]
+        return [pattern for pattern in self.files if not any(root.rglob(pattern))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@
     python scripts/bench.py formula_trees       # formulas a second, from MathML and from LaTeX
     python scripts/bench.py formula_vocabulary --root DIR       # labels and edges from LaTeX against those from MathML
     python scripts/bench.py formula_corpora PATH ...            # does every formula of a collection give trees?
+    python scripts/bench.py published_scale     # is a collection of ten times the size checked in the same memory?
 
 Machines are noisy, so what counts are ratios of two things timed in one run. ``NAME --help`` lists the options.
 """
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "formula_trees": "bench_formula_trees.py",
     "formula_vocabulary": "bench_formula_vocabulary.py",
     "formula_corpora": "bench_formula_corpora.py",
+    "published_scale": "bench_published_scale.py",
 }
 
 

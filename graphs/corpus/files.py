@@ -1,39 +1,43 @@
 """The files of a collection: where its formula TSVs lie, and a hash by which a change of any file shows.
 
->>> FormulaFiles(latex=(Path("1.tsv"),), slt=(), opt=(), topics=()).latex
-(PosixPath('1.tsv'),)
+>>> FormulaFiles(latex=(PackedFile(Path("latex.zip"), "1.tsv"),), slt=(), opt=(), topics=()).latex[0].name
+'1.tsv'
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFormulaFiles:
-    """The formula TSVs of one year's topics (columns ``id, topic_id, thread_id, type, <formula>``).
+    """The formula TSVs of one year's topics, or of one task of it where the tasks have different ones.
+
+    Columns are ``id, topic_id, thread_id, type, <formula>``.
 
     ``prefix`` (``2020:``) stands before their ids everywhere outside these files. ``None``: there is no such file.
     """
 
     prefix: str
-    latex: Path | None
-    slt: Path | None
-    opt: Path | None
+    latex: PackedFile | None
+    slt: PackedFile | None
+    opt: PackedFile | None
 
 
 @dataclass(frozen=True, slots=True)
 class FormulaFiles:
     """The formula TSVs of a collection's posts, in order (``1.tsv``, ``2.tsv`` ...), and those of its topics."""
 
-    latex: tuple[Path, ...]
-    slt: tuple[Path, ...]
-    opt: tuple[Path, ...]
+    latex: tuple[PackedFile, ...]
+    slt: tuple[PackedFile, ...]
+    opt: tuple[PackedFile, ...]
     topics: tuple[TopicFormulaFiles, ...]
 
 
@@ -41,6 +45,7 @@ class FormulaFiles:
 class Fingerprints:
     """One hash for each part of a collection, so that each stage names the parts that it depends on.
 
+    >>> from dataclasses import replace
     >>> parts = Fingerprints(posts="1f", formulas="2e", topics="3d", judgments="4c")
     >>> parts.graphs == replace(parts, topics="0", judgments="0").graphs
     True
@@ -79,9 +84,38 @@ def hash_files(root: Path, files: Iterable[Path]) -> str:
                 if size <= 1 << 20:
                     digest.update(file.read())
                 else:
-                    for sample in range(16):
-                        file.seek((size - 65536) * sample // 15)
-                        digest.update(file.read(65536))
+                    _update_with_samples(digest, file, size)
         except OSError as error:
             raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
     return digest.hexdigest()
+
+
+def hash_contents(files: Mapping[str, PackedFile]) -> str:
+    """Return a SHA-256 over the content of files, each under a label that says what it is; names do not count.
+
+    Content of up to 1 MiB is hashed whole, so that it does not matter how it is packed. Beyond, a plain file counts by
+    its size and 16 samples of 64 KiB, a packed one by its size and its checksum: packing or unpacking such a file
+    changes the hash, compressing it anew does not.
+    """
+    digest = hashlib.sha256()
+    for label, file in sorted(files.items()):
+        size = file.size
+        digest.update(f"{label}\0{size}\0".encode())
+        if size <= 1 << 20:
+            for chunk in file.chunks():
+                digest.update(chunk)
+        elif file.checksum is not None:
+            digest.update(f"{file.checksum:08x}".encode())
+        else:
+            try:
+                with file.path.open("rb") as stream:
+                    _update_with_samples(digest, stream, size)
+            except OSError as error:
+                raise CorpusError(f"cannot be read: {error.strerror}", path=file.path) from error
+    return digest.hexdigest()
+
+
+def _update_with_samples(digest: hashlib._Hash, stream: BinaryIO, size: int) -> None:
+    for sample in range(16):
+        stream.seek((size - 65536) * sample // 15)
+        digest.update(stream.read(65536))

@@ -13,9 +13,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from graphs.corpus.files import FormulaFiles
+from graphs.corpus.packed import PackedFile
 from graphs.formulas.tsv import Place, Row, open_source, pieces, rows
 
 
@@ -35,19 +35,19 @@ def published(files: FormulaFiles) -> Iterator[PublishedFormula]:
     The MathML of one position is held at a time: of the official release some 3 GB, of which there are 101. Raises
     CorpusError where a file is missing or no formula file.
     """
-    for position, path in enumerate(files.latex):
+    for position, file in enumerate(files.latex):
         presentation, content = (
             {row.formula_id: row.mathml for row in rows_of(given[position])} if position < len(given) else {}
             for given in (files.slt, files.opt)
         )
-        for row in rows_of(path):
+        for row in rows_of(file):
             key = row.formula_id
             yield PublishedFormula(key, html.unescape(row.mathml), presentation.get(key, ""), content.get(key, ""))
 
 
-def rows_of(path: Path) -> Iterator[Row]:
+def rows_of(file: PackedFile) -> Iterator[Row]:
     """Every intact row of a formula file; LaTeX, as written there, is escaped for HTML."""
-    for piece in pieces(open_source(path, "slt"), Place(0, 0)):
+    for piece in pieces(open_source(file, "slt"), Place(0, 0)):
         for _, row in rows(piece):
             if not isinstance(row, str):
                 yield row

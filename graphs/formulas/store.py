@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import zip_longest
@@ -28,7 +29,8 @@ from typing import Any
 
 from graphs import database
 from graphs.corpus.files import FormulaFiles
-from graphs.errors import Failure, FormulaError, StoreError
+from graphs.corpus.packed import PackedFile
+from graphs.errors import CorpusError, Failure, FormulaError, StoreError
 from graphs.formulas.content import parse_opt
 from graphs.formulas.mathml import Letters
 from graphs.formulas.packing import pack, unpack
@@ -113,7 +115,8 @@ def build(
             failure_count += len(made.failures)
             offsets[made.piece.source.name] = made.piece.end.offset
             if progress is not None:
-                progress(Progress(row_count, failure_count, sum(offsets.values()), total))
+                done = sum(min(offsets[source.name], source.size) for source in sources)
+                progress(Progress(row_count, failure_count, done, total))
         return BuildSummary(_count(connection, "formula"), _count(connection, "tree"), _failure_table(connection))
 
 
@@ -124,10 +127,17 @@ def _sources(files: FormulaFiles) -> list[Source]:
         sources += _pair(slt, opt, "")
     for year in files.topics:
         sources += _pair(year.slt, year.opt, year.prefix)
+    taken = Counter(source.name for source in sources)
+    while clashing := {name for name, count in taken.items() if count > 1}:
+        deeper = [replace(source, folders=source.folders + (source.name in clashing)) for source in sources]
+        if [source.name for source in deeper] == [source.name for source in sources]:
+            twice = next(source.file for source in sources if source.name in clashing)
+            raise CorpusError("listed twice among the formula files; list it once", path=str(twice))
+        sources, taken = deeper, Counter(source.name for source in deeper)
     return sources
 
 
-def _pair(slt: Path | None, opt: Path | None, prefix: str) -> list[Source]:
+def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[Source]:
     found = [] if slt is None else [open_source(slt, "slt", prefix=prefix)]
     return found if opt is None else [*found, open_source(opt, "opt", prefix=prefix)]
 
@@ -140,7 +150,7 @@ def _place(connection: sqlite3.Connection, path: str | os.PathLike[str], source:
     size, offset, line = row
     if size != source.size:
         message = (
-            f"{source.path} has {source.size:,} bytes and had {size:,} when this database was begun; build a new one"
+            f"{source.file} has {source.size:,} bytes and had {size:,} when this database was begun; build a new one"
         )
         raise StoreError(message, path=path)
     return Place(offset, line)
@@ -172,11 +182,11 @@ class _TreeMaker:
         return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True), data
 
     def __call__(self, piece: Piece) -> _Made:
-        made = _Made(piece, {}, [], [])
+        made = _Made(replace(piece, data=None), {}, [], [])  # the bytes do not travel back
         source = piece.source
         for line, row in rows(piece):
             if isinstance(row, str):
-                message = f"{source.path}:{line}: {row}"
+                message = f"{source.file}:{line}: {row}"
                 made.failures.append((None, None, source.representation, "row", message))
                 continue
             formula_id, post_id = key(row.formula_id), key(row.post_id)
@@ -188,7 +198,7 @@ class _TreeMaker:
                 tree, data = packed(source.representation, row.mathml)
                 made.trees[tree] = data
             except FormulaError as error:
-                message = f"{source.path}:{line}: {error}"
+                message = f"{source.file}:{line}: {error}"
                 made.failures.append((formula_id, post_id, source.representation, error.kind, message))
             made.formulas.append((formula_id, post_id, None if row.visual_id is None else key(row.visual_id), tree))
         return made

@@ -1,6 +1,6 @@
 """The official formula files (TSV), read in pieces that end between rows, so that several processes can share a file.
 
-    source = open_source(Path("slt_representation_v3/1.tsv"), "slt", prefix="")
+    source = open_source(PackedFile(Path("slt_representation_v3/1.tsv")), "slt", prefix="")
     for piece in pieces(source, start=Place(0, 0)):
         for line, row in rows(source, piece):
             row                               # Row('1552', '9253', '695948', '<math ...>'), or the reason for none
@@ -17,22 +17,26 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
 from graphs.formulas.tree import TreeKind
 
 PIECE_BYTES = 1 << 20
 MAX_PIECE_BYTES = 1 << 25  # where a quotation mark is never closed
+_HEADER_BYTES = 1 << 16
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A formula file: its representation, the prefix of its ids (``2020:`` for topics), where its columns are."""
+    """A formula file: its representation, the prefix of its ids (``2020:`` for topics), where its columns are.
 
-    path: Path
+    ``folders`` is the number of folders in its name.
+    """
+
+    file: PackedFile
     representation: TreeKind
     prefix: str
     size: int
@@ -40,11 +44,12 @@ class Source:
     id_column: int
     post_column: int
     visual_column: int | None
+    folders: int = 1
 
     @property
     def name(self) -> str:
-        """The file's name in a database, the same wherever the collection lies."""
-        return f"{self.representation} {self.prefix}{self.path.parent.name}/{self.path.name}"
+        """The file's name in a database, the same wherever the collection lies and however the file is packed."""
+        return f"{self.representation} {self.prefix}{'/'.join(self.file.parts[-1 - self.folders :])}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +62,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The rows of ``source`` between two places; the header is not among them."""
+    """The rows of ``source`` between two places; the header is not among them. ``data``: the bytes, if it is packed."""
 
     source: Source
     start: Place
     end: Place
+    data: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +80,20 @@ class Row:
     mathml: str
 
 
-def open_source(path: Path, representation: TreeKind, *, prefix: str = "") -> Source:
+def open_source(file: PackedFile, representation: TreeKind, *, prefix: str = "") -> Source:
     """Look at a file's header. Raises CorpusError where it is missing or has no formula ids."""
     try:
-        with path.open("rb") as file:
-            header = file.readline().decode("utf-8-sig").rstrip("\r\n").split("\t")
-        size = path.stat().st_size
+        with file.open() as stream:
+            header = stream.readline(_HEADER_BYTES).decode("utf-8-sig").rstrip("\r\n").split("\t")
+        size = file.size
     except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot read this formula file: {error}", path=path) from error
+        raise CorpusError(f"cannot read this formula file: {error}", path=str(file)) from error
     posts = [name for name in ("post_id", "topic_id") if name in header]
     if "id" not in header or not posts or len(header) < 3:
         message = f"the header is {header}; a formula file has the columns id, post_id (or topic_id) and the formula"
-        raise CorpusError(message, path=path, line=1)
+        raise CorpusError(message, path=str(file), line=1)
     visual = header.index("visual_id") if "visual_id" in header else None
-    return Source(path, representation, prefix, size, len(header), header.index("id"), header.index(posts[0]), visual)
+    return Source(file, representation, prefix, size, len(header), header.index("id"), header.index(posts[0]), visual)
 
 
 def pieces(source: Source, start: Place) -> Iterator[Piece]:
@@ -95,31 +101,44 @@ def pieces(source: Source, start: Place) -> Iterator[Piece]:
 
     A place is between two rows where an even number of quotation marks is before it, and a line has just ended.
     """
-    with source.path.open("rb") as file:
+    packed = not source.file.is_plain
+    with source.file.open() as file:
         if start.offset == 0:
             start = Place(len(file.readline()), 1)
+        elif packed:
+            _skip(file, start.offset)
         else:
             file.seek(start.offset)
         while block := file.read(PIECE_BYTES):
             quotes, lines = block.count(b'"'), block.count(b"\n")
             offset = start.offset + len(block)
             complete = block.endswith(b"\n") and quotes % 2 == 0
-            while not complete and (line := file.readline()):
+            rest = [block]
+            while not complete and (line := file.readline(MAX_PIECE_BYTES)):
                 quotes += line.count(b'"')
-                lines += 1
+                lines += line.count(b"\n")
                 offset += len(line)
                 complete = quotes % 2 == 0 or offset - start.offset > MAX_PIECE_BYTES
+                rest += [line] if packed else []
             end = Place(offset, start.line + lines)
-            yield Piece(source, start, end)
+            yield Piece(source, start, end, b"".join(rest) if packed else None)
             start = end
+
+
+def _skip(file: io.BufferedReader, size: int) -> None:
+    """Read over the first ``size`` bytes."""
+    while size and (block := file.read(min(size, PIECE_BYTES))):
+        size -= len(block)
 
 
 def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
     """Every row of a piece with its line; a string in the place of a row says what is wrong with it."""
     source = piece.source
-    with source.path.open("rb") as file:
-        file.seek(piece.start.offset)
-        data = file.read(piece.end.offset - piece.start.offset)
+    data = piece.data
+    if data is None:
+        with source.file.open() as file:
+            file.seek(piece.start.offset)
+            data = file.read(piece.end.offset - piece.start.offset)
     if csv.field_size_limit() < len(data):
         csv.field_size_limit(len(data))
     # Bytes that are no UTF-8 become surrogates: in MathML its reader refuses them, in ids the loop below, row by row.

@@ -9,6 +9,7 @@ import pytest
 
 from experiments import reproduction, results, thesis
 from experiments.reproduction import judge, rows, table_names
+from graphs.corpus.published_files import published_files
 from graphs.errors import ConfigError
 from scripts import reproduce
 
@@ -118,6 +119,16 @@ def test_a_row_without_a_comparable_result_fails(conditions: Any, reason: str, t
     assert reason in found.reason
 
 
+def test_a_published_tree_is_enough_for_the_thesis_tables(tmp_path: Path) -> None:
+    data = rows("4.11")[0].data
+    assert data.missing(tmp_path) == list(data.files)
+    for file in published_files(["collection", "formulas", "topics", "qrels"]):
+        path = tmp_path / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert data.missing(tmp_path) == []
+
+
 def test_rows_without_data_say_what_to_get(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,8 +136,8 @@ def test_rows_without_data_say_what_to_get(
     assert reproduce.main(["4.10", "--outputs", str(tmp_path)]) == 2
     printed = capsys.readouterr().out
     assert printed.count("no data") == 4
-    assert "ARQMATH is not set; its folder needs Posts*.xml" in printed
-    assert "https://www.cs.rit.edu/~dprl/ARQMath/" in printed
+    assert "ARQMATH is not set; its folder needs Posts*" in printed
+    assert "python scripts/data.py get arqmath --to FOLDER" in " ".join(printed.split())
     assert "scripts/collection.py import" in " ".join(printed.split())
     (tmp_path / "data").mkdir()
     for name in ("Posts.V1.3.xml", "PostLinks.V1.3.xml"):

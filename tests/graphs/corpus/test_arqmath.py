@@ -150,7 +150,7 @@ def test_the_newest_version_of_a_file_counts(root: Path) -> None:
     (root / "Posts.V1.10.xml").write_text(rows(QUESTION))
     assert len(posts_of(root)) == 1
     (root / "old").mkdir()
-    (root / "old" / "Posts.V1.10.xml").write_text(rows(QUESTION))
+    (root / "old" / "Posts.V1.10.xml").write_text(rows(ANSWER))
     with pytest.raises(CorpusError, match="cannot tell which of"):
         ArqMath(root)
 
@@ -167,7 +167,7 @@ def test_the_fingerprint_follows_the_content_and_nothing_else(
 
 def test_missing_files_say_what_is_there(root: Path, tmp_path: Path) -> None:
     corpus = ArqMath(root)
-    with pytest.raises(CorpusError, match=r"no Topics_Task1_2021\.xml .*Topics_Task1_2020\.xml"):
+    with pytest.raises(CorpusError, match=r"no topics of Task 1, 2021, .*Topics_Task1_2020\.xml"):
         corpus.topics(1, [2021])
     with pytest.raises(CorpusError, match=r"qrels of Task 1, 2022.*qrel_task1_2020\.tsv"):
         corpus.judgments(1, [2022])

@@ -2,12 +2,15 @@
 
 import csv
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from graphs.corpus.arqmath import ArqMath
+from graphs.corpus.packed import same_content
 from graphs.corpus.placeholders import extract
 from graphs.corpus.post import PlaceholderText, Post
 
@@ -63,6 +66,48 @@ def test_topics_pairs_and_judgments_are_complete_and_apart(texts: dict[str, tupl
     threads = set()
     for files in corpus.formulas().topics:
         assert files.latex is not None
-        with files.latex.open(encoding="utf-8", newline="") as file:
+        with files.latex.path.open(encoding="utf-8", newline="") as file:
             threads |= {row["thread_id"] for row in csv.DictReader(file, delimiter="\t")}
     assert threads.isdisjoint(texts), "a topic's own thread is in the collection"
+
+
+def judged(corpus: ArqMath, task: int, year: int) -> dict[tuple[str, str], int]:
+    return {(judgment.topic_id, judgment.doc_id): judgment.grade for judgment in corpus.judgments(task, [year])}
+
+
+@pytest.mark.parametrize("packing", [[], ["--flat"], ["--gz"]])
+def test_the_published_tree_is_the_same_collection(
+    texts: dict[str, tuple[Post, PlaceholderText]], tmp_path: Path, packing: list[str]
+) -> None:
+    script = ROOT.parent.parent / "tools" / "official_tree.py"
+    if not script.is_file():
+        pytest.skip(f"no {script} to lay out the published tree")
+    subprocess.run([sys.executable, str(script), str(ROOT), str(tmp_path), *packing], check=True, capture_output=True)
+    part, whole = ArqMath(ROOT), ArqMath(tmp_path)
+    assert list(whole.posts()) == [post for post, _ in texts.values()]
+    assert list(whole.links()) == list(part.links())
+    years = (2020, 2021, 2022)
+    for task in (1, 2):
+        assert whole.topics(task, years) == part.topics(task, years)
+    for task, year in ((1, 2020), (1, 2021), (2, 2021)):
+        assert whole.judgments(task, [year]) == part.judgments(task, [year])
+    # By formula id: of 12,115 judgments 186 are of formulas in the part, which have 120 different (topic, visual id).
+    rekeyed, published = judged(whole, 2, 2020), judged(part, 2, 2020)
+    counts = whole.rekeyings()[2020]
+    assert (counts.judgments, counts.unknown, counts.merged, counts.disagreeing) == (12_115, 11_929, 66, 4)
+    # One has a higher grade by an occurrence outside the part; one the visual-id version does not list.
+    differing = {place: (grade, published.get(place)) for place, grade in rekeyed.items()}
+    differing = {place: grades for place, grades in differing.items() if grades[0] != grades[1]}
+    assert len(rekeyed) == 120
+    assert differing == {("B.12", "4748402"): (0, 1), ("B.68", "53241"): (0, None)}
+    ours, theirs = whole.formulas(), part.formulas()
+    for mine, other in zip((*ours.latex, *ours.slt, *ours.opt), (*theirs.latex, *theirs.slt, *theirs.opt), strict=True):
+        assert same_content(mine, other)
+    for of_year, as_published in zip(ours.topics, theirs.topics, strict=True):
+        assert of_year.prefix == as_published.prefix
+        for representation in ("latex", "slt", "opt"):
+            assert same_content(getattr(of_year, representation), getattr(as_published, representation))
+    assert whole.fingerprints().topics == part.fingerprints().topics
+    if packing == ["--flat"]:
+        assert whole.fingerprints().graphs == part.fingerprints().graphs
+    assert not [file for file in whole.inventory().files if "conflict" in file.note]

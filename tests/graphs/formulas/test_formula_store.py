@@ -1,8 +1,11 @@
 """graphs.formulas.store and tsv: building formulas.db from TSV files, being killed, going on, and reading it."""
 
+import contextlib
 import csv
 import fcntl
+import gzip
 import io
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -10,6 +13,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +23,7 @@ from hypothesis import strategies as st
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
+from graphs.corpus.packed import PackedFile, members
 from graphs.errors import CorpusError, StoreError
 from graphs.formulas import store, tsv
 from graphs.formulas.content import parse_opt
@@ -68,7 +73,8 @@ def files(tmp_path: Path) -> FormulaFiles:
     topics = tmp_path / "topics"
     topic_slt = write_tsv(topics / "slt.tsv", TOPIC_HEADER, [["q_1", "A.1", "5", "title", slt_of(1)]])
     topic_opt = write_tsv(topics / "opt.tsv", TOPIC_HEADER, [["q_1", "A.1", "5", "title", opt_of(1)]])
-    return FormulaFiles((), tuple(slt), tuple(opt), (TopicFormulaFiles("2020:", None, topic_slt, topic_opt),))
+    topic_files = TopicFormulaFiles("2020:", None, PackedFile(topic_slt), PackedFile(topic_opt))
+    return FormulaFiles((), tuple(map(PackedFile, slt)), tuple(map(PackedFile, opt)), (topic_files,))
 
 
 def content(path: Path) -> list[list[tuple[object, ...]]]:
@@ -110,7 +116,7 @@ def test_bytes_that_are_no_utf8_cost_their_own_row(tmp_path: Path) -> None:
     path = write_tsv(tmp_path / "slt_representation_v3/1.tsv", HEADER, rows)
     good = path.read_bytes()
     path.write_bytes(good.replace(b"\r\n2\t", b"\r\n\xff2\t").replace(b"<mn>3", b"<mn>\xff3"))
-    summary = build(tmp_path / "formulas.db", FormulaFiles((), (path,), (), ()))
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
     assert summary.formulas == 3
     assert summary.failures == {("slt", "malformed"): 1, ("slt", "row"): 1}
     with FormulaStore.open(tmp_path / "formulas.db") as store:
@@ -186,13 +192,15 @@ SLOW_BUILD = """
 import sys, time
 from pathlib import Path
 from graphs.corpus.files import FormulaFiles
+from graphs.corpus.packed import PackedFile
 from graphs.formulas import store, tsv
 tsv.PIECE_BYTES = 1000
 def progress(report):
     print(report.rows, flush=True)
     time.sleep(0.05)
 root = Path(sys.argv[1])
-slt, opt = (tuple(sorted((root / f"{name}_representation_v3").glob("*.tsv"))) for name in ("slt", "opt"))
+folders = [root / f"{name}_representation_v3" for name in ("slt", "opt")]
+slt, opt = (tuple(map(PackedFile, sorted(folder.glob("*.tsv")))) for folder in folders)
 store.build(sys.argv[2], FormulaFiles((), slt, opt, ()), progress=progress)
 """
 
@@ -216,6 +224,72 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, files: FormulaFiles
     assert content(killed) == content(tmp_path / "whole.db")
 
 
+def packed(files: FormulaFiles, tmp_path: Path) -> tuple[FormulaFiles, FormulaFiles]:
+    """The files of the posts in a zip for each representation, and each gzipped."""
+    zipped, gzipped = [], []
+    for plain in (files.slt, files.opt):
+        folder = plain[0].path.parent
+        with zipfile.ZipFile(tmp_path / f"{folder.name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in plain:
+                archive.write(file.path, file.name)
+        zipped.append(tuple(members(tmp_path / f"{folder.name}.zip")))
+        copies = [tmp_path / "gz" / folder.name / f"{file.name}.gz" for file in plain]
+        for file, copy in zip(plain, copies, strict=True):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(gzip.compress(file.path.read_bytes()))
+        gzipped.append(tuple(map(PackedFile, copies)))
+    return FormulaFiles((), *zipped, ()), FormulaFiles((), *gzipped, ())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_packed_files_make_the_same_database(
+    tmp_path: Path, files: FormulaFiles, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", 1000)
+    files = FormulaFiles((), files.slt, files.opt, ())
+    build(tmp_path / "plain.db", files)
+    for name, archives in zip(("zip", "gz"), packed(files, tmp_path), strict=True):
+        seen: list[Progress] = []
+        build(tmp_path / f"{name}.db", archives, workers=workers, progress=seen.append)
+        assert len(seen) > 4
+        assert content(tmp_path / f"{name}.db") == content(tmp_path / "plain.db")
+        assert seen[-1].bytes_done == seen[-1].bytes_total
+
+
+class StoppedError(Exception):
+    """The user has stopped a build."""
+
+
+def stop(_: Progress) -> None:
+    raise StoppedError
+
+
+def test_a_build_resumes_in_a_packed_file(tmp_path: Path, files: FormulaFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", 1000)
+    files = FormulaFiles((), files.slt, files.opt, ())
+    build(tmp_path / "plain.db", files)
+    zipped, gzipped = packed(files, tmp_path)
+    steps = 0
+    for packing in itertools.cycle((zipped, gzipped, files)):  # a piece from each packing in turn
+        with contextlib.suppress(StoppedError):
+            build(tmp_path / "resumed.db", packing, progress=stop)
+            break
+        steps += 1
+    assert steps > 5
+    assert content(tmp_path / "resumed.db") == content(tmp_path / "plain.db")
+
+
+def test_files_of_the_same_name_in_two_places_are_two_files(tmp_path: Path, files: FormulaFiles) -> None:
+    rows_ = [["q_2", "B.1", "5", "title", slt_of(2)]]
+    other = write_tsv(tmp_path / "Task2/topics/slt.tsv", TOPIC_HEADER, rows_)
+    both = (*files.topics, TopicFormulaFiles("2020:", None, PackedFile(other), None))
+    build(tmp_path / "formulas.db", FormulaFiles((), (), (), both))
+    with FormulaStore.open(tmp_path / "formulas.db") as opened:
+        assert len(opened) == 2
+    with pytest.raises(CorpusError, match=r"topics/\w+\.tsv: listed twice"):
+        build(tmp_path / "twice.db", FormulaFiles((), (), (), (*both, both[0])))
+
+
 def test_a_second_writer_is_told_so(tmp_path: Path, files: FormulaFiles) -> None:
     with (tmp_path / "formulas.db.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -233,7 +307,7 @@ def test_other_letters_or_other_files_are_refused(tmp_path: Path, files: Formula
     assert "V!𝑥" in found.opt.labels
     with pytest.raises(StoreError, match="letters='italic', not 'plain'"):
         build(path, files)
-    with files.opt[0].open("a") as grown:
+    with files.opt[0].path.open("a") as grown:
         grown.write("\n")
     with pytest.raises(StoreError, match=r"1\.tsv has .* bytes and had"):
         build(path, files, letters="italic")
@@ -243,9 +317,9 @@ def test_what_is_no_formula_file_or_database_is_refused(tmp_path: Path) -> None:
     posts = tmp_path / "posts.tsv"
     posts.write_text("topic\tpost\n")
     with pytest.raises(CorpusError, match=r"posts\.tsv:1: the header is"):
-        build(tmp_path / "formulas.db", FormulaFiles((), (posts,), (), ()))
-    with pytest.raises(CorpusError, match="cannot read"):
-        build(tmp_path / "formulas.db", FormulaFiles((), (tmp_path / "none.tsv",), (), ()))
+        build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(posts),), (), ()))
+    with pytest.raises(CorpusError, match="cannot be read"):
+        build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(tmp_path / "none.tsv"),), (), ()))
     with pytest.raises(StoreError, match="build formula trees first"):
         FormulaStore.open(tmp_path / "none.db")
 
@@ -294,7 +368,7 @@ def test_pieces_have_every_row_once_wherever_they_end(
     write_tsv(path, ["id", "post_id", "formula"], [[str(i), *line] for i, line in enumerate(lines)])
     text = path.read_bytes().decode()
     _, *expected = csv.reader(io.StringIO(text, newline=""), delimiter="\t")
-    source = open_source(path, "slt", prefix="p:")
+    source = open_source(PackedFile(path), "slt", prefix="p:")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tsv, "PIECE_BYTES", size)
         found = [(line, row) for piece in pieces(source, Place(0, 0)) for line, row in rows(piece)]
@@ -309,7 +383,7 @@ def test_a_quotation_mark_that_is_never_closed_costs_no_memory(tmp_path: Path, m
     monkeypatch.setattr(tsv, "MAX_PIECE_BYTES", 300)
     path = tmp_path / "1.tsv"
     path.write_text('id\tpost_id\tformula\n1\t2\t"<math>\n' + "3\t4\t<math/>\n" * 100)
-    source = open_source(path, "slt")
+    source = open_source(PackedFile(path), "slt")
     sizes = [piece.end.offset - piece.start.offset for piece in pieces(source, Place(0, 0))]
     assert max(sizes) < 400
     assert sum(sizes) == source.size - len("id\tpost_id\tformula\n")
@@ -319,7 +393,7 @@ def test_bytes_that_are_no_text_cost_one_row(tmp_path: Path) -> None:
     path = tmp_path / "1.tsv"
     rows_ = [b"1\t2\t<math><mi>\xff</mi></math>", b"3\t4\t<math><mi>y</mi></math>"]
     path.write_bytes(b"\r\n".join([b"id\tpost_id\tformula", *rows_, b""]))
-    summary = build(tmp_path / "formulas.db", FormulaFiles((), (path,), (), ()))
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
     assert (summary.formulas, summary.trees, summary.failures) == (2, 1, {("slt", "malformed"): 1})
 
 
@@ -335,7 +409,7 @@ def test_the_official_layout(tmp_path: Path) -> None:
     assert summary.failures == {("opt", "missing"): 747, ("slt", "missing"): 96}
     with (
         FormulaStore.open(tmp_path / "formulas.db") as opened,
-        files.slt[0].open(encoding="utf-8", newline="") as file,
+        files.slt[0].path.open(encoding="utf-8", newline="") as file,
     ):
         for fields in list(csv.reader(file, delimiter="\t"))[1::500]:
             found = opened.get(fields[0])

@@ -1,0 +1,339 @@
+"""ARQMath: posts, links, topics, judgments and formula TSVs of a folder, however they are packed. Everything streams.
+
+A post is one element; its HTML stands, escaped, in attributes::
+
+    <row Id="255" PostTypeId="1" Title="Why ...?" Body="&lt;p&gt;..." AcceptedAnswerId="540" Tags="&lt;series&gt;" />
+    <row Id="540" PostTypeId="2" ParentId="255" Body="..." Score="12" />
+
+    >>> corpus = ArqMath(Path("/data/ARQMath"))                               # doctest: +SKIP
+    >>> next(corpus.posts())                                                  # doctest: +SKIP
+    Post(post_id='255', kind='question', title='Why ...?', ...)
+    >>> corpus.judgment_files()[2, 2020]                                      # doctest: +SKIP
+    'Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_with_formula_ids/qrel_task2.tsv (official, by formula id)'
+
+:mod:`graphs.corpus.arqmath.layout` finds the files.
+
+**Pairs.** A question and its accepted answer (thesis 3.4). Where no question of the collection names an accepted
+answer, each answer makes a pair with its question. Topics are questions of later years than any post, so no pair holds
+one.
+
+**Ids that got lost.** Some posts have formula spans without an id, although the latex TSVs list their formulas. Such a
+span gets the id of the post's first listed formula with the same LaTeX that no span carries yet; the others get an id
+of their own in :mod:`graphs.corpus.placeholders`. Finding them costs one more pass over the posts and, if there are
+any, one over the latex TSVs; it is done once, when the posts are first read.
+
+**Broken XML** before the first post raises CorpusError. Later on, the posts before the break are kept and a Failure
+(``broken_xml``) ends the stream, for it is the file's end, not the collection's, that is missing. A damaged archive
+counts as broken XML.
+
+**Judgments.** ``official`` are those that published scores use; ``all`` has further topics or later judgments. A year
+that was published in one edition only has the same judgments in both. Judgments of Task 2 by formula id (2020) are
+re-keyed to visual ids (:mod:`graphs.corpus.arqmath.rekeying`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import get_args
+
+from graphs.corpus.arqmath.inventory import Inventory, inventory_of
+from graphs.corpus.arqmath.judgments import Judgments, JudgmentSet
+from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
+from graphs.corpus.arqmath.lost_ids import Listed, listed_formulas, named_formulas, number_of, with_ids
+from graphs.corpus.arqmath.recognition import Representation
+from graphs.corpus.arqmath.rekeying import Rekeying
+from graphs.corpus.files import Fingerprints, FormulaFiles, TopicFormulaFiles, hash_contents
+from graphs.corpus.packed import PackedFile
+from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.xml_rows import read_elements, read_rows
+from graphs.errors import ConfigError, CorpusError, Failure
+
+_TAG = re.compile(r"<([^<>]+)>")
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class PostLink:
+    """A link between two questions; ``kind`` 1 is a mention, 3 a duplicate (Stack Exchange's LinkTypeId)."""
+
+    post_id: str
+    related_id: str
+    kind: int
+
+
+class ArqMath:
+    """An ARQMath collection in folder ``root``.
+
+    Args:
+        judgments: edition of the judgments, ``official`` or ``all``.
+
+    Raises:
+        ConfigError: an unknown edition.
+        CorpusError: no posts, several candidates for them, or an archive that is damaged.
+    """
+
+    name = "arqmath"
+
+    def __init__(self, root: Path, judgments: JudgmentSet = "official") -> None:
+        if judgments not in get_args(JudgmentSet):
+            raise ConfigError(f"data.judgments={judgments} is not one of {', '.join(get_args(JudgmentSet))}")
+        self.root = root
+        self._layout = Layout(root)
+        if self._layout.posts is None:
+            message = "no Posts*.xml (plain, .gz or in a .zip) below this folder: the posts of ARQMath"
+            unread = [f"{self._layout.below(file)}: {note}" for file, note in self._layout.notes.items()]
+            raise CorpusError(f"{message}; is data.root right? {'; '.join(unread[:3])}".rstrip(), path=root)
+        self.posts_file = self._layout.posts.one("the posts of ARQMath")
+        self._judgments = Judgments(self._layout, judgments)
+
+    # -- posts ---------------------------------------------------------------------------------------------------
+
+    def posts(self) -> Iterator[Post | Failure]:
+        """Questions and answers in the order of the file. Memory does not grow with the file."""
+        listed = self._lost_ids
+        count = 0
+        try:
+            for line, row in read_rows(self.posts_file):
+                post = _post(row, self.posts_file, line)
+                if post is None:
+                    continue
+                count += 1
+                if isinstance(post, Post) and post.post_id in listed:
+                    post = with_ids(post, listed[post.post_id])
+                yield post
+        except CorpusError as error:
+            if not count:
+                raise
+            yield Failure("", "read", "broken_xml", f"{error} (the {count} posts before this are kept)")
+        if not count:
+            raise CorpusError(
+                "has no <row> of a question or an answer; is this a Posts file?", path=str(self.posts_file)
+            )
+
+    def links(self) -> Iterator[PostLink]:
+        """Links between questions (``PostLinks*.xml``); none if the collection comes without that file."""
+        if self._layout.links is not None:
+            file = self._layout.links.one("links between posts")
+            for line, row in read_rows(file):
+                try:
+                    yield PostLink(row["PostId"], row["RelatedPostId"], int(row["LinkTypeId"]))
+                except (KeyError, ValueError) as error:
+                    raise CorpusError(f"row without a usable {error.args[0]}", path=str(file), line=line) from error
+
+    def pairs(self) -> Iterator[Pair]:
+        """(question, accepted answer) if any question has one, else (question, answer) for every answer."""
+        accepted = self._accepted
+        questions = self._question_ids if not accepted else frozenset()
+        for row in self._intact_rows():
+            if row.get("PostTypeId") != "2":
+                continue
+            answer = row["Id"]
+            if accepted:
+                question = accepted.get(answer)
+            else:
+                parent = row.get("ParentId")
+                question = parent if parent in questions else None
+            if question is not None:
+                yield Pair(question, answer)
+
+    def _intact_rows(self) -> Iterator[Mapping[str, str]]:
+        """The rows of the Posts file with usable ids, up to a break; :meth:`posts` reports the others and the break."""
+        try:
+            for _, row in read_rows(self.posts_file):
+                if row.get("Id") and not _BLANK.search(row["Id"]):
+                    yield row
+        except CorpusError:
+            return
+
+    @cached_property
+    def _accepted(self) -> dict[str, str]:
+        """Accepted answer -> its question."""
+        return {
+            row["AcceptedAnswerId"]: row["Id"]
+            for row in self._intact_rows()
+            if row.get("PostTypeId") == "1" and row.get("AcceptedAnswerId")
+        }
+
+    @property
+    def _question_ids(self) -> frozenset[str]:
+        return frozenset(row["Id"] for row in self._intact_rows() if row.get("PostTypeId") == "1")
+
+    @cached_property
+    def _lost_ids(self) -> Listed:
+        """For each post with nameless formula spans: the formulas that the TSVs list for it and no span names."""
+        named: dict[str, set[str]] = {}
+        for row in self._intact_rows():
+            known = named_formulas(row.get("Title", "") + row.get("Body", ""))
+            if known is not None:
+                named[row["Id"]] = known
+        return listed_formulas(self._representation("latex"), "post_id", named) if named else {}
+
+    # -- topics and judgments --------------------------------------------------------------------------------------
+
+    def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
+        """The topics of ``years``; their formula ids, and ``formula_id`` in Task 2, have the prefix ``{year}:``."""
+        _check(task, years)
+        return [topic for year in years for topic in self._topics_of(task, year)]
+
+    def topic_files(self) -> dict[tuple[int, int], str]:
+        """Topic files by task and year; those in conflict are all named."""
+        places = sorted(self._layout.topics.items(), key=str)
+        return {
+            (int(str(task)), int(str(year))): ", ".join(self._layout.below(file) for file in place.candidates)
+            for (task, year), place in places
+        }
+
+    def _topics_of(self, task: int, year: int) -> list[Topic]:
+        place = self._layout.topics.get((task, year))
+        if place is None:
+            raise CorpusError(self._no_topics(task, year), path=self.root)
+        file = place.one(f"topics of Task {task}, {year}")
+        path = str(file)
+        topics: list[Topic] = []
+        for line, number, fields in read_elements(file, "Topic", "number"):
+            if not number:
+                raise CorpusError("<Topic> without a number", path=path, line=line)
+            if task == 2 and not fields.get("Formula_Id", "").strip():
+                raise CorpusError(f"topic {number} of Task 2 has no <Formula_Id>", path=path, line=line)
+            tags = tuple(tag.strip() for tag in fields.get("Tags", "").split(",") if tag.strip())
+            prefix = f"{year}:"
+            title, body = fields.get("Title", ""), fields.get("Question", "")
+            post = Post(number, "topic", title, body, tags=tags, formula_prefix=prefix)
+            query = prefix + fields["Formula_Id"].strip() if task == 2 else None
+            topics.append(Topic(number, post, query))
+        if not topics:
+            raise CorpusError("holds no <Topic>", path=path)
+        found = {number_of(topic.topic_id): named_formulas(topic.post.title + topic.post.body) for topic in topics}
+        named = {number: known for number, known in found.items() if known is not None}
+        tables = self._topic_tables(year, "latex")
+        if not tables or not named:
+            return topics
+        latex = tables.get(task) or next(iter(tables.values()))
+        listed = listed_formulas([latex], "topic_id", named)
+        return [
+            Topic(topic.topic_id, with_ids(topic.post, listed.get(number_of(topic.topic_id), {})), topic.formula_id)
+            for topic in topics
+        ]
+
+    def _no_topics(self, task: int, year: int) -> str:
+        files = self.topic_files()
+        there = ", ".join(f"{name} (Task {of}, {when})" for (of, when), name in files.items()) or "none of any year"
+        unplaced = [
+            f"{self._layout.below(found.file)}: {found.note}"
+            for found in self._layout.files
+            if found.kind == "topics" and found.note
+        ]
+        return "; ".join([f"no topics of Task {task}, {year}, below this folder; there is: {there}", *unplaced])
+
+    def judgments(self, task: int, years: Sequence[int]) -> list[Judgment]:
+        """The qrels of ``years``, whether the posts are in this collection or not; Task 2's documents: visual ids.
+
+        Judgments by formula id are re-keyed, which leaves out formulas that no TSV of the collection lists.
+        """
+        _check(task, years)
+        return [judgment for year in years for judgment in self._judgments.read(task, year, self._any_tables)]
+
+    def judgment_files(self) -> dict[tuple[int, int], str]:
+        """Files that judgments are read from, by task and year: path below the root, edition and kind of ids.
+
+        A place whose files are in conflict, or that has no file of the edition, is left out; :meth:`judgments` says so.
+        """
+        return self._judgments.files()
+
+    def rekeyings(self) -> dict[int, Rekeying]:
+        """Counts by year for the judgments of Task 2 that were read so far and re-keyed."""
+        return self._judgments.rekeyings
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def formulas(self) -> FormulaFiles:
+        """The formula TSVs of posts and topics that are there; an empty tuple where a representation is missing."""
+        latex, slt, opt = (self._representation(name) for name in get_args(Representation))
+        topics = []
+        for year in sorted({int(str(year)) for year, _, _ in self._layout.topic_formulas}):
+            tables = {name: self._topic_tables(year, name) for name in get_args(Representation)}
+            for task in sorted({task for of_tasks in tables.values() for task in of_tasks}):
+                of_task = [tables[name].get(task) for name in get_args(Representation)]
+                topics.append(TopicFormulaFiles(f"{year}:", *of_task))
+        return FormulaFiles(latex, slt, opt, tuple(topics))
+
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash of each part: of the files that are read, and of all that are in conflict for a place.
+
+        The names and folders of the files do not count. See :func:`hash_contents` for what packing changes.
+        """
+        layout = self._layout
+        single = {"posts": layout.posts, "links": layout.links}
+        formulas = {
+            f"{name} {number}": file
+            for name, place in layout.formulas.items()
+            for number, file in enumerate(file for folder in place.candidates for file in folder.files)
+        }
+        topics = {**layout.topics, **layout.topic_formulas}
+        return Fingerprints(
+            posts=hash_contents(_numbered({name: place for name, place in single.items() if place is not None})),
+            formulas=hash_contents(formulas),
+            topics=hash_contents(_numbered({" ".join(map(str, key)): place for key, place in topics.items()})),
+            judgments=hash_contents(_numbered(self._judgments.places())),
+        )
+
+    def inventory(self) -> Inventory:
+        """Every file below the root with its part of the collection, and the reason where it is not read."""
+        self._judgments.files()
+        return inventory_of(self._layout, self._judgments.chosen())
+
+    def _representation(self, name: Representation) -> tuple[PackedFile, ...]:
+        place: Place[FormulaFolder] | None = self._layout.formulas.get(name)
+        return () if place is None else place.one(f"{name} of the posts' formulas").files
+
+    def _any_tables(self) -> tuple[PackedFile, ...]:
+        """TSVs of one representation: all have the visual ids, those of LaTeX are the smallest."""
+        return self._representation("latex") or self._representation("slt") or self._representation("opt")
+
+    def _topic_tables(self, year: int, name: Representation) -> dict[int, PackedFile]:
+        """TSVs of the formulas of a year's topics by task; one that both tasks share is under Task 1."""
+        tables: dict[int, PackedFile] = {}
+        for task in (0, 1, 2):
+            place = self._layout.topic_formulas.get((year, name, task))
+            if place is not None:
+                tables[task] = place.one(f"{name} of the topics' formulas, {year}")
+        return tables
+
+
+def _check(task: int, years: Sequence[int]) -> None:
+    if task not in (1, 2):
+        raise ConfigError(f"task {task!r}: ARQMath has tasks 1 (answers) and 2 (formulas)")
+    if not years:
+        raise ConfigError("no years: name those to use, e.g. 2020 and 2021 (2022 is kept for the final test)")
+
+
+def _numbered(places: Mapping[str, Place[PackedFile]]) -> dict[str, PackedFile]:
+    return {f"{name} {number}": file for name, place in places.items() for number, file in enumerate(place.candidates)}
+
+
+def _post(row: Mapping[str, str], path: PackedFile, line: int) -> Post | Failure | None:
+    """The post of a row; None for rows that are neither question nor answer (wikis, tag texts)."""
+    post_id, kind = row.get("Id", ""), row.get("PostTypeId", "")
+    if not post_id or not kind:
+        missing = "Id" if not post_id else "PostTypeId"
+        return Failure(post_id, "read", "bad_row", f"{path}:{line}: row without {missing}")
+    if kind not in ("1", "2"):
+        return None
+    if _BLANK.search(post_id):
+        message = f"{path}:{line}: Id {post_id!r} has blanks or control characters, which no run file can hold"
+        return Failure(post_id, "read", "bad_row", message)
+    score = row.get("Score", "")
+    return Post(
+        post_id,
+        "question" if kind == "1" else "answer",
+        title=row.get("Title", ""),
+        body=row.get("Body", ""),
+        tags=tuple(_TAG.findall(row.get("Tags", ""))),
+        parent_id=row.get("ParentId") or None,
+        accepted_answer_id=row.get("AcceptedAnswerId") or None,
+        score=int(score) if re.fullmatch(r"-?\d{1,9}", score) else None,
+    )

@@ -1,0 +1,360 @@
+"""Holdings of a folder with ARQMath: posts, formulas, topics, trees and judgments, counted, and what is missing.
+
+    stocktaking = Stocktaking(Path("/data/ARQMath"))
+    for step in stocktaking.steps():                 # the posts, the formulas ...
+        step.run(progress)                           # reads step.size bytes
+    holdings = stocktaking.holdings()
+    holdings.counts["judgments.task1.2020"], holdings.missing, holdings.reason
+
+Everything is read once and nothing is kept but counts, whatever the size of the collection.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from graphs.corpus.arqmath.judgments import read_packed
+from graphs.corpus.arqmath.layout import Layout, Place
+from graphs.corpus.arqmath.recognition import Edition, Representation
+from graphs.corpus.packed import PackedFile
+from graphs.corpus.xml_rows import read_elements, read_rows
+from graphs.errors import CorpusError
+
+YEARS = (2020, 2021, 2022)
+RELEVANT = 2  # grades from here on count as relevant in the lab's MAP', P'@10 and Bpref
+
+_BLOCK = 1 << 16
+_MAX_ROW = 1 << 25  # bytes; a quotation mark that is never closed ends here
+_REPRESENTED: dict[Representation, str] = {
+    "latex": "LaTeX", "slt": "Presentation MathML (symbol layout trees)", "opt": "Content MathML (operator trees)",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A part that is not there.
+
+    Attributes:
+        what: the part, as a noun phrase.
+        consequence: what is impossible or different without it.
+        part: part of the published tree that has it (``--only``); empty where downloading does not help.
+    """
+
+    what: str
+    consequence: str
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """Counts of a collection by a key such as ``posts.question``; what is missing; why no experiment can run.
+
+    Attributes:
+        counts: numbers by key, in the order of a table.
+        missing: parts that are not there.
+        unread: reasons why files that belong to a collection are not read, by path.
+        reason: why no experiment can run; empty if one can.
+    """
+
+    counts: dict[str, int]
+    missing: tuple[Missing, ...]
+    unread: dict[str, str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the stocktaking: ``run(progress)`` reads about ``size`` bytes and says how many went by."""
+
+    name: str
+    size: int
+    run: Callable[[Callable[[int], None]], None]
+
+
+class Stocktaking:
+    """Counts what is below ``root``. Raises CorpusError for a folder that cannot be looked through."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise CorpusError("is no folder; is --root right?", path=root)
+        self._layout = Layout(root)
+        self._counts: Counter[str] = Counter()
+        self._missing: list[Missing] = []
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps, to be run in this order."""
+        posts = self._one(self._layout.posts, "the posts")
+        links = self._one(self._layout.links, "links between posts")
+        formulas = {
+            name: place.candidates[0].files
+            for name, place in self._layout.formulas.items()
+            if self._settled(place, f"{_REPRESENTED[name]} of the formulas")
+        }
+        if posts is not None:
+            yield Step("posts", posts.size, lambda progress: self._posts(_Watched(posts, progress)))
+        if links is not None:
+            yield Step("links", links.size, lambda progress: self._links(_Watched(links, progress)))
+        for name, files in formulas.items():
+            size = sum(file.size for file in files)
+            yield Step(f"formulas, {name}", size, lambda progress, n=name, f=files: self._formulas(n, f, progress))  # type: ignore[misc]
+        yield Step("topics and judgments", 0, lambda progress: self._topics_and_judgments())
+
+    def holdings(self) -> Holdings:
+        """Return what the steps have found."""
+        missing = [*self._missing, *self._absent()]
+        layout = self._layout
+        unread = {layout.below(file): note for file, note in layout.notes.items()}
+        counts = {key: self._counts[key] for key in _ordered(self._counts)}
+        return Holdings(counts, tuple(missing), unread, self._reason())
+
+    # -- counting ----------------------------------------------------------------------------------------------------
+
+    def _posts(self, file: PackedFile) -> None:
+        counts = self._counts
+        counts.update({"posts.question": 0, "posts.answer": 0, "posts.with_formulas": 0, "accepted": 0})
+        try:
+            for _, row in read_rows(file):
+                kind = row.get("PostTypeId")
+                if not row.get("Id") or not kind:
+                    counts["posts.broken"] += 1
+                    continue
+                if kind not in ("1", "2"):
+                    counts["posts.other"] += 1
+                    continue
+                counts["posts.question" if kind == "1" else "posts.answer"] += 1
+                counts["accepted"] += kind == "1" and bool(row.get("AcceptedAnswerId"))
+                markup = row.get("Body", "") + row.get("Title", "")
+                counts["posts.with_formulas"] += "math-container" in markup
+        except CorpusError as error:
+            what = f"the end of the posts ({error})"
+            self._missing.append(Missing(what, "posts after it are in no experiment", "collection"))
+
+    def _links(self, file: PackedFile) -> None:
+        self._counts["links"] = 0
+        try:
+            for _ in read_rows(file):
+                self._counts["links"] += 1
+        except CorpusError as error:
+            self._missing.append(Missing(f"the end of the links ({error})", "experiments stop there", "collection"))
+
+    def _formulas(self, name: Representation, files: Sequence[PackedFile], progress: Callable[[int], None]) -> None:
+        counts = self._counts
+        counts.update({f"formulas.{name}": 0, f"formulas.{name}.tables": len(files)})
+        for file in files:
+            try:
+                rows, empty = count_rows(_Watched(file, progress))
+            except CorpusError as error:
+                what = f"a part of the {_REPRESENTED[name]} of the formulas ({error})"
+                self._missing.append(Missing(what, "experiments stop there", "formulas"))
+                continue
+            counts[f"formulas.{name}"] += rows
+            counts[f"formulas.{name}.empty"] += empty
+
+    def _topics_and_judgments(self) -> None:
+        for (task, year), place in self._layout.topics.items():
+            file = self._one(place, f"topics of Task {task}, {year}")
+            if file is None:
+                continue
+            try:
+                found = sum(bool(number) for _, number, _ in read_elements(file, "Topic", "number"))
+                self._counts[f"topics.task{task}.{year}"] = found
+            except CorpusError as error:
+                what = f"intact topics of Task {task} of {year} ({error})"
+                self._missing.append(Missing(what, "that year cannot be searched", "topics"))
+        for year in sorted({int(str(year)) for year, *_ in self._layout.topic_formulas}):
+            self._topic_formulas(year)
+        for (task, year), found in sorted(self._layout.judgments.items()):
+            for edition in get_args(Edition):
+                candidates = [one for one in found if one.edition == edition]
+                candidates = [one for one in candidates if one.ids != "formula id"] or candidates
+                if candidates:
+                    self._judgments(task, year, edition, self._layout.settle(candidates))
+
+    def _topic_formulas(self, year: int) -> None:
+        """Count the formulas of a year's topics, and those with a tree of both kinds."""
+        ids: dict[Representation, set[str]] = {name: set() for name in get_args(Representation)}
+        for (of, name, _), place in self._layout.topic_formulas.items():
+            what = f"{_REPRESENTED[name]} of the topic formulas of {year}"
+            if of == year and (file := self._one(place, what)) is not None:
+                try:
+                    ids[name] |= {formula_id for formula_id, formula in _rows(file) if formula or name == "latex"}
+                except CorpusError as error:
+                    self._missing.append(Missing(f"{what} ({error})", "experiments stop there", "topics"))
+        self._counts[f"topic_formulas.{year}"] = len(set().union(*ids.values()))
+        self._counts[f"topic_trees.{year}"] = len(ids["slt"] & ids["opt"])
+        for name in ("slt", "opt"):
+            self._counts[f"topic_trees.{year}.{name}"] = len(ids[name])
+
+    def _judgments(self, task: int, year: int, edition: Edition, place: Place[PackedFile]) -> None:
+        what = f"{edition} judgments of Task {task}, {year}"
+        file = self._one(place, what)
+        if file is None:
+            return
+        try:
+            judgments = read_packed(file)
+        except CorpusError as error:
+            self._missing.append(Missing(f"intact {what} ({error})", "that year cannot be scored", "qrels"))
+            return
+        key = f"judgments.task{task}.{year}"
+        self._counts[f"{key}.{edition}"] = len(judgments)
+        self._counts[f"{key}.{edition}.topics"] = len({judgment.topic_id for judgment in judgments})
+        self._counts[f"{key}.{edition}.relevant"] = sum(judgment.grade >= RELEVANT for judgment in judgments)
+        if edition == "official" or key not in self._counts:
+            self._counts[key] = len(judgments)
+
+    # -- what is not there -------------------------------------------------------------------------------------------
+
+    def _absent(self) -> Iterator[Missing]:
+        """Yield the parts that no file has."""
+        counts = self._counts
+        if not counts["posts.question"] + counts["posts.answer"]:
+            yield Missing("posts", "nothing can be trained or searched", "collection")
+        elif not counts["accepted"]:
+            yield Missing("accepted answers", "every answer makes a training pair with its question")
+        if "links" not in counts:
+            yield Missing("links between posts", "train.positives=duplicates has no duplicates", "collection")
+        yield from self._absent_formulas()
+        for year in YEARS:
+            for task in (1, 2):
+                if not counts[f"topics.task{task}.{year}"]:
+                    consequence = f"{year} cannot be searched in Task {task}: leave it out of data.years"
+                    yield Missing(f"topics of Task {task} of {year}", consequence, "topics")
+            if counts[f"topics.task1.{year}"] or counts[f"topics.task2.{year}"]:
+                yield from self._absent_trees(year)
+            for task in (1, 2):
+                yield from self._absent_judgments(task, year)
+
+    def _absent_formulas(self) -> Iterator[Missing]:
+        counts = self._counts
+        instead: dict[Representation, str] = {
+            "latex": "ids that formulas have lost in posts stay lost, and Task 2 has no documents",
+            "slt": "symbol layout trees are made from LaTeX instead",
+            "opt": "operator trees are made from LaTeX instead",
+        }
+        tables = max(counts[f"formulas.{name}.tables"] for name in instead)
+        for name, consequence in instead.items():
+            there = counts[f"formulas.{name}.tables"]
+            if not there:
+                yield Missing(f"{_REPRESENTED[name]} of the formulas of posts", consequence, "formulas")
+            elif there < tables:
+                what = f"{tables - there} of {tables} tables with {_REPRESENTED[name]} of the formulas of posts"
+                yield Missing(what, f"of their formulas, {consequence}", "formulas")
+
+    def _absent_trees(self, year: int) -> Iterator[Missing]:
+        for name, trees in (("slt", "symbol layout"), ("opt", "operator")):
+            if not self._counts[f"topic_trees.{year}.{name}"]:
+                consequence = f"{trees} trees of these topics are made from LaTeX instead"
+                yield Missing(f"{_REPRESENTED[name]} of the topic formulas of {year}", consequence, "topics")  # type: ignore[index]
+
+    def _absent_judgments(self, task: int, year: int) -> Iterator[Missing]:
+        key = f"judgments.task{task}.{year}"
+        if self._counts[f"{key}.official"]:
+            return
+        if self._counts[f"{key}.all"]:
+            consequence = "data.judgments=all reads the others; published scores cannot be compared with"
+            yield Missing(f"official judgments of Task {task} of {year}", consequence, "qrels")
+        else:
+            consequence = f"{year} cannot be scored in Task {task}"
+            yield Missing(f"judgments of Task {task} of {year}", consequence, "qrels")
+
+    def _reason(self) -> str:
+        counts = self._counts
+        if not counts["posts.question"] + counts["posts.answer"]:
+            return "there are no posts"
+        if any(counts[f"topics.task1.{year}"] and counts[f"judgments.task1.{year}"] for year in YEARS):
+            return ""
+        return "no year has both topics and judgments of Task 1"
+
+    # -- choosing ----------------------------------------------------------------------------------------------------
+
+    def _one(self, place: Place[PackedFile] | None, what: str) -> PackedFile | None:
+        return place.candidates[0] if place is not None and self._settled(place, what) else None
+
+    def _settled(self, place: Place, what: str) -> bool:
+        """Return False, and note it, where several files differ and nothing says which one counts."""
+        if len(place.candidates) == 1:
+            return True
+        names = ", ".join(self._layout.below(candidate) for candidate in place.candidates)
+        self._missing.append(Missing(f"one file for {what}: there are {names}", "experiments stop there; keep one"))
+        return False
+
+
+def count_rows(file: PackedFile) -> tuple[int, int]:
+    """Return the number of rows of a formula TSV without its header, and of those whose last column is empty.
+
+    A line end within quotation marks is no end of a row.
+    """
+    rows = empty = 0
+    with file.open() as stream:
+        stream.readline(_MAX_ROW)
+        quoted, size = False, 0
+        while line := stream.readline(_MAX_ROW):
+            if line.count(b'"') & 1:
+                quoted = not quoted
+            size = size + len(line) if quoted else 0
+            if quoted and size < _MAX_ROW:
+                continue
+            quoted = False
+            stripped = line.rstrip(b"\r\n")
+            if stripped:
+                rows += 1
+                empty += stripped.endswith(b"\t")
+    return rows, empty
+
+
+def _rows(file: PackedFile) -> Iterator[tuple[str, str]]:
+    """Yield the id and the last column of every row."""
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_ROW))
+    with file.open() as stream, io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="") as text:
+        try:
+            rows = csv.reader(text, delimiter="\t")
+            at = next(rows, ["id"]).index("id")
+            for row in rows:
+                if len(row) > at:
+                    yield row[at], row[-1]
+        except (csv.Error, ValueError) as error:
+            raise CorpusError(f"is no table of formulas: {error}", path=str(file)) from error
+
+
+class _Watched(PackedFile):
+    """A file that says how many bytes of it have been read."""
+
+    __slots__ = ("_progress",)
+
+    def __init__(self, file: PackedFile, progress: Callable[[int], None]) -> None:
+        super().__init__(file.path, file.member)
+        object.__setattr__(self, "_progress", progress)
+
+    def open(self) -> io.BufferedReader:
+        return io.BufferedReader(_Counting(PackedFile.open(self), self._progress), _BLOCK)
+
+    def head(self, size: int) -> bytes:
+        return PackedFile(self.path, self.member).head(size)  # looked at before it is read, and not counted
+
+
+class _Counting(io.RawIOBase):
+    def __init__(self, stream: io.BufferedReader, progress: Callable[[int], None]) -> None:
+        self._stream, self._progress = stream, progress
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        size = self._stream.readinto1(buffer)
+        self._progress(size)
+        return size
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _ordered(counts: Counter[str]) -> list[str]:
+    order = ("posts", "accepted", "links", "formulas", "topics", "topic_formulas", "topic_trees", "judgments")
+    return sorted(counts, key=lambda key: (order.index(key.split(".")[0]), key if key.startswith("judg") else ""))

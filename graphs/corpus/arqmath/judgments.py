@@ -1,0 +1,167 @@
+"""Judgments of ARQMath: the edition that is asked for, one file for each task and year, Task 2 by visual id.
+
+    judgments = Judgments(layout, "official")
+    judgments.read(2, 2020, tables)               # [Judgment('B.1', '1051844', 2), ...], re-keyed where necessary
+    judgments.rekeyings[2020]                     # Rekeying(judgments=9872, unknown=...)
+
+In Task 2 a file by visual id is preferred to one by formula id, which needs a pass over the formula TSVs.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, cast
+
+from graphs.corpus.arqmath.layout import Layout, Place
+from graphs.corpus.arqmath.recognition import Edition, Recognised, year_of
+from graphs.corpus.arqmath.rekeying import Rekeying, rekey, visual_ids
+from graphs.corpus.packed import PackedFile
+from graphs.corpus.post import Judgment
+from graphs.corpus.qrels import read_qrels
+from graphs.errors import ConfigError, CorpusError
+
+JudgmentSet = Literal["official", "all"]
+
+
+class Judgments:
+    """The judgments of one edition in a layout.
+
+    Attributes:
+        rekeyings: counts by year of the re-keyed judgments that were read.
+    """
+
+    def __init__(self, layout: Layout, edition: JudgmentSet) -> None:
+        self.edition = edition
+        self.rekeyings: dict[int, Rekeying] = {}
+        self._layout = layout
+        self._read: dict[tuple[int, int], list[Judgment]] = {}
+        self._places = {place: self._settle(files) for place, files in sorted(layout.judgments.items())}
+
+    def read(self, task: int, year: int, tables: Callable[[], Sequence[PackedFile]]) -> list[Judgment]:
+        """Return the judgments of a task and year.
+
+        Args:
+            tables: gives the formula TSVs by which formula ids are re-keyed; called only where that is necessary.
+
+        Raises:
+            ConfigError: only ``all`` judgments are there, and ``official`` ones are asked for.
+            CorpusError: no file, several that differ, or formula ids that the collection does not know.
+        """
+        if (task, year) not in self._read:
+            found = self._file(task, year)
+            judgments = read_packed(found.file)
+            if found.other_years:
+                judgments = [judgment for judgment in judgments if _year(judgment) == year]
+            if found.ids == "formula id":
+                judgments = self._rekeyed(judgments, found, tables())
+            self._read[task, year] = judgments
+        return list(self._read[task, year])
+
+    def files(self) -> dict[tuple[int, int], str]:
+        """Return the file of each task and year, with its edition and kind of ids, where there is exactly one."""
+        return {
+            (task, year): f"{self._layout.below(found.file)} ({found.edition}"
+            + (f", by {found.ids})" if task == 2 else ")")
+            for (task, year), found in self._found().items()
+        }
+
+    def chosen(self) -> frozenset[PackedFile]:
+        """Return the files that are read."""
+        return frozenset(found.file for found in self._found().values())
+
+    def places(self) -> dict[str, Place[PackedFile]]:
+        """Return the places of the edition by a label; a place without a file of the edition is left out."""
+        return {f"{task} {year}": place for (task, year), place in self._places.items() if place is not None}
+
+    # -- choosing ------------------------------------------------------------------------------------------------------
+
+    def _settle(self, files: Sequence[Recognised]) -> Place[PackedFile] | None:
+        notes = self._layout.notes
+        by_edition: dict[Edition | None, list[Recognised]] = {}
+        for file in files:
+            by_edition.setdefault(file.edition, []).append(file)
+        edition: Edition = "all" if self.edition == "all" and "all" in by_edition else "official"
+        for file in files:
+            if file.edition == "additional":
+                notes[file.file] = "additional judgments are read as part of the edition all"
+            elif file.edition != edition:
+                notes[file.file] = f"edition {file.edition}: data.judgments={file.edition} reads it"
+        candidates = by_edition.get(edition, [])
+        visual = [file for file in candidates if file.ids != "formula id"]
+        if visual and len(visual) < len(candidates):
+            for file in candidates:
+                if file not in visual:
+                    notes[file.file] = f"by formula id; {self._layout.below(visual[0].file)} is by visual id"
+            candidates = visual
+        return self._layout.settle(candidates) if candidates else None
+
+    def _found(self) -> dict[tuple[int, int], Recognised]:
+        """Files by task and year, where there is exactly one."""
+        chosen = {
+            key: place.candidates[0] for key, place in self._places.items() if place and len(place.candidates) == 1
+        }
+        return {
+            key: next(found for found in self._layout.judgments[key] if found.file == file)
+            for key, file in chosen.items()
+        }
+
+    def _file(self, task: int, year: int) -> Recognised:
+        what = f"qrels of Task {task}, {year}"
+        files = self._layout.judgments.get((task, year), [])
+        place = self._places.get((task, year))
+        if place is None:
+            whole = [self._layout.below(file.file) for file in files if file.edition == "all"]
+            if whole:
+                raise ConfigError(
+                    f"no official {what}, below {self._layout.root}, only {', '.join(whole)}, with all"
+                    " judgments; data.judgments=all reads it"
+                )
+            known = [*files, *(file for others in self._layout.judgments.values() for file in others)]
+            unplaced = [file for file in self._layout.files if file.kind == "judgments" and file.note]
+            there = ", ".join(dict.fromkeys(self._layout.below(file.file) for file in [*known, *unplaced]))
+            message = f"no {what}, below this folder; there is: {there or 'none of any year'}"
+            raise CorpusError(message, path=self._layout.root)
+        file = place.one(what)
+        return next(found for found in files if found.file == file)
+
+    def _rekeyed(
+        self, judgments: Sequence[Judgment], found: Recognised, tables: Sequence[PackedFile]
+    ) -> list[Judgment]:
+        path = str(found.file)
+        if not tables:
+            message = "is by formula id, and there are no TSVs of formulas to tell their visual ids; fetch them"
+            raise CorpusError(message, path=path)
+        known = visual_ids(tables, {judgment.doc_id for judgment in judgments})
+        rekeyed, counts = rekey(judgments, known)
+        self.rekeyings[found.year] = counts
+        if judgments and not rekeyed:
+            message = (
+                f"taken for judgments by formula id, but none of its {counts.judgments:,} documents is a formula of"
+                " this collection; if they are visual ids, put visual_id into the file's name"
+            )
+            raise CorpusError(message, path=path)
+        return rekeyed
+
+
+def _year(judgment: Judgment) -> int:
+    number = judgment.topic_id.rpartition(".")[2]
+    return year_of(int(number)) if number.isdecimal() else 0
+
+
+class _Text:
+    """A packed file with the interface of a path, as far as :func:`read_qrels` needs one."""
+
+    def __init__(self, file: PackedFile) -> None:
+        self._file = file
+
+    def __fspath__(self) -> str:
+        return str(self._file)
+
+    def open(self, *, encoding: str) -> io.TextIOWrapper:
+        return io.TextIOWrapper(self._file.open(), encoding=encoding)
+
+
+def read_packed(file: PackedFile) -> list[Judgment]:
+    return read_qrels(file.path if file.is_plain else cast(Path, _Text(file)))

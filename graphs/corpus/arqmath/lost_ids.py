@@ -1,0 +1,79 @@
+"""Ids of formulas that got lost: spans of a post without one, although a latex TSV lists their formula.
+
+>>> post = Post("2", "answer", "", '<span class="math-container">$y &lt; 1$</span>')
+>>> with_ids(post, {"y<1": ["11"]}).body
+'<span class="math-container" id="11">$y &lt; 1$</span>'
+
+Such a span gets the id of the post's first listed formula with the same LaTeX that no span carries yet.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from graphs.corpus.markup import strip_delimiters
+from graphs.corpus.packed import PackedFile
+from graphs.corpus.post import Post
+from graphs.errors import CorpusError
+
+_NAMELESS = '<span class="math-container">'
+_NAMELESS_SPAN = re.compile(r'<span class="math-container">(.*?)</span>', re.DOTALL)
+_SPAN_ID = re.compile(r'<span class="math-container" id="([^"]*)">')
+
+Listed = dict[str, dict[str, list[str]]]
+"""post or topic id -> LaTeX -> ids of its formulas with this LaTeX"""
+
+
+def named_formulas(markup: str) -> set[str] | None:
+    """Return the ids that spans of a post carry; ``None`` where no span lacks one."""
+    return set(_SPAN_ID.findall(markup)) if _NAMELESS in markup else None
+
+
+def with_ids(post: Post, listed: dict[str, list[str]]) -> Post:
+    """``post`` with ids in its nameless formula spans, as far as ``listed`` has their LaTeX."""
+    left = {latex: list(ids) for latex, ids in listed.items()}
+
+    def named(match: re.Match[str]) -> str:
+        ids = left.get(_comparable(match[1]))
+        return f'<span class="math-container" id="{ids.pop(0)}">{match[1]}</span>' if ids else match[0]
+
+    title = _NAMELESS_SPAN.sub(named, post.title)
+    return replace(post, title=title, body=_NAMELESS_SPAN.sub(named, post.body))
+
+
+def listed_formulas(files: Sequence[PackedFile], owner: str, named: Mapping[str, set[str]]) -> Listed:
+    """Return the formulas that latex TSVs list for the posts (or topics) in ``named``, without the ids named there."""
+    listed: Listed = defaultdict(lambda: defaultdict(list))
+    for given in files:
+        with io.TextIOWrapper(given.open(), encoding="utf-8-sig", errors="replace") as file:
+            header = next(file, "").rstrip("\r\n").split("\t")
+            if "id" not in header or owner not in header:
+                raise CorpusError(f"has no columns id and {owner}; is this a formula TSV?", path=str(given), line=1)
+            at_id, at_owner = header.index("id"), header.index(owner)
+            for text in file:
+                columns = text.rstrip("\r\n").split("\t")
+                if len(columns) != len(header):
+                    continue  # a formula over several lines; the formula store reports rows that are broken
+                key = columns[at_owner] if owner == "post_id" else number_of(columns[at_owner])
+                if key in named and columns[at_id] not in named[key]:
+                    latex = columns[-1]
+                    if latex[:1] == latex[-1:] == '"' and len(latex) > 1:
+                        latex = latex[1:-1].replace('""', '"')
+                    listed[key][_comparable(latex)].append(columns[at_id])
+    return listed
+
+
+def _comparable(latex: str) -> str:
+    """LaTeX as posts and TSVs agree on it: references resolved, dollars and white space gone."""
+
+    return re.sub(r"[\s$]+", "", strip_delimiters(html.unescape(html.unescape(latex))))
+
+
+def number_of(topic_id: str) -> str:
+    """``B.201`` and ``A.201`` ask about the same post."""
+    return topic_id.rpartition(".")[2]

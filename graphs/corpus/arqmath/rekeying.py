@@ -1,0 +1,78 @@
+"""Judgments by formula id, re-keyed to visual ids: how Task 2 of 2020 was published, and how it is searched.
+
+>>> judged = [Judgment("B.1", "11", 2), Judgment("B.1", "12", 3), Judgment("B.1", "99", 1)]
+>>> rekey(judged, {"11": "6", "12": "6"})
+([Judgment(topic_id='B.1', doc_id='6', grade=3)], Rekeying(judgments=3, unknown=1, merged=1, disagreeing=1))
+
+The visual ids stand in the TSVs of formulas. Of several judged formulas with one visual id the highest grade counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from graphs.corpus.packed import PackedFile
+from graphs.corpus.post import Judgment
+from graphs.errors import CorpusError
+
+
+@dataclass(frozen=True, slots=True)
+class Rekeying:
+    """Counts of one re-keyed qrels file.
+
+    Attributes:
+        judgments: judgments by formula id.
+        unknown: judgments of formulas that no TSV of the collection lists, left out.
+        merged: judgments of a formula whose visual id was already judged for the topic.
+        disagreeing: merged judgments with another grade than the visual id had.
+    """
+
+    judgments: int
+    unknown: int
+    merged: int
+    disagreeing: int
+
+
+def rekey(judgments: Iterable[Judgment], visual_ids: Mapping[str, str]) -> tuple[list[Judgment], Rekeying]:
+    """Return the judgments by visual id, in the order in which these first come, and counts."""
+    grades: dict[tuple[str, str], int] = {}
+    count = unknown = merged = disagreeing = 0
+    for judgment in judgments:
+        count += 1
+        visual_id = visual_ids.get(judgment.doc_id)
+        if visual_id is None:
+            unknown += 1
+            continue
+        place = (judgment.topic_id, visual_id)
+        if place in grades:
+            merged += 1
+            disagreeing += grades[place] != judgment.grade
+        grades[place] = max(judgment.grade, grades.get(place, 0))
+    rekeyed = [Judgment(topic_id, visual_id, grade) for (topic_id, visual_id), grade in grades.items()]
+    return rekeyed, Rekeying(count, unknown, merged, disagreeing)
+
+
+def visual_ids(files: Sequence[PackedFile], wanted: Set[str]) -> dict[str, str]:
+    """Return the visual ids of the ``wanted`` formulas that TSVs list. Memory grows with ``wanted`` only.
+
+    Raises:
+        CorpusError: a TSV without the columns ``id`` and ``visual_id``.
+    """
+    keys = {formula_id.encode() for formula_id in wanted}
+    found: dict[str, str] = {}
+    for given in files:
+        with given.open() as file:
+            header = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").split(b"\t")
+            if b"id" not in header or b"visual_id" not in header:
+                message = "has no columns id and visual_id, which judgments by formula id are re-keyed with"
+                raise CorpusError(message, path=str(given), line=1)
+            at_id, at_visual = header.index(b"id"), header.index(b"visual_id")
+            last = max(at_id, at_visual) + 1
+            for line in file:  # what continues a formula over several lines has no such columns
+                columns = line.split(b"\t", last)
+                if len(columns) > last and columns[at_id] in keys and columns[at_visual]:
+                    found.setdefault(columns[at_id].decode(), columns[at_visual].decode(errors="replace"))
+        if len(found) == len(keys):
+            break
+    return found

@@ -1,0 +1,242 @@
+"""Get a collection, and check what is there.
+
+    python scripts/data.py get arqmath --to /data/ARQMath                         # everything, about 2.9 GB
+    python scripts/data.py get arqmath --to /data/ARQMath --only topics qrels     # a part of it
+    python scripts/data.py check --root /data/ARQMath
+    python scripts/data.py check --root /data/ARQMath --json
+
+``get`` downloads the files that the lab publishes, under their published names. It says how much is to come and how
+long that takes, resumes what was broken off, and checks sizes and archives. Nothing needs to be unpacked. Exit code 0:
+every file is there; 1: some are missing; 2: a wrong call.
+
+``check`` reads the whole collection once and prints what is there, what is missing, and what that makes impossible.
+Exit code 0: an experiment can run; 1: it cannot; 2: a wrong call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from experiments.progress import Console
+    from graphs.corpus.arqmath.holdings import Holdings
+    from graphs.corpus.download import Downloads, Offer
+
+PARTS = ("collection", "formulas", "topics", "qrels", "runs")
+_PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    given = _parser().parse_args(arguments)
+
+    from experiments.progress import Console
+    from graphs.errors import ConfigError, MathAMRError
+
+    try:
+        code: int = given.run(given, Console())
+        return code
+    except (MathAMRError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    get_ = commands.add_parser("get", help="download a collection as it is published")
+    get_.add_argument("collection", choices=["arqmath"])
+    get_.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder, made if needed")
+    get_.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}")
+    get_.add_argument("--from", dest="base", metavar="URL", help="another server with the same paths")
+    get_.add_argument("--list", action="store_true", help="say what would be downloaded, and stop")
+    get_.set_defaults(run=get)
+    check_ = commands.add_parser("check", help="count what is there, and say what is missing")
+    check_.add_argument("--data", choices=["arqmath"], default="arqmath", help="form of the collection")
+    check_.add_argument("--root", type=Path, required=True, metavar="DIR", help="folder of the collection")
+    check_.add_argument("--json", action="store_true", help="one JSON object")
+    check_.set_defaults(run=check)
+    return parser
+
+
+def get(given: argparse.Namespace, console: Console) -> int:
+    """Download the published files; returns the exit code."""
+    from graphs.corpus.download import Downloads
+    from graphs.corpus.published_files import published_files, published_url
+
+    downloads = Downloads(given.base or published_url(), given.to)
+    files = published_files(given.only)
+    with console.stage("asking the server", total=len(files), unit="files") as advance:
+        offers = downloads.survey(files, advance)
+    coming = [offer for offer in offers if not offer.present and not offer.problem]
+    free = downloads.require_space(coming)
+    left = sum(offer.left for offer in coming)
+    there = sum(offer.present for offer in offers)
+    console.say(f"{len(coming)} files to download, {megabytes(left)}; {there} are there; {megabytes(free)} free")
+    if given.list:
+        for offer in coming:
+            print(f"{offer.left:>13,}  {offer.path}")
+    elif coming:
+        _say_time(downloads, coming, left, console)
+    problems = {offer.file: offer.problem for offer in offers if offer.problem}
+    if not given.list:
+        problems |= _download(downloads, coming, left, console)
+    needed = 0
+    for file in files:
+        if file in problems:
+            needed += bool(file.without)
+            print(f"missing: {file.path}: {problems[file]}\n  {file.without or 'Nothing needs it.'}")
+    if given.list:
+        return 1 if needed or coming else 0
+    print(f"{given.to}: {len(files) - len(problems)} of {len(files)} files")
+    if not needed:
+        print(f"next: python scripts/data.py check --root {given.to}")
+    return 1 if needed else 0
+
+
+def _say_time(downloads: Downloads, coming: Sequence[Offer], left: int, console: Console) -> None:
+    """Measure the speed on the first bytes of the largest file; they count for the download."""
+    import time
+
+    from experiments.progress import duration
+    from graphs.errors import CorpusError
+
+    largest = max(coming, key=lambda offer: offer.left)
+    if largest.left <= _PROBE:
+        return
+    arrived, begin = 0, time.monotonic()
+
+    def count(size: int) -> None:
+        nonlocal arrived
+        arrived += max(size, 0)
+
+    try:
+        downloads.fetch(largest, count, first=_PROBE)
+    except CorpusError:
+        return  # reported by the download itself
+    speed = arrived / max(time.monotonic() - begin, 1e-9)
+    console.say(f"about {duration((left - arrived) / speed)} at {megabytes(round(speed))}/s")
+
+
+def _download(downloads: Downloads, coming: Sequence[Offer], left: int, console: Console) -> dict[object, str]:
+    """Download every file; returns the problems of those that failed."""
+    from graphs.errors import CorpusError
+
+    problems: dict[object, str] = {}
+    with console.stage("downloading", total=max(left // 1_000_000, 1), unit="MB") as advance:
+        progress = _in_megabytes(advance)
+        for offer in sorted(coming, key=lambda offer: offer.left):  # small files first: most of the tree is there soon
+            try:
+                downloads.fetch(offer, progress)
+            except CorpusError as error:
+                problems[offer.file] = error.message
+                console.say(f"  {offer.path}: {error.message}")
+    return problems
+
+
+def _in_megabytes(advance: Callable[[int], None]) -> Callable[[int], None]:
+    """Return a progress function for bytes that tells ``advance`` each whole megabyte."""
+    done = told = 0
+
+    def progress(size: int) -> None:
+        nonlocal done, told
+        done += size
+        if done // 1_000_000 != told:
+            advance(done // 1_000_000 - told)
+            told = done // 1_000_000
+
+    return progress
+
+
+def check(given: argparse.Namespace, console: Console) -> int:
+    """Count what is there; returns the exit code."""
+    import json
+
+    from graphs.corpus.arqmath.holdings import Stocktaking
+
+    stocktaking = Stocktaking(given.root)
+    for step in stocktaking.steps():
+        with console.stage(f"checking {step.name}", total=max(step.size // 1_000_000, 1), unit="MB") as advance:
+            step.run(_in_megabytes(advance))
+    holdings = stocktaking.holdings()
+    if given.json:
+        missing = [{"what": one.what, "consequence": one.consequence, "get": one.part} for one in holdings.missing]
+        facts = {"missing": missing, "unread": holdings.unread, "can_run": not holdings.reason}
+        print(json.dumps({**holdings.counts, **facts, "reason": holdings.reason}, indent=2, ensure_ascii=False))
+    else:
+        print(report(holdings, given.root))
+    return 1 if holdings.reason else 0
+
+
+def report(holdings: Holdings, root: Path) -> str:
+    """Return what a collection has and lacks, as text."""
+    counts = holdings.counts
+    lines = [f"{root}"]
+    for title, row in (
+        ("questions", "posts.question"),
+        ("  with an accepted answer", "accepted"),
+        ("answers", "posts.answer"),
+        ("posts with formulas", "posts.with_formulas"),
+        ("posts of other kinds", "posts.other"),
+        ("rows without id or kind", "posts.broken"),
+        ("links between posts", "links"),
+        ("formulas, LaTeX", "formulas.latex"),
+        ("formulas, Presentation MathML", "formulas.slt"),
+        ("  without a tree", "formulas.slt.empty"),
+        ("formulas, Content MathML", "formulas.opt"),
+        ("  without a tree", "formulas.opt.empty"),
+    ):
+        if row in counts:
+            lines.append(f"  {title:<36}{counts[row]:>14,}")
+    years = sorted({key.split(".")[2] for key in counts if key.startswith(("topics.", "judgments."))})
+    if years:
+        lines += ["", f"  {'':<36}" + "".join(f"{year:>14}" for year in years)]
+    for title, row in _BY_YEAR:
+        keys = [row.format(year) for year in years]
+        if any(key in counts for key in keys):
+            cells = (f"{counts[key]:,}" if key in counts else "-" for key in keys)
+            lines.append(f"  {title:<36}" + "".join(f"{cell:>14}" for cell in cells))
+    if holdings.missing:
+        lines += ["", "missing:"]
+        lines += [f"  {one.what}: {one.consequence}" for one in holdings.missing]
+    parts = [part for part in PARTS if any(one.part == part for one in holdings.missing)]
+    if parts:
+        lines += ["get it:", f"  python scripts/data.py get arqmath --to {root} --only {' '.join(parts)}"]
+    if holdings.unread:
+        lines += ["", "not read:"]
+        lines += [f"  {place}: {note}" for place, note in holdings.unread.items()]
+    verdict = f"No experiment can run: {holdings.reason}." if holdings.reason else "Experiments can run."
+    return "\n".join([*lines, "", verdict])
+
+
+_BY_YEAR = [
+    ("topics of Task 1", "topics.task1.{}"),
+    ("topics of Task 2", "topics.task2.{}"),
+    ("formulas of topics", "topic_formulas.{}"),
+    ("  with published trees", "topic_trees.{}"),
+    *(
+        (title.format(task, edition), f"judgments.task{task}.{{}}.{edition}{of}")
+        for task in (1, 2)
+        for edition in ("official", "all", "additional")
+        for title, of in (("judgments of Task {}, {}", ""), ("  topics", ".topics"), ("  relevant", ".relevant"))
+    ),
+]
+
+
+def megabytes(size: int) -> str:
+    """Return a size as text.
+
+    >>> megabytes(406_000_000), megabytes(2_823_000_000), megabytes(1200)
+    ('406.0 MB', '2.82 GB', '0.0 MB')
+    """
+    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

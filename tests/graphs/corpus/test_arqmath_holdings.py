@@ -1,0 +1,175 @@
+"""What is there of a published tree, counted; and what is said when parts of it are missing, cut off or in conflict."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from graphs.corpus.arqmath.holdings import Holdings, Stocktaking, count_rows
+from graphs.corpus.packed import PackedFile
+from graphs.errors import CorpusError
+from scripts.bench_published_tree import Tree
+
+POSTS = 120
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Counter[str]]:
+    root = tmp_path_factory.mktemp("published")
+    return root, Tree(root, POSTS).write()
+
+
+@pytest.fixture
+def tree(published: tuple[Path, Counter[str]], tmp_path: Path) -> Path:
+    """A copy that a test may spoil."""
+    return Path(shutil.copytree(published[0], tmp_path / "tree"))
+
+
+def holdings(root: Path) -> Holdings:
+    stocktaking = Stocktaking(root)
+    for step in stocktaking.steps():
+        step.run(lambda count: None)
+    return stocktaking.holdings()
+
+
+def missing(found: Holdings) -> dict[str, tuple[str, str]]:
+    return {one.what: (one.consequence, one.part) for one in found.missing}
+
+
+def remove(root: Path, *patterns: str) -> None:
+    for pattern in patterns:
+        found = list(root.rglob(pattern))
+        assert found, pattern
+        for path in found:
+            path.unlink()
+
+
+def test_a_whole_published_tree_is_counted(published: tuple[Path, Counter[str]]) -> None:
+    root, written = published
+    found = holdings(root)
+    assert (found.missing, found.reason) == ((), "")
+    assert written["posts.question"] + written["posts.answer"] == POSTS
+    for key in ("posts.question", "posts.answer", "posts.with_formulas", "accepted", "links"):
+        assert found.counts[key] == written[key], key
+    for name in ("latex", "slt", "opt"):
+        assert found.counts[f"formulas.{name}"] == written["formulas"]
+        assert found.counts[f"formulas.{name}.tables"] == 101
+    for year in (2020, 2021, 2022):
+        assert found.counts[f"topic_trees.{year}"] == written[f"topic_trees.{year}"]
+        for task in (1, 2):
+            judgments = written[f"judgments.task{task}.{year}.official"]
+            assert found.counts[f"topics.task{task}.{year}"] == written[f"topics.task{task}.{year}"]
+            assert found.counts[f"judgments.task{task}.{year}"] == judgments
+            assert found.counts[f"judgments.task{task}.{year}.official"] == judgments
+    assert found.counts["judgments.task1.2021.all"] == written["judgments.task1.2021.all"]
+    assert found.counts["judgments.task1.2021.official.topics"] == 71
+    assert 0 < found.counts["judgments.task1.2021.official.relevant"] < found.counts["judgments.task1.2021"]
+
+
+def test_every_step_reads_what_it_announces(published: tuple[Path, Counter[str]]) -> None:
+    for step in Stocktaking(published[0]).steps():
+        read: list[int] = []
+        step.run(read.append)
+        assert sum(read) == step.size, step.name
+
+
+def test_missing_parts_are_named_with_what_they_make_impossible(tree: Path) -> None:
+    remove(tree, "opt_representation_v3.zip", "PostLinks*", "Topics_Task1_2021*", "qrel_task2_2021*")
+    remove(tree, "Topics_Formulas_SLT*", "qrel_task1_2022_official.tsv")
+    found = holdings(tree)
+    told = missing(found)
+    assert found.reason == ""
+    assert told == {
+        "links between posts": ("train.positives=duplicates has no duplicates", "collection"),
+        "Content MathML (operator trees) of the formulas of posts": (
+            "operator trees are made from LaTeX instead",
+            "formulas",
+        ),
+        "topics of Task 1 of 2021": ("2021 cannot be searched in Task 1: leave it out of data.years", "topics"),
+        "judgments of Task 2 of 2021": ("2021 cannot be scored in Task 2", "qrels"),
+        "Presentation MathML (symbol layout trees) of the topic formulas of 2022": (
+            "symbol layout trees of these topics are made from LaTeX instead",
+            "topics",
+        ),
+        "official judgments of Task 1 of 2022": (
+            "data.judgments=all reads the others; published scores cannot be compared with",
+            "qrels",
+        ),
+    }
+    assert found.counts["topic_trees.2022"] == 0
+    assert found.counts["topic_trees.2022.opt"] > 0
+    assert found.counts["judgments.task1.2022"] == found.counts["judgments.task1.2022.all"]
+
+
+def test_without_posts_or_without_a_judged_year_no_experiment_can_run(tree: Path) -> None:
+    remove(tree, "qrel_official_task1", "qrel_task1_*")
+    assert holdings(tree).reason == "no year has both topics and judgments of Task 1"
+    remove(tree, "Posts.V1.3.zip")
+    found = holdings(tree)
+    assert found.reason == "there are no posts"
+    assert missing(found)["posts"] == ("nothing can be trained or searched", "collection")
+
+
+def test_a_folder_with_nothing_in_it_lacks_everything(tmp_path: Path) -> None:
+    found = holdings(tmp_path)
+    assert found.counts == {}
+    assert {one.part for one in found.missing} == {"collection", "formulas", "topics", "qrels"}
+    with pytest.raises(CorpusError, match="is no folder"):
+        Stocktaking(tmp_path / "nowhere")
+
+
+def test_posts_that_break_off_are_counted_to_the_break(tmp_path: Path) -> None:
+    rows = ['<row Id="1" PostTypeId="1" AcceptedAnswerId="2" Body="x"/>', '<row Id="2" PostTypeId="2" ParentId="1"/>']
+    rows += ['<row PostTypeId="1"/>', '<row Id="3" PostTypeId="5"/>', '<row Id="4" PostTyp']
+    (tmp_path / "Posts.V1.3.xml").write_text("<posts>\n" + "\n".join(rows))
+    found = holdings(tmp_path)
+    assert {key: found.counts[key] for key in found.counts if key.startswith("posts")} == {
+        "posts.question": 1,
+        "posts.answer": 1,
+        "posts.with_formulas": 0,
+        "posts.broken": 1,
+        "posts.other": 1,
+    }
+    assert found.counts["accepted"] == 1
+    assert any(what.startswith("the end of the posts") and "Posts.V1.3.xml:6" in what for what in missing(found))
+
+
+def test_files_in_conflict_are_named(tree: Path) -> None:
+    (tree / "qrel_task1_2022_official.tsv").write_text("A.301\t0\t7\t3\n")
+    (tree / "Posts.xml").write_text('<posts><row Id="1" PostTypeId="1"/></posts>')
+    found = holdings(tree)
+    assert found.reason == ""  # Posts.xml has no version, so Posts.V1.3.xml is the newest
+    assert found.unread["Posts.xml"] == "older than version 1.3"
+    (conflict,) = [
+        what for what in missing(found) if what.startswith("one file for official judgments of Task 1, 2022")
+    ]
+    assert "ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_official.tsv" in conflict
+
+
+def test_tables_that_one_representation_lacks_are_told(tmp_path: Path) -> None:
+    for name, formula, tables in (("latex", "x", 3), ("slt", "<math><mi>x</mi></math>", 1)):
+        folder = tmp_path / f"{name}_representation_v3"
+        folder.mkdir()
+        for number in range(1, tables + 1):
+            (folder / f"{number}.tsv").write_text(f"id\tpost_id\tformula\n{number}\t7\t{formula}\n")
+    told = missing(holdings(tmp_path))
+    what = "2 of 3 tables with Presentation MathML (symbol layout trees) of the formulas of posts"
+    assert told[what] == ("of their formulas, symbol layout trees are made from LaTeX instead", "formulas")
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts"),
+    [
+        ("", (0, 0)),
+        ("1\t7\tx\n2\t7\t\n", (2, 1)),
+        ("1\t7\tx\r\n2\t7\t\r\n3\t8\ty", (3, 1)),
+        ('1\t7\t"a\n""b"" c"\n2\t7\ty\n\n', (2, 0)),
+    ],
+)
+def test_rows_end_outside_quotation_marks(tmp_path: Path, rows: str, counts: tuple[int, int]) -> None:
+    path = tmp_path / "1.tsv"
+    path.write_bytes(b"id\tpost_id\tformula\n" + rows.encode())
+    assert count_rows(PackedFile(path)) == counts
