@@ -176,6 +176,8 @@ def _run(
         write_run(run, own_files[0])
         _write_per_topic(own_files[1], scores)
         measured = {**scores.aggregate, "topics": scores.topics, "relevant_grade": question.relevant, **costs}
+        if question.judged_by:
+            measured["judgments"] = question.judged_by
         result |= {column(question.asked, name): value for name, value in measured.items()}
         topics = [[topic, *own.values()] for topic, own in sorted(scores.per_topic.items())]
         book.table(file_name(question.asked, "topics"), ["topic", *scores.aggregate], topics)

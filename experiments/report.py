@@ -130,6 +130,9 @@ def _facts(experiment: Experiment) -> str:
     counted = [task for task in others if any(column(task, "topics") in row for row in rows)]
     if more := [f"{columns.title(task)}: {all_of(column(task, 'topics'))} topics" for task in counted if task != first]:
         facts[0] += f" ({', '.join(more)})"
+    for task in dict.fromkeys([first, *counted]):
+        if any((files := column(task, "judgments")) in row for row in rows):
+            facts.append(f"judgments of {columns.title(task)}: {all_of(files)}")
     if any((grade := column(first, "relevant_grade")) in row for row in rows):
         facts.append(f"relevant from grade {all_of(grade)}")
     facts += [f"code {all_of('code')}", all_of("machine")]

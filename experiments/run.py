@@ -41,6 +41,7 @@ from experiments.results import Experiment
 from experiments.sources import open_data
 from experiments.tracks import open_track
 from experiments.tracks.track import Question, Track
+from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.query_collection import NamedTests
 from graphs.errors import ConfigError, CorpusError, MathAMRError
@@ -206,13 +207,8 @@ def tasks_of(config: DictConfig, corpus: Corpus) -> Sequence[Asked]:
         hint = "; tests with names are those of data=pairs and of data=beir with several benchmarks" if named else ""
         raise ConfigError(f"experiment.tasks={asked} is not one of [1], [1,2], [2]{hint}")
     tasks = [cast(Task, task) for task in sorted(asked)]
-    if 2 in tasks:
-        try:
-            there = bool(corpus.topics(2, list(config.data.years)))
-        except CorpusError:
-            there = False
-        if not there:
-            tasks.remove(2)
+    if 2 in tasks and 2 not in corpus.tasks():  # topics of other years, or in conflict, are an error of their reader
+        tasks.remove(2)
         if not tasks:
             raise ConfigError(f"experiment.tasks=[2], but collection {corpus.name} has no topics of Task 2")
     return tasks
@@ -258,7 +254,29 @@ def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
         posts = None
     relevant, _ = relevant_grade(judgments, given)
     measures = own_measures or measures_of_grade(relevant)
-    return Question(task, topics, judgments, cast(Regime, regime), posts, measures=measures, relevant=relevant)
+    return Question(
+        task,
+        topics,
+        judgments,
+        cast(Regime, regime),
+        posts,
+        measures=measures,
+        relevant=relevant,
+        judged_by=judged_by(corpus, task, years),
+    )
+
+
+def judged_by(corpus: Corpus, task: int, years: Sequence[int]) -> str:
+    """Return the files that judgments are read from, with their editions; "" where a collection has one set."""
+    if not isinstance(corpus, ArqMath):
+        return ""
+    files = corpus.judgment_files()
+    counts = corpus.rekeyings() if task == 2 else {}
+    found = []
+    for year in years:
+        if (name := files.get((task, year))) is not None:
+            found.append(name if year not in counts else f"{name}: {counts[year].unknown:,} unknown formulas left out")
+    return "; ".join(found)
 
 
 def tell_apart(corpus: Corpus, questions: Sequence[Question]) -> None:

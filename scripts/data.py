@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from experiments.progress import Console
     from graphs.corpus.arqmath.holdings import Holdings
-    from graphs.corpus.download import Downloads, Offer
+    from graphs.corpus.download import Downloads, Offer, WebFile
 
 PARTS = ("collection", "formulas", "topics", "qrels", "runs")
 _PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
@@ -124,11 +124,11 @@ def _say_time(downloads: Downloads, coming: Sequence[Offer], left: int, console:
     console.say(f"about {duration((left - arrived) / speed)} at {megabytes(round(speed))}/s")
 
 
-def _download(downloads: Downloads, coming: Sequence[Offer], left: int, console: Console) -> dict[object, str]:
+def _download(downloads: Downloads, coming: Sequence[Offer], left: int, console: Console) -> dict[WebFile, str]:
     """Download every file; returns the problems of those that failed."""
     from graphs.errors import CorpusError
 
-    problems: dict[object, str] = {}
+    problems: dict[WebFile, str] = {}
     with console.stage("downloading", total=max(left // 1_000_000, 1), unit="MB") as advance:
         progress = _in_megabytes(advance)
         for offer in sorted(coming, key=lambda offer: offer.left):  # small files first: most of the tree is there soon

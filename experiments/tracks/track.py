@@ -47,6 +47,7 @@ class Question:
         relevant: lowest grade that counts as relevant.
         searched: ids of the answers that may be found; None: all.
         turned: the queries are such as training has as documents, and the answers such as training has as queries.
+        judged_by: the files that the judgments were read from, where a collection has several.
     """
 
     task: Task
@@ -59,6 +60,7 @@ class Question:
     searched: frozenset[str] | None = None
     turned: bool = False
     relevant: int = RELEVANT
+    judged_by: str = ""
 
     @property
     def asked(self) -> Asked:

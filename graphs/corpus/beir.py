@@ -165,6 +165,10 @@ class BeirSuite:
         test = self._tests[name]
         return HeldOut(test.topics(1), test.judgments(1))
 
+    def tasks(self) -> list[int]:
+        """Return no task: tests have names."""
+        return []
+
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
         """Raise ConfigError: the tests have names."""
         raise ConfigError(f"experiment.tasks={task}: name tests of {self.root}, one or more of {self._known()}")

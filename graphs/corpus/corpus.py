@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from graphs.corpus.arqmath import ArqMath
+from graphs.corpus.arqmath.judgments import JudgmentSet
 from graphs.corpus.beir import open_beir
 from graphs.corpus.files import Fingerprints, FormulaFiles
 from graphs.corpus.ir_dataset import IrDataset
@@ -53,6 +54,10 @@ class Corpus(Protocol):
 
     def posts(self) -> Iterator[Post | Failure]:
         """Questions and answers, in a fixed order; a post that cannot be read is a :class:`Failure` in its place."""
+        ...
+
+    def tasks(self) -> list[int]:
+        """Return the tasks that there are topics of, in whichever year."""
         ...
 
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
@@ -134,9 +139,8 @@ def open_corpus(
         raise ConfigError(f"data.root={str(root)!r} is not a folder")
     if name == "beir":
         return open_beir(folder, split or "test", relevant)
-    options: dict[str, Any] = {} if judgments == OFFICIAL else {"judgments": judgments}
     if name == "arqmath":
-        return ArqMath(folder, **options)
+        return ArqMath(folder, cast(JudgmentSet, judgments))
     kinds: dict[str, Callable[[Path], Corpus]] = {
         "jsonl": JsonLines,
         "pairs": PairCollection,

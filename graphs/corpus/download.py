@@ -22,25 +22,22 @@ does the file get its name.
 
 from __future__ import annotations
 
-import fcntl
 import http.client
-import json
-import os
 import re
 import shutil
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from graphs.corpus.intact import find_damage
+from graphs.corpus.unfinished import UnfinishedFile, locked
 from graphs.errors import ConfigError, CorpusError
 
 _BLOCK = 1 << 16
@@ -190,7 +187,7 @@ class Downloads:
             raise CorpusError(offer.problem, path=url)
         local.parent.mkdir(parents=True, exist_ok=True)
         for again in (False, True):
-            with _locked(_part_of(local)) as part:
+            with locked(_part_of(local)) as part:
                 if not self._receive(part, offer, progress, first):
                     return
                 part.flush()
@@ -202,7 +199,7 @@ class Downloads:
             if again:
                 raise CorpusError(f"{damage}, in two downloads; tell those who publish it", path=url)
 
-    def _receive(self, part: _Part, offer: Offer, progress: Callable[[int], None], first: int) -> bool:
+    def _receive(self, part: UnfinishedFile, offer: Offer, progress: Callable[[int], None], first: int) -> bool:
         """Fill ``part``; return False if it stopped after ``first`` bytes."""
         best, failures, wanted = part.size, 0, part.size + first if first else None
         while True:
@@ -220,7 +217,7 @@ class Downloads:
             except _Refused as error:
                 raise CorpusError(str(error), path=url_of(self.base, offer.path)) from error
 
-    def _attempt(self, part: _Part, offer: Offer, progress: Callable[[int], None], wanted: int | None) -> bool:
+    def _attempt(self, part: UnfinishedFile, offer: Offer, progress: Callable[[int], None], wanted: int | None) -> bool:
         """One request. Returns True if the file is complete, False if ``wanted`` bytes are there."""
         asked = part.size if part.resumable else 0
         headers = {"Range": f"bytes={asked}-"} if asked else {}
@@ -327,85 +324,6 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-class _Part:
-    """An unfinished file, open and locked, and the note of the version that its bytes are of."""
-
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
-        self.path, self._file = path, file
-        self._note = path.with_name(f"{path.name}.json")
-        self.size = file.seek(0, os.SEEK_END)
-        self.total: int | None = None
-        self.tag = ""
-        try:
-            note = json.loads(self._note.read_text(encoding="utf-8"))
-            total, tag = note["total"], note["tag"]
-            if isinstance(total, int) and isinstance(tag, str) and "\n" not in tag and "\r" not in tag:
-                self.total, self.tag = total, tag
-        except (OSError, ValueError, TypeError, KeyError):
-            pass  # bytes of an unknown version: the file starts again
-
-    @property
-    def resumable(self) -> bool:
-        """True if it is known of which version the bytes are, and some are missing or none."""
-        return self.total is not None and 0 < self.size <= self.total
-
-    def begin(self, total: int | None, tag: str) -> int:
-        """Start from the first byte of this version; return the number of bytes thrown away."""
-        before = self.drop()
-        self.total, self.tag = total, tag
-        self._note.write_text(json.dumps({"total": total, "tag": tag}), encoding="utf-8")
-        return before
-
-    def drop(self) -> int:
-        """Throw the bytes away; return their number."""
-        before, self.size = self.size, 0
-        self._note.unlink(missing_ok=True)
-        self._file.seek(0)
-        self._file.truncate()
-        return before
-
-    def write(self, block: bytes) -> None:
-        self._file.write(block)
-        self.size += len(block)
-
-    def flush(self) -> None:
-        """Hand the bytes to the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def finish(self, local: Path) -> None:
-        """Give the file its name."""
-        self.path.replace(local)
-        self._note.unlink(missing_ok=True)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[_Part]:
-    """Yields the unfinished file at ``path``, new or begun. Raises CorpusError if another process downloads it."""
-    while True:
-        with path.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise CorpusError("is being downloaded by another process", path=path) from error
-            if not _is_at(path, file):
-                continue  # another process has finished it since it was opened here
-            part = _Part(path, file)
-            try:
-                yield part
-            finally:
-                if part.size == 0 and _is_at(path, file):
-                    path.unlink()
-            return
-
-
-def _is_at(path: Path, file: IO[bytes]) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
-
-
 def url_of(base: str, path: str) -> str:
     """Return the URL of ``path`` below ``base``, percent-encoded."""
     return base.rstrip("/") + "/" + urllib.parse.quote(path)
@@ -420,7 +338,7 @@ def local_path(root: Path, path: str) -> Path:
 
 
 def _part_of(local: Path) -> Path:
-    return local.with_name(f".{local.name}.part")
+    return local.with_name(f".{local.name}.part")  # hidden, so that no reader takes it for a file
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:

@@ -83,6 +83,11 @@ class JsonLines:
                     message = f"{path}:{line}: {error.message}"
                     yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
 
+    def tasks(self) -> list[int]:
+        """Return the tasks whose file of topics exists."""
+        names = {1: "topics.jsonl", 2: "topics2.jsonl"}
+        return [task for task, name in names.items() for end in ("", ".gz") if (self.root / f"{name}{end}").is_file()]
+
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
         """The topics of a task; here every broken line is a CorpusError, for a query must not get lost."""
         _check(task, years)

@@ -93,6 +93,10 @@ class MathDocs:
             question = None if is_topic(entry.name) else _question_id(entry)
             yield Post(_answer_id(entry), "answer", body=entry.answer, parent_id=question)
 
+    def tasks(self) -> list[int]:
+        """Return the tasks that there are topics of."""
+        return [1]
+
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
         """The questions of the test objects; the topic id is the object's name."""
         _check(task, years)

@@ -127,6 +127,10 @@ class PairCollection(JsonLines):
         searched = None if everything else frozenset().union(*(self._answers[place] for place in sides))
         return HeldOut(topics, judgments, searched, any("document" in topic.post.tags for topic in topics))
 
+    def tasks(self) -> list[int]:
+        """Return no task: tests have names."""
+        return []
+
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
         """None: tests have names; raises ConfigError."""
         raise ConfigError(f"experiment.tasks names a test of data=pairs, one or more of {', '.join(self.tests())}")

@@ -40,6 +40,10 @@ class PairPosts(ABC):
             if isinstance(post, Post) and post.parent_id is not None:
                 yield Pair(post.parent_id, post.post_id)
 
+    def tasks(self) -> list[int]:
+        """Return the tasks that there are topics of."""
+        return []
+
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
         """None; raises CorpusError."""
         raise CorpusError(f"a collection of {self.name} has no topics: it is learned from, as one of data.sources")

@@ -117,6 +117,10 @@ class QueryCollection(ABC):
             if judgment.doc_id in documents and judgment.topic_id in queries:
                 yield Pair(query_post_id(judgment.topic_id, self._test), judgment.doc_id)
 
+    def tasks(self) -> list[int]:
+        """Return the tasks that there are topics of."""
+        return [1]
+
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
         """Return the queries that are judged in the test, in the order of the collection.
 

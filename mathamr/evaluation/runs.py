@@ -20,6 +20,7 @@ Scores are compared in float32 because trec_eval keeps them so: two scores that 
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 import sys
@@ -30,9 +31,10 @@ from typing import Literal
 
 import numpy as np
 
+from graphs.corpus.packed import PackedFile, members
 from graphs.corpus.post import Judgment
 from graphs.corpus.qrels import grade_of
-from graphs.errors import EvaluationError
+from graphs.errors import CorpusError, EvaluationError
 from graphs.whole_file import whole_file
 
 Task = Literal[1, 2]
@@ -210,14 +212,19 @@ def qrels_of(judgments: Iterable[Judgment]) -> Qrels:
 
 
 def read_visual_ids(path: str | os.PathLike[str], wanted: Container[str] | None = None) -> dict[str, str]:
-    """Formula id -> visual id, from a formula TSV with a header line, or from every ``*.tsv`` of a folder.
+    """Formula id -> visual id, from a formula TSV with a header line, or from every ``*.tsv`` of a folder or a zip.
+
+    A TSV may be gzipped (``*.tsv.gz``).
 
     The column is ``visual_id``; ``old_visual_id`` belongs to an earlier release and is never read. ``wanted`` keeps
     only those formulas: the whole of ARQMath has 28 million. Raises :class:`EvaluationError` for a file without the
     columns ``id`` and ``visual_id``, and with the line for a row that is too short for them.
     """
     path = Path(path)
-    files = sorted(path.glob("*.tsv")) if path.is_dir() else [path]
+    try:
+        files = _tables(path)
+    except CorpusError as error:
+        raise EvaluationError(error.message, path=path) from error
     if not files:
         raise EvaluationError("the folder has no *.tsv file", path=path)
     # A formula in MathML can be longer than the csv module's default of 131,072 characters a field.
@@ -225,14 +232,14 @@ def read_visual_ids(path: str | os.PathLike[str], wanted: Container[str] | None 
     visual_ids: dict[str, str] = {}
     for file in files:
         try:
-            with file.open(encoding="utf-8-sig", newline="") as lines:
+            with io.TextIOWrapper(file.open(), encoding="utf-8-sig", newline="") as lines:
                 reader = csv.reader(lines, delimiter="\t")
                 header = next(reader, [])
                 for column in ("id", "visual_id"):
                     if column not in header:
                         raise EvaluationError(
                             f"has no column {column!r}, only {', '.join(header)}; use a formula TSV of the v3 release",
-                            path=file,
+                            path=str(file),
                             line=1,
                         )
                 formula, visual = header.index("id"), header.index("visual_id")
@@ -242,14 +249,23 @@ def read_visual_ids(path: str | os.PathLike[str], wanted: Container[str] | None 
                     if len(row) <= max(formula, visual):
                         raise EvaluationError(
                             f"{len(row)} columns, {max(formula, visual) + 1} are needed",
-                            path=file,
+                            path=str(file),
                             line=reader.line_num,
                         )
                     if row[visual] and (wanted is None or row[formula] in wanted):
                         visual_ids[row[formula]] = row[visual]
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise EvaluationError(f"cannot be read as a TSV: {error}", path=file) from error
+        except (OSError, UnicodeDecodeError, csv.Error, CorpusError) as error:
+            reason = error.message if isinstance(error, CorpusError) else error
+            raise EvaluationError(f"cannot be read as a TSV: {reason}", path=str(file)) from error
     return visual_ids
+
+
+def _tables(path: Path) -> list[PackedFile]:
+    if path.is_dir():
+        return [PackedFile(file) for file in sorted([*path.glob("*.tsv"), *path.glob("*.tsv.gz")])]
+    if path.suffix.lower() == ".zip":
+        return [file for file in members(path) if file.name.endswith(".tsv")]
+    return [PackedFile(path)]
 
 
 def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:

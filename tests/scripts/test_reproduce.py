@@ -145,7 +145,7 @@ def test_rows_without_data_say_what_to_get(
     monkeypatch.setenv("ARQMATH", str(tmp_path / "data"))
     assert reproduce.main(["4.10", "--outputs", str(tmp_path)]) == 2
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"ARQMATH={tmp_path / 'data'} has no latex_representation_v3/*.tsv" in printed
+    assert f"ARQMATH={tmp_path / 'data'} has no latex_representation_v3*" in printed
 
 
 def test_a_table_is_run_once_and_its_rows_are_told(

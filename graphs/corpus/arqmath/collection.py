@@ -88,7 +88,7 @@ class ArqMath:
             unread = [f"{self._layout.below(file)}: {note}" for file, note in self._layout.notes.items()]
             raise CorpusError(f"{message}; is data.root right? {'; '.join(unread[:3])}".rstrip(), path=root)
         self.posts_file = self._layout.posts.one("the posts of ARQMath")
-        self._judgments = Judgments(self._layout, judgments)
+        self._judgments = Judgments(self._layout, judgments, self._any_tables)
 
     # -- posts ---------------------------------------------------------------------------------------------------
 
@@ -174,6 +174,10 @@ class ArqMath:
 
     # -- topics and judgments --------------------------------------------------------------------------------------
 
+    def tasks(self) -> list[int]:
+        """Return the tasks that there are topics of, in whichever year."""
+        return sorted({task for task, _ in self.topic_files()})
+
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
         """The topics of ``years``; their formula ids, and ``formula_id`` in Task 2, have the prefix ``{year}:``."""
         _check(task, years)
@@ -235,7 +239,7 @@ class ArqMath:
         Judgments by formula id are re-keyed, which leaves out formulas that no TSV of the collection lists.
         """
         _check(task, years)
-        return [judgment for year in years for judgment in self._judgments.read(task, year, self._any_tables)]
+        return [judgment for year in years for judgment in self._judgments.read(task, year)]
 
     def judgment_files(self) -> dict[tuple[int, int], str]:
         """Files that judgments are read from, by task and year: path below the root, edition and kind of ids.

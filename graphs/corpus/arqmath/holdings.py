@@ -16,8 +16,9 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from graphs.corpus.arqmath.judgments import read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
@@ -25,6 +26,9 @@ from graphs.corpus.arqmath.recognition import Edition, Representation
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.xml_rows import read_elements, read_rows
 from graphs.errors import CorpusError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 YEARS = (2020, 2021, 2022)
 RELEVANT = 2  # grades from here on count as relevant in the lab's MAP', P'@10 and Bpref
@@ -102,7 +106,7 @@ class Stocktaking:
             yield Step("links", links.size, lambda progress: self._links(_Watched(links, progress)))
         for name, files in formulas.items():
             size = sum(file.size for file in files)
-            yield Step(f"formulas, {name}", size, lambda progress, n=name, f=files: self._formulas(n, f, progress))  # type: ignore[misc]
+            yield Step(f"formulas, {name}", size, partial(self._formulas, name, files))
         yield Step("topics and judgments", 0, lambda progress: self._topics_and_judgments())
 
     def holdings(self) -> Holdings:
@@ -169,17 +173,18 @@ class Stocktaking:
                 self._missing.append(Missing(what, "that year cannot be searched", "topics"))
         for year in sorted({int(str(year)) for year, *_ in self._layout.topic_formulas}):
             self._topic_formulas(year)
-        for (task, year), found in sorted(self._layout.judgments.items()):
+        for (of, when), files in sorted(self._layout.judgments.items()):
             for edition in get_args(Edition):
-                candidates = [one for one in found if one.edition == edition]
+                candidates = [one for one in files if one.edition == edition]
                 candidates = [one for one in candidates if one.ids != "formula id"] or candidates
                 if candidates:
-                    self._judgments(task, year, edition, self._layout.settle(candidates))
+                    self._judgments(of, when, edition, self._layout.settle(candidates))
 
     def _topic_formulas(self, year: int) -> None:
         """Count the formulas of a year's topics, and those with a tree of both kinds."""
         ids: dict[Representation, set[str]] = {name: set() for name in get_args(Representation)}
-        for (of, name, _), place in self._layout.topic_formulas.items():
+        for (of, represented, _), place in self._layout.topic_formulas.items():
+            name = cast(Representation, represented)
             what = f"{_REPRESENTED[name]} of the topic formulas of {year}"
             if of == year and (file := self._one(place, what)) is not None:
                 try:
@@ -188,8 +193,8 @@ class Stocktaking:
                     self._missing.append(Missing(f"{what} ({error})", "experiments stop there", "topics"))
         self._counts[f"topic_formulas.{year}"] = len(set().union(*ids.values()))
         self._counts[f"topic_trees.{year}"] = len(ids["slt"] & ids["opt"])
-        for name in ("slt", "opt"):
-            self._counts[f"topic_trees.{year}.{name}"] = len(ids[name])
+        self._counts[f"topic_trees.{year}.slt"] = len(ids["slt"])
+        self._counts[f"topic_trees.{year}.opt"] = len(ids["opt"])
 
     def _judgments(self, task: int, year: int, edition: Edition, place: Place[PackedFile]) -> None:
         what = f"{edition} judgments of Task {task}, {year}"
@@ -247,10 +252,11 @@ class Stocktaking:
                 yield Missing(what, f"of their formulas, {consequence}", "formulas")
 
     def _absent_trees(self, year: int) -> Iterator[Missing]:
-        for name, trees in (("slt", "symbol layout"), ("opt", "operator")):
+        kinds: dict[Representation, str] = {"slt": "symbol layout", "opt": "operator"}
+        for name, trees in kinds.items():
             if not self._counts[f"topic_trees.{year}.{name}"]:
                 consequence = f"{trees} trees of these topics are made from LaTeX instead"
-                yield Missing(f"{_REPRESENTED[name]} of the topic formulas of {year}", consequence, "topics")  # type: ignore[index]
+                yield Missing(f"{_REPRESENTED[name]} of the topic formulas of {year}", consequence, "topics")
 
     def _absent_judgments(self, task: int, year: int) -> Iterator[Missing]:
         key = f"judgments.task{task}.{year}"
@@ -326,6 +332,7 @@ class _Watched(PackedFile):
     """A file that says how many bytes of it have been read."""
 
     __slots__ = ("_progress",)
+    _progress: Callable[[int], None]
 
     def __init__(self, file: PackedFile, progress: Callable[[int], None]) -> None:
         super().__init__(file.path, file.member)
@@ -345,7 +352,7 @@ class _Counting(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def readinto(self, buffer: Buffer) -> int:
         size = self._stream.readinto1(buffer)
         self._progress(size)
         return size

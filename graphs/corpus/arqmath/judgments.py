@@ -1,10 +1,12 @@
 """Judgments of ARQMath: the edition that is asked for, one file for each task and year, Task 2 by visual id.
 
-    judgments = Judgments(layout, "official")
-    judgments.read(2, 2020, tables)               # [Judgment('B.1', '1051844', 2), ...], re-keyed where necessary
+    judgments = Judgments(layout, "official", tables)
+    judgments.read(2, 2020)                       # [Judgment('B.1', '1051844', 2), ...], re-keyed where necessary
     judgments.rekeyings[2020]                     # Rekeying(judgments=9872, unknown=...)
 
-In Task 2 a file by visual id is preferred to one by formula id, which needs a pass over the formula TSVs.
+In Task 2 a file by visual id is preferred to one by formula id, which needs a pass over the formula TSVs. Of 2020 there
+are also files with visual ids of an earlier release: where both kinds are there, a sample of formulas from the TSVs
+says whether the visual ids are those of the TSVs.
 """
 
 from __future__ import annotations
@@ -24,26 +26,31 @@ from graphs.errors import ConfigError, CorpusError
 
 JudgmentSet = Literal["official", "all"]
 
+_SAMPLE = 500  # formulas that decide whether visual ids are those of the TSVs
+
 
 class Judgments:
     """The judgments of one edition in a layout.
+
+    Args:
+        tables: gives the TSVs of one representation of the posts' formulas; called only where ids are re-keyed.
 
     Attributes:
         rekeyings: counts by year of the re-keyed judgments that were read.
     """
 
-    def __init__(self, layout: Layout, edition: JudgmentSet) -> None:
+    def __init__(self, layout: Layout, edition: JudgmentSet, tables: Callable[[], Sequence[PackedFile]]) -> None:
         self.edition = edition
         self.rekeyings: dict[int, Rekeying] = {}
         self._layout = layout
+        self._tables = tables
+        self._by_formula: dict[tuple[int, int], Place[PackedFile]] = {}  # beside a file by visual id
+        self._compared: set[tuple[int, int]] = set()
         self._read: dict[tuple[int, int], list[Judgment]] = {}
-        self._places = {place: self._settle(files) for place, files in sorted(layout.judgments.items())}
+        self._places = {place: self._settle(place, files) for place, files in sorted(layout.judgments.items())}
 
-    def read(self, task: int, year: int, tables: Callable[[], Sequence[PackedFile]]) -> list[Judgment]:
+    def read(self, task: int, year: int) -> list[Judgment]:
         """Return the judgments of a task and year.
-
-        Args:
-            tables: gives the formula TSVs by which formula ids are re-keyed; called only where that is necessary.
 
         Raises:
             ConfigError: only ``all`` judgments are there, and ``official`` ones are asked for.
@@ -55,7 +62,7 @@ class Judgments:
             if found.other_years:
                 judgments = [judgment for judgment in judgments if _year(judgment) == year]
             if found.ids == "formula id":
-                judgments = self._rekeyed(judgments, found, tables())
+                judgments = self._rekeyed(judgments, found)
             self._read[task, year] = judgments
         return list(self._read[task, year])
 
@@ -73,11 +80,12 @@ class Judgments:
 
     def places(self) -> dict[str, Place[PackedFile]]:
         """Return the places of the edition by a label; a place without a file of the edition is left out."""
-        return {f"{task} {year}": place for (task, year), place in self._places.items() if place is not None}
+        found = {f"{task} {year}": place for (task, year), place in self._places.items() if place is not None}
+        return found | {f"{task} {year} by formula id": place for (task, year), place in self._by_formula.items()}
 
     # -- choosing ------------------------------------------------------------------------------------------------------
 
-    def _settle(self, files: Sequence[Recognised]) -> Place[PackedFile] | None:
+    def _settle(self, key: tuple[int, int], files: Sequence[Recognised]) -> Place[PackedFile] | None:
         notes = self._layout.notes
         by_edition: dict[Edition | None, list[Recognised]] = {}
         for file in files:
@@ -91,14 +99,16 @@ class Judgments:
         candidates = by_edition.get(edition, [])
         visual = [file for file in candidates if file.ids != "formula id"]
         if visual and len(visual) < len(candidates):
-            for file in candidates:
-                if file not in visual:
-                    notes[file.file] = f"by formula id; {self._layout.below(visual[0].file)} is by visual id"
+            self._by_formula[key] = self._layout.settle([file for file in candidates if file not in visual])
+            for other in self._by_formula[key].candidates:
+                notes[other] = f"by formula id; {self._layout.below(visual[0].file)} is by visual id"
             candidates = visual
         return self._layout.settle(candidates) if candidates else None
 
     def _found(self) -> dict[tuple[int, int], Recognised]:
         """Files by task and year, where there is exactly one."""
+        for key in self._places:
+            self._compare(key)
         chosen = {
             key: place.candidates[0] for key, place in self._places.items() if place and len(place.candidates) == 1
         }
@@ -110,6 +120,7 @@ class Judgments:
     def _file(self, task: int, year: int) -> Recognised:
         what = f"qrels of Task {task}, {year}"
         files = self._layout.judgments.get((task, year), [])
+        self._compare((task, year))
         place = self._places.get((task, year))
         if place is None:
             whole = [self._layout.below(file.file) for file in files if file.edition == "all"]
@@ -126,10 +137,30 @@ class Judgments:
         file = place.one(what)
         return next(found for found in files if found.file == file)
 
-    def _rekeyed(
-        self, judgments: Sequence[Judgment], found: Recognised, tables: Sequence[PackedFile]
-    ) -> list[Judgment]:
+    def _compare(self, key: tuple[int, int]) -> None:
+        """Read by formula id where the file by visual id has other ids than the TSVs."""
+        place, other = self._places.get(key), self._by_formula.get(key)
+        if place is None or other is None or key in self._compared:
+            return
+        self._compared.add(key)
+        if len(place.candidates) > 1 or len(other.candidates) > 1:
+            return
+        visual, by_formula = place.candidates[0], other.candidates[0]
+        judgments = read_packed(by_formula)
+        sample = visual_ids(self._tables(), {judgment.doc_id for judgment in judgments}, enough=_SAMPLE)
+        rekeyed, _ = rekey(judgments, sample)
+        judged = {(judgment.topic_id, judgment.doc_id) for judgment in read_packed(visual)}
+        shared = sum((judgment.topic_id, judgment.doc_id) in judged for judgment in rekeyed)
+        if 2 * shared < len(rekeyed):
+            self._places[key] = other
+            self._layout.notes.pop(by_formula, None)
+            self._layout.notes[visual] = (
+                f"its visual ids are not those of the formula TSVs; {self._layout.below(by_formula)} is by formula id"
+            )
+
+    def _rekeyed(self, judgments: Sequence[Judgment], found: Recognised) -> list[Judgment]:
         path = str(found.file)
+        tables = self._tables()
         if not tables:
             message = "is by formula id, and there are no TSVs of formulas to tell their visual ids; fetch them"
             raise CorpusError(message, path=path)

@@ -1,6 +1,6 @@
 """Judgments by formula id, re-keyed to visual ids: how Task 2 of 2020 was published, and how it is searched.
 
->>> judged = [Judgment("B.1", "11", 2), Judgment("B.1", "12", 3), Judgment("B.1", "99", 1)]
+>>> judged = [Judgment("B.1", "11", 3), Judgment("B.1", "12", 2), Judgment("B.1", "99", 1)]
 >>> rekey(judged, {"11": "6", "12": "6"})
 ([Judgment(topic_id='B.1', doc_id='6', grade=3)], Rekeying(judgments=3, unknown=1, merged=1, disagreeing=1))
 
@@ -53,8 +53,11 @@ def rekey(judgments: Iterable[Judgment], visual_ids: Mapping[str, str]) -> tuple
     return rekeyed, Rekeying(count, unknown, merged, disagreeing)
 
 
-def visual_ids(files: Sequence[PackedFile], wanted: Set[str]) -> dict[str, str]:
+def visual_ids(files: Sequence[PackedFile], wanted: Set[str], *, enough: int | None = None) -> dict[str, str]:
     """Return the visual ids of the ``wanted`` formulas that TSVs list. Memory grows with ``wanted`` only.
+
+    Args:
+        enough: number of formulas after which no further TSV is read; all of them without it.
 
     Raises:
         CorpusError: a TSV without the columns ``id`` and ``visual_id``.
@@ -73,6 +76,6 @@ def visual_ids(files: Sequence[PackedFile], wanted: Set[str]) -> dict[str, str]:
                 columns = line.split(b"\t", last)
                 if len(columns) > last and columns[at_id] in keys and columns[at_visual]:
                     found.setdefault(columns[at_id].decode(), columns[at_visual].decode(errors="replace"))
-        if len(found) == len(keys):
+        if len(found) >= (len(keys) if enough is None else min(enough, len(keys))):
             break
     return found

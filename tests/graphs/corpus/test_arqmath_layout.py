@@ -3,6 +3,7 @@
 import gzip
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,6 +148,8 @@ def test_content_decides_against_names(tmp_path: Path) -> None:
     assert seen(tmp_path, misnamed)[3] == "slt"
     misnamed = write(tmp_path / "qrel_task1_2020.tsv", qrels(2, 2021, ("5", 1)))
     assert seen(tmp_path, misnamed)[:3] == ("judgments", 2, 2021)
+    undecided = write(tmp_path / "slt_representation_v3" / "2.tsv", HEADER + "1\t1\t\t\t\t\t1\t\t<math/>\n")
+    assert seen(tmp_path, undecided)[3] == "slt"
     assert seen(tmp_path, write(tmp_path / "dump.xml", "\ufeff" + POSTS))[0] == "posts"
 
 
@@ -271,7 +274,7 @@ def test_every_arrangement_gives_the_same(root: Path, arrange: Callable[[Path], 
 
 def test_judgments_by_formula_id_are_rekeyed_and_counted(root: Path) -> None:
     path = root / EVALUATION / "ARQMath-1/Task2/qrel_with_formula_ids/qrel_task2.tsv"
-    path.write_text(qrels(2, 2020, ("11", 1), ("10", 0), ("12", 3), ("777", 2)))
+    path.write_text(qrels(2, 2020, ("11", 3), ("10", 0), ("12", 1), ("777", 2)))
     corpus = ArqMath(root)
     assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 3), Judgment("B.1", "5", 0)]
     counts = corpus.rekeyings()[2020]
@@ -288,6 +291,17 @@ def test_judgments_by_visual_id_are_preferred(root: Path) -> None:
     assert corpus.judgment_files()[2, 2020] == "qrel_task2_2020_visual_id.tsv (official, by visual id)"
     (left,) = [file for file in corpus.inventory().files if file.place.endswith("ids/qrel_task2.tsv")]
     assert (left.is_read, left.note) == (False, "by formula id; qrel_task2_2020_visual_id.tsv is by visual id")
+
+
+def test_visual_ids_of_an_earlier_release_are_not_read(root: Path) -> None:
+    write(root / "qrel_task2_2020_visual_id.tsv", qrels(2, 2020, ("4", 2)))
+    corpus = ArqMath(root)
+    assert corpus.judgment_files()[2, 2020].endswith("ids/qrel_task2.tsv (official, by formula id)")
+    assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 3)]
+    (read,) = [file for file in corpus.inventory().files if file.place.endswith("ids/qrel_task2.tsv")]
+    assert (read.is_read, read.note) == (True, "")
+    (left,) = [file for file in corpus.inventory().files if file.place == "qrel_task2_2020_visual_id.tsv"]
+    assert (left.is_read, left.note.partition(";")[0]) == (False, "its visual ids are not those of the formula TSVs")
 
 
 # -- editions --------------------------------------------------------------------------------------------------------
@@ -400,9 +414,11 @@ def long_posts(number: int) -> bytes:
 
 def test_posts_before_the_damage_of_an_archive_are_kept(tmp_path: Path) -> None:
     content = gzip.compress(long_posts(9_000))
-    write(tmp_path / "Posts.V1.3.xml.gz", content[: len(content) // 2])
+    content = content[: len(content) // 2]
+    write(tmp_path / "Posts.V1.3.xml.gz", content)
     *posts, failure = ArqMath(tmp_path).posts()
-    assert len(posts) > 3_000
+    complete = zlib.decompressobj(wbits=31).decompress(content).count(b"/>")
+    assert complete - 20 < len(posts) <= complete
     assert isinstance(failure, Failure)
     assert failure.kind == "broken_xml"
     assert "Posts.V1.3.xml.gz: truncated gzip file; fetch it again" in failure.message

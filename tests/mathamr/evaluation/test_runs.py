@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +126,15 @@ def test_visual_ids_come_from_the_column_of_that_name(tmp_path: Path) -> None:
     write(folder / "2.tsv", header + "3\t255\tv_old\tv1\ty\n")
     assert read_visual_ids(folder) == {"1": "v1", "3": "v1"}
     assert read_visual_ids(folder, {"3"}) == {"3": "v1"}
+    with zipfile.ZipFile(tmp_path / "latex.zip", "w") as archive:
+        for file in sorted(folder.iterdir()):
+            archive.write(file, f"latex_representation_v3/{file.name}")
+    assert read_visual_ids(tmp_path / "latex.zip") == {"1": "v1", "3": "v1"}
+    (folder / "2.tsv.gz").write_bytes(gzip.compress((folder / "2.tsv").read_bytes()))
+    assert read_visual_ids(folder / "2.tsv.gz") == {"3": "v1"}
+    (tmp_path / "latex.zip").write_bytes(b"PK")
+    with pytest.raises(EvaluationError, match=r"latex\.zip: truncated or damaged zip"):
+        read_visual_ids(tmp_path / "latex.zip")
     only_old = write(tmp_path / "v2.tsv", "id\told_visual_id\tformula\n1\tv\tx\n")
     with pytest.raises(EvaluationError, match=r"v2\.tsv:1: has no column 'visual_id'"):
         read_visual_ids(only_old)
