@@ -22,7 +22,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -49,12 +49,18 @@ CREATE INDEX IF NOT EXISTS failure_post ON failure(post_id);
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """What a collection holds: graphs, failures by (stage, kind), formulas, and how these are attached."""
+    """What a collection holds: graphs, failures by (stage, kind), formulas, and how these are attached.
+
+    Of an import, ``renamed_roles`` counts the edges of formula trees whose role had another release's name, and
+    ``unknown_roles`` those by (tree, role) whose role is no release's that we know.
+    """
 
     graphs: int
     failures: dict[tuple[str, str], int]
     formulas: int
     attachments: dict[str, int]
+    renamed_roles: int = 0
+    unknown_roles: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 def build(
