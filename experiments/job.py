@@ -175,7 +175,12 @@ def _run(
         own_files = [place / file_name(question.asked, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])
         _write_per_topic(own_files[1], scores)
-        measured = {**scores.aggregate, "topics": scores.topics, "relevant_grade": question.relevant, **costs}
+        measured: dict[str, float | str] = {
+            **scores.aggregate,
+            "topics": scores.topics,
+            "relevant_grade": question.relevant,
+            **costs,
+        }
         if question.judged_by:
             measured["judgments"] = question.judged_by
         result |= {column(question.asked, name): value for name, value in measured.items()}

@@ -7,7 +7,8 @@
 Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached)``, ``failure(post_id,
 stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several processes; it may be
 killed at any moment and started again, and then goes on with the posts that are in neither table. Of several posts with
-one id the first counts, the others are records of failures with the ids ``255#2``, ``255#3`` ...
+one id the first counts, the others are records of failures with the ids ``255 #2``, ``255 #3`` ... No post can have
+these ids: one with a blank or a control character in its id, which no run file could hold, is a record of a failure.
 
 ``graphs/shards.py`` builds a collection in parts and merges them, ``graphs/census.py`` counts what is in one,
 ``graphs/exchange.py`` moves one as a plain Penman file.
@@ -22,12 +23,12 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
 from graphs import database
-from graphs.corpus.post import Post
+from graphs.corpus.post import Post, is_id
 from graphs.errors import Failure, StoreError
 from graphs.graph_maker import GraphMaker, Made, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import ordered_map
@@ -49,12 +50,18 @@ CREATE INDEX IF NOT EXISTS failure_post ON failure(post_id);
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """What a collection holds: graphs, failures by (stage, kind), formulas, and how these are attached."""
+    """What a collection holds: graphs, failures by (stage, kind), formulas, and how these are attached.
+
+    Of an import, ``renamed_roles`` counts the edges of formula trees whose role had another release's name, and
+    ``unknown_roles`` those by (tree, role) whose role is no release's that we know.
+    """
 
     graphs: int
     failures: dict[tuple[str, str], int]
     formulas: int
     attachments: dict[str, int]
+    renamed_roles: int = 0
+    unknown_roles: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 def build(
@@ -178,8 +185,13 @@ def _write(connection: sqlite3.Connection, made: Made) -> None:
     """Write a batch, without the posts that have come in since it was made up: their ids stood in two batches."""
     known = _known(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
     connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in made.graphs if graph.post_id not in known])
-    rows = [(f.post_id, f.stage, f.kind, f.message) for f in made.failures if f.post_id not in known]
+    rows = [(f.post_id, f.stage, f.kind, _storable(f.message)) for f in made.failures if f.post_id not in known]
     connection.executemany(INSERT_FAILURE, rows)
+
+
+def _storable(message: str) -> str:
+    """The message, without what UTF-8 has no bytes for, which it may quote."""
+    return message.encode(errors="backslashreplace").decode()
 
 
 def _pending_batches(
@@ -202,24 +214,31 @@ def _pending_batches(
 def _identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
     """The posts, each with an id of its own.
 
-    A record that could not be read may have no id: its message, which names its place, gives it one. A post with the
-    id of an earlier one becomes a failure. The ids are kept in a temporary file, so that memory stays flat.
+    A record that could not be read may have no id, and a post one that is none (:func:`graphs.corpus.post.is_id`): the
+    message, which names its place, or the id itself gives it one. A post with the id of an earlier one becomes a
+    failure. The ids are kept in a temporary file, so that memory stays flat.
     """
     with closing(sqlite3.connect("")) as seen:
         seen.execute("CREATE TABLE seen(post_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
         for post in posts:
-            if not post.post_id:
-                assert isinstance(post, Failure)
-                yield replace(post, post_id=f"unread-{hashlib.sha256(post.message.encode()).hexdigest()[:16]}")
+            if not is_id(post.post_id):
+                if isinstance(post, Post):
+                    message = f"post id {post.post_id[:80]!r}; an id is printable, without blanks, and not empty"
+                    post = Failure(post.post_id, "read", "bad_id", message)
+                yield replace(post, post_id=f"unread {_digest(post.post_id or post.message)}")
                 continue
             (times,) = seen.execute(_COUNT_ID, (post.post_id,)).fetchone()
             if times == 1:
                 yield post
             elif isinstance(post, Failure):
-                yield replace(post, post_id=f"{post.post_id}#{times}")
+                yield replace(post, post_id=f"{post.post_id} #{times}")
             else:
                 message = f"there are {times} posts with the id {post.post_id} up to here; the first counts"
-                yield Failure(f"{post.post_id}#{times}", "read", "duplicate_id", message)
+                yield Failure(f"{post.post_id} #{times}", "read", "duplicate_id", message)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:16]
 
 
 _COUNT_ID = "INSERT INTO seen VALUES (?, 1) ON CONFLICT(post_id) DO UPDATE SET times = times + 1 RETURNING times"

@@ -165,7 +165,8 @@ def _tree(graph: DocumentGraph, below: dict[int, list[tuple[str, int]]], role: s
 def _edge_label(role: str) -> str:
     """``:slt-n`` is ``n`` in a formula tree, ``:opt-12`` the letter of position 12."""
     label = role.partition("-")[2]
-    return position_label(int(label)) if role.startswith(":opt") and label.isdecimal() else label
+    is_position = role.startswith(":opt") and label.isdecimal() and len(label) < 4  # there are no 1,000 letters
+    return position_label(int(label)) if is_position else label
 
 
 def _tree_width(tree: FormulaTree) -> float:

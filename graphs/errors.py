@@ -58,6 +58,12 @@ class GraphError(MathAMRError):
     """A MathAMR+ graph, or its tensors, that breaks a contract."""
 
 
+class GraphTooLargeError(GraphError):
+    """A graph with more nodes or edges than are encoded at once."""
+
+    kind = "too_large"
+
+
 class StoreError(MathAMRError):
     """A database or index file that is missing, locked, damaged, or made for something else."""
 

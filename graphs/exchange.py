@@ -10,7 +10,9 @@
     (d / diverge-01 :ARG1 (F0 / FORMULA_0 :opt (...) :slt (...)))
 
 :func:`import_penman` reads the same, so that builds and experiments can go on with a collection that was published. Of
-the lines, only ``# ::id`` and ``# ::formula_map`` must be there, and the graphs may be laid out in any way. An id that
+the lines, only ``# ::id`` and ``# ::formula_map`` must be there, and the graphs may be laid out in any way. Below a
+formula's ``:opt`` or ``:slt`` the roles may have the names of another release (:mod:`graphs.formulas.roles`): these get
+ours, others stay and are counted in the summary. An id that
 would not read back as it is, for it holds ``::`` or a line's end, stands there as a JSON string; JSON has ``:\\u003a``
 for ``::``.
 """
@@ -21,8 +23,12 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import penman
 
 from graphs import database, mathamr_plus
 from graphs.amr.penman_text import blocks, decode, encode
@@ -38,6 +44,9 @@ from graphs.collection import (
     writer,
 )
 from graphs.errors import MathAMRError, StoreError
+from graphs.formulas.roles import tree_kind, tree_role
+from graphs.formulas.tree import TreeKind
+from graphs.mathamr_plus import DocumentGraph, NodeKind
 from graphs.whole_file import whole_file
 
 _COMMIT_EVERY = 1000  # graphs
@@ -72,11 +81,13 @@ def import_penman(
     """Make the collection ``path`` from a Penman file.
 
     A graph that does not decode becomes a record of a failure, with its line in the file. Importing again replaces.
+    The summary counts the roles in formula trees that got our names, and those that are unknown.
     Raises :class:`StoreError` where there is no such file, or ``path`` was made from something else.
     """
     source = Path(source)
     if not source.is_file():
         raise StoreError("no such file; an import reads what export wrote", path=source)
+    roles = _Roles()
     with writer(path) as connection, source.open(encoding="utf-8", errors="replace") as lines:
         continue_only(connection, path, {"source": f"import {source.name}"} | _identity(source))
         database.write_meta(connection, finished=True)
@@ -85,7 +96,7 @@ def import_penman(
             post_id = f"{source.name}:{block.line}"
             try:
                 post_id = _text(block.metadata.get("id", post_id))
-                graph = _read(post_id, block.metadata, block.text)
+                graph = _read(post_id, block.metadata, block.text, roles)
             except (MathAMRError, ValueError, AttributeError, RecursionError) as error:
                 message = f"{source}:{block.line}: {error}".encode(errors="backslashreplace").decode()
                 connection.execute(INSERT_FAILURE, (post_id, "import", "decode", message))
@@ -96,7 +107,50 @@ def import_penman(
             if progress is not None:
                 progress(1)
         connection.commit()
-    return summarize(path)
+    return replace(summarize(path), renamed_roles=roles.renamed, unknown_roles=dict(roles.unknown))
+
+
+@dataclass(slots=True)
+class _Roles:
+    """Brings the roles of formula trees to our names, and counts those that it does not know."""
+
+    renamed: int = 0
+    unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def ours(self, graph: penman.Graph, document: DocumentGraph) -> penman.Graph:
+        """The graph with our names, from the same graph as arrays."""
+        if not document.formula_nodes:
+            return graph
+        triples, kinds = list(graph.triples), document.kinds
+        places = (i for i, triple in enumerate(triples) if triple[1] != ":instance")
+        before = self.renamed
+        for place, (source, role, target) in zip(places, document.edges, strict=True):
+            kind, here = _TREES.get(kinds[target]), kinds[source]
+            if kind is None:
+                continue
+            if here is NodeKind.FORMULA:
+                tree = tree_kind(role)
+                if tree is None:
+                    continue  # the formula's node mentions a node of a tree by a role of AMR
+                known: str | None = f":{tree}"
+            elif here is kinds[target]:
+                known = tree_role(role, kind)
+            else:
+                continue
+            if known is None:
+                named = (kind, role)
+                if named not in self.unknown and len(self.unknown) >= _UNKNOWN_ROLES:
+                    named = (kind, _OTHERS)
+                self.unknown[named] += 1
+            elif known != role:
+                self.renamed += 1
+                triples[place] = (triples[place][0], known, triples[place][2])
+        return graph if self.renamed == before else penman.Graph(triples, top=graph.top)
+
+
+_TREES: dict[NodeKind, TreeKind] = {NodeKind.OPT: "opt", NodeKind.SLT: "slt"}
+_UNKNOWN_ROLES = 1000  # different ones that are counted apart, so that memory stays flat whatever a file holds
+_OTHERS = "others"
 
 
 def _identity(source: Path) -> dict[str, str]:
@@ -133,7 +187,7 @@ def _text(word: str) -> str:
     return word
 
 
-def _read(post_id: str, metadata: dict[str, str], text: str) -> StoredGraph:
+def _read(post_id: str, metadata: dict[str, str], text: str, roles: _Roles) -> StoredGraph:
     """One graph of the file.
 
     Raises MathAMRError, ``ValueError``, ``AttributeError`` or ``RecursionError`` where it or its JSON is not what it
@@ -142,8 +196,9 @@ def _read(post_id: str, metadata: dict[str, str], text: str) -> StoredGraph:
     formula_map = {str(key): str(value) for key, value in json.loads(metadata.get("formula_map", "{}")).items()}
     formula_map = dict(sorted(formula_map.items(), key=lambda item: _number(item[0])))
     attachments = {str(key): str(value) for key, value in json.loads(metadata.get("attachments", "{}")).items()}
-    penman_text = encode(decode(text))  # one line
-    mathamr_plus.decode(penman_text, formula_map)
+    graph = decode(text)
+    graph = roles.ours(graph, mathamr_plus.as_document(graph, formula_map))
+    penman_text = encode(graph)  # one line
     reattached = int(metadata.get("reattached", "0"))
     if not 0 <= reattached <= len(penman_text):
         raise ValueError(f"reattached is {reattached}; it counts parts of the graph")

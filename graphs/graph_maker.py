@@ -62,6 +62,14 @@ class ParserFactory:
         return self.factory(**self.options)
 
 
+MAX_TREE_NODES = 20_000
+"""Nodes of one formula tree; the largest of the 50,668 formulas in ARQMath-mini has 1,043."""
+MAX_POST_NODES = 200_000
+"""Nodes of all formula trees of a post; in ARQMath-mini a post has at most 8,300."""
+_REFUSED = 2_000  # nodes that a refused formula counts as, for reading it up to the bound takes as long
+_NO_TREES = ParsedFormula(None, None)
+
+
 class FormulaTrees:
     """The trees of formulas: from formulas.db where it has them, else made from the LaTeX in process."""
 
@@ -69,19 +77,38 @@ class FormulaTrees:
         self._store = None if formulas_db is None else FormulaStore.open(formulas_db)
         self._parsed: dict[str, ParsedFormula] = {}  # short formulas such as ``n`` occur thousands of times
 
-    def of(self, formulas: Sequence[FormulaRef]) -> list[ParsedFormula]:
+    def of(self, formulas: Sequence[FormulaRef], beyond: list[str] | None = None) -> list[ParsedFormula]:
         """Both trees of each formula of a post; where the store lacks one of them, the LaTeX supplies it.
 
-        Macros that one formula of the post defines hold in all of them, as they do where posts are rendered.
+        Macros that one formula of the post defines hold in all of them, as they do where posts are rendered. A formula
+        past a bound (of characters, tokens, depth, macros, operands; :data:`MAX_TREE_NODES`, :data:`MAX_POST_NODES`)
+        lacks a tree or both; ``beyond`` gets a message for each.
         """
+        said = [] if beyond is None else beyond
+        room = MAX_POST_NODES
         stored = {} if self._store is None else self._store.get_many([f.formula_id for f in formulas])
         macros = read_macros("\n".join(formula.latex for formula in formulas))
         trees = []
-        for formula in formulas:
+        for number, formula in enumerate(formulas):
+            name = f"FORMULA_{number} ({formula.formula_id})"
+            if room <= 0:
+                said.append(f"{name}: the trees before it have {MAX_POST_NODES:,} nodes, the most for a post")
+                trees.append(_NO_TREES)
+                continue
             known = stored.get(formula.formula_id)
             if known is None or known.slt is None or known.opt is None:
                 parsed = parse_latex(formula.latex, macros) if macros else self._from_latex(formula.latex)
-                known = parsed if known is None else ParsedFormula(known.slt or parsed.slt, known.opt or parsed.opt)
+                if known is not None:
+                    parsed = ParsedFormula(known.slt or parsed.slt, known.opt or parsed.opt, parsed.errors)
+                known = parsed
+            sizes = [len(tree) for tree in (known.opt, known.slt) if tree is not None]
+            if max(sizes, default=0) > MAX_TREE_NODES:
+                said.append(f"{name}: a tree of {max(sizes):,} nodes; at most {MAX_TREE_NODES:,} are kept")
+                known = _NO_TREES
+            elif len(sizes) < 2 and known.errors and formula.latex.strip():
+                said.append(f"{name}: {known.errors[0][1]}")
+                room -= _REFUSED
+            room -= sum(sizes)
             trees.append(known)
         return trees
 
@@ -120,6 +147,8 @@ class GraphMaker:
                 made.failures.append(post)
                 continue
             text = extract(post)
+            if text.cut:
+                made.failures.append(Failure(post.post_id, "read", "too_long", text.cut))
             if text.sentences or text.formulas:
                 texts.append((post, text))
             else:
@@ -138,7 +167,8 @@ class GraphMaker:
                 formulas = text.formulas
                 if isinstance(amr, DocumentAMR) and amr.formula_map is not None:
                     formulas = _numbered_by(amr.formula_map, text.formulas, post.formula_prefix)
-                full = mathamr_plus.build(graph, formulas, self._trees.of(formulas))
+                beyond: list[str] = []
+                full = mathamr_plus.build(graph, formulas, self._trees.of(formulas, beyond))
             except (GraphError, AMRError, FormulaError) as error:
                 kind = getattr(error, "kind", "round_trip")
                 made.failures.append(Failure(post.post_id, "graph", kind, str(error)))
@@ -147,10 +177,21 @@ class GraphMaker:
                 message = "".join(traceback.format_exception(error))
                 made.failures.append(Failure(post.post_id, "graph", f"bug: {type(error).__name__}", message))
                 continue
+            made.failures.extend(Failure(post.post_id, "formula", "too_large", text) for text in _few(beyond))
             parts = 0 if isinstance(amr, Failure) else amr.reattached
             row = StoredGraph(post.post_id, post.kind, full.penman, full.formula_map, full.attachments, parts)
             made.graphs.append(row)
         return made
+
+
+def _few(messages: list[str]) -> list[str]:
+    """A post's messages, those past the first :data:`_RECORDS` as one."""
+    if len(messages) <= _RECORDS:
+        return messages
+    return [*messages[:_RECORDS], f"and {len(messages) - _RECORDS:,} more formulas past the bounds"]
+
+
+_RECORDS = 10
 
 
 def _numbered_by(

@@ -40,7 +40,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 import penman
 
@@ -52,19 +51,13 @@ from graphs.amr.penman_text import label as label_of
 from graphs.corpus.post import FormulaRef
 from graphs.errors import GraphError
 from graphs.formulas.tree import FormulaTree, ParsedFormula, position_of
+from graphs.membership import Edge, NodeKind, mark_trees
+
+__all__ = ["DocumentGraph", "Edge", "MathAMRPlus", "NodeKind", "as_document", "build", "decode"]
 
 Triple = tuple[str, str, str]
 
 _PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9])formula[_-]?(\d+)(?!\d)", re.IGNORECASE)
-
-
-class NodeKind(IntEnum):
-    """What a node of a MathAMR+ graph is."""
-
-    AMR = 0  # a concept, or a constant such as a number or a name
-    FORMULA = 1  # a FORMULA_i node
-    OPT = 2
-    SLT = 3
 
 
 @dataclass(slots=True)
@@ -76,7 +69,7 @@ class DocumentGraph:
 
     labels: list[str]
     kinds: list[NodeKind]
-    edges: list[tuple[int, str, int]]  # (source, role such as ":ARG0" or ":slt-n", target)
+    edges: list[Edge]
     root: int
     sentence: list[int]  # number of the sentence of an AMR or FORMULA node, -1 for the document root and tree nodes
     formula: list[int]  # i of FORMULA_i for a formula node and the nodes of its trees, else -1
@@ -252,20 +245,24 @@ def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:
     """Read a MathAMR+ graph from Penman text into arrays.
 
     Constants become nodes of their own. Works for graphs that other programs wrote in the same conventions, such as
-    the thesis's published collection.
+    the thesis's published collection; the roles in their trees may have other names (:mod:`graphs.membership`).
 
     Raises:
         AMRError: when the text is not Penman.
         GraphError: when a formula of ``formula_map`` has no node.
     """
-    graph = decode_penman(text)
+    return as_document(decode_penman(text), formula_map)
+
+
+def as_document(graph: penman.Graph, formula_map: Mapping[str, str]) -> DocumentGraph:
+    """:func:`decode` of a graph; its edges are in the order of the graph's triples that are no ``:instance``."""
     number: dict[str, int] = {}
     labels: list[str] = []
     for source, role, target in graph.triples:
         if role == ":instance":
             number[source] = len(labels)
             labels.append(label_of(target) if target else "thing")
-    edges: list[tuple[int, str, int]] = []
+    edges: list[Edge] = []
     constants: list[tuple[int, int]] = []  # (host, node)
     for source, role, target in graph.triples:
         if role == ":instance":
@@ -287,8 +284,8 @@ def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:
             kinds[node], formula[node], formula_nodes[i] = NodeKind.FORMULA, i, node
     for name, i in names.items():
         if formula_nodes[i] < 0:
-            raise GraphError(f"{name} ({formula_map[name]}) of the formula map has no node: {text[:120]}")
-    _mark_trees(edges, kinds, formula)
+            raise GraphError(f"{name} ({formula_map[name]}) of the formula map has no node; give one this concept")
+    mark_trees(edges, kinds, formula, number[graph.top])
 
     by_variable, roots = sentences_of(graph)
     sentence = [-1] * len(labels)
@@ -308,19 +305,3 @@ def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:
         formula_nodes=formula_nodes,
         formula_ids=list(formula_map.values()),
     )
-
-
-def _mark_trees(edges: Sequence[tuple[int, str, int]], kinds: list[NodeKind], formula: list[int]) -> None:
-    """Mark the nodes below ``:opt`` and ``:slt`` edges with their kind and their formula's number."""
-    children: dict[int, list[tuple[str, int]]] = {}
-    for source, role, target in edges:
-        if role.startswith((":opt", ":slt")):
-            children.setdefault(source, []).append((role, target))
-    stack = [node for node, kind in enumerate(kinds) if kind is NodeKind.FORMULA]
-    while stack:
-        node = stack.pop()
-        for role, child in children.get(node, ()):
-            if kinds[child] is NodeKind.AMR:
-                kinds[child] = NodeKind.OPT if role.startswith(":opt") else NodeKind.SLT
-                formula[child] = formula[node]
-                stack.append(child)

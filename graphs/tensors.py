@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from graphs.errors import Failure, GraphError, MathAMRError
+from graphs.errors import Failure, GraphError, GraphTooLargeError, MathAMRError
 from graphs.mathamr_plus import DocumentGraph
 from graphs.virtual_nodes import VirtualNodeSpec, add_virtual_nodes
 from graphs.vocabulary import Decode, Row, Vocabulary, formula_map_of, own_roles
@@ -41,6 +41,9 @@ Int32 = npt.NDArray[np.int32]
 
 MAGIC = 0x4D410001  # "MA", format 1
 HEADER_BYTES = 28
+MAX_NODES, MAX_EDGES = 500_000, 4_000_000
+"""Of one graph, inverse edges counted. A graph cannot be encoded in parts: one past the budget of a batch is a batch of
+its own. ``train=modern``, for tens of gigabytes, encodes 1,000,000 nodes and 4,000,000 edges at once."""
 HEADER_FIELDS = ("magic", "width", "nodes", "edges", "runs", "representatives", "virtual")
 
 
@@ -116,8 +119,14 @@ def with_inverses(source: Int32, target: Int32, relations: Int32) -> tuple[Int32
 
 
 def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> GraphArrays:
-    """Virtual nodes by ``spec``, ids by ``vocabulary``, inverse edges added, sorted by relation."""
+    """Virtual nodes by ``spec``, ids by ``vocabulary``, inverse edges added, sorted by relation.
+
+    Raises:
+        GraphTooLargeError: when there are more than :data:`MAX_NODES` or :data:`MAX_EDGES`.
+    """
+    _check_size(len(graph.labels), 2 * len(graph.edges))
     extended = add_virtual_nodes(own_roles(graph), spec)
+    _check_size(len(extended.labels), 2 * len(extended.edges))
     label_id, relation_id = vocabulary.label_id, vocabulary.relation_id
     labels = [label_id(label, kind) for label, kind in zip(extended.labels, extended.kinds, strict=False)]
     labels += [vocabulary.labels.index(label) for label in extended.labels[len(labels) :]]
@@ -128,6 +137,14 @@ def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabular
         representative_kinds=extended.representative_kinds,
         num_virtual=extended.num_virtual,
     )
+
+
+def _check_size(nodes: int, edges: int) -> None:
+    for number, bound, what in ((nodes, MAX_NODES, "nodes"), (edges, MAX_EDGES, "edges")):
+        if number > bound:
+            raise GraphTooLargeError(
+                f"a graph of {number:,} {what}; at most {bound:,} are encoded; cut the post into several"
+            )
 
 
 def encode(arrays: GraphArrays) -> bytes:
@@ -231,6 +248,7 @@ class Convert:
 
     def _convert(self, post_id: str, text: str, formula_map: str) -> tuple[str, int, int, bytes] | Failure:
         try:
+            _check_size(text.count(" / "), 0)  # of each node that is no constant: reading a million takes a minute
             graph = self._decode(text, formula_map_of(formula_map))
             arrays = to_arrays(graph, self._spec, self._vocabulary)
             blob = encode(arrays)

@@ -43,7 +43,7 @@ from enum import IntEnum
 from itertools import combinations, pairwise
 from typing import Literal, get_args
 
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, GraphTooLargeError
 from graphs.mathamr_plus import DocumentGraph, NodeKind
 
 Structure = Literal["full", "global", "none"]
@@ -54,6 +54,8 @@ Edge = tuple[int, str, int]
 VIRTUAL_LABELS = ("VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT")  # by VirtualKind
 VIRTUAL_RELATIONS = (":virtual_formula", ":virtual_sentence", ":virtual_document")  # by VirtualKind
 AUXILIARY_RELATION = ":auxiliary_vn"
+MAX_AUXILIARY_EDGES = 1_500_000
+"""Edges between the formulas and sentences of a post; the longest in ARQMath-mini would have some 370,000."""
 
 
 class VirtualKind(IntEnum):
@@ -172,6 +174,12 @@ def _auxiliary_edges(
         return []
     ordered = in_document_order(graph, members)
     if connectivity == "fully_connected":
+        number = len(ordered) * (len(ordered) - 1) // 2
+        if number > MAX_AUXILIARY_EDGES:
+            raise GraphTooLargeError(
+                f"{len(ordered):,} formulas and sentences, fully connected, have {number:,} edges; at most "
+                f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
+            )
         pairs = list(combinations(ordered, 2))
     else:
         pairs = list(pairwise(ordered))

@@ -11,7 +11,8 @@
 of the thesis's Table 4.2, with ``--json`` as one JSON object. ``failures`` lists the posts that failed, with stage,
 kind and reason, as TSV. ``merge`` makes one collection of all its shards, and refuses shards of different sources or
 parsers, and unfinished ones. ``export`` writes a file that other programs read (graphs/exchange.py), ``import`` makes a
-collection of such a file. An error ends the program with exit code 2.
+collection of such a file, and lists the roles in formula trees that it does not know. An error ends the program with
+exit code 2.
 """
 
 from __future__ import annotations
@@ -135,7 +136,19 @@ def import_file(given: argparse.Namespace, console: Console) -> str:
     """Read the Penman file."""
     with console.stage("importing", unit="graphs") as advance:
         summary = exchange.import_penman(given.penman, given.out, progress=advance)
-    return _summary(given.out, summary)
+    lines = [_summary(given.out, summary)]
+    if summary.renamed_roles:
+        lines.append(f"{summary.renamed_roles:,} edges of formula trees had roles of another release and got ours")
+    if summary.unknown_roles:
+        lines.append("unknown roles in formula trees, kept as they are:")
+        ranked = sorted(summary.unknown_roles.items(), key=lambda item: (-item[1], item[0]))
+        lines += [f"  below :{kind}  {role}  {number:,}" for (kind, role), number in ranked[:_ROLES_SHOWN]]
+        if len(ranked) > _ROLES_SHOWN:
+            lines.append(f"  and {len(ranked) - _ROLES_SHOWN:,} more")
+    return "\n".join(lines)
+
+
+_ROLES_SHOWN = 20
 
 
 def _summary(path: Path, summary: BuildSummary) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.judgments import JudgmentSet

@@ -28,6 +28,15 @@ def query_post_id(topic_id: str, test: str = "") -> str:
     return f"{QUERY}{test}/{topic_id}" if test else f"{QUERY}{topic_id}"
 
 
+def is_id(text: str) -> bool:
+    """Whether tables and run files can hold ``text`` as an id: printable, without blanks, not empty.
+
+    >>> is_id("255/body"), is_id("a b"), is_id("a\\0"), is_id("")
+    (True, False, False, False)
+    """
+    return text != "" and text.isprintable() and " " not in text
+
+
 @dataclass(frozen=True, slots=True)
 class Post:
     """One post of a collection, or a topic in the form of a post (``kind='topic'``).
@@ -60,10 +69,14 @@ class FormulaRef:
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderText:
-    """The sentences of a post, formula ``formulas[i]`` written as ``FORMULA_i`` in them."""
+    """The sentences of a post, formula ``formulas[i]`` written as ``FORMULA_i`` in them.
+
+    ``cut`` is empty, or says why the end of the post is missing (:mod:`graphs.corpus.bounds`).
+    """
 
     sentences: tuple[str, ...]
     formulas: tuple[FormulaRef, ...]
+    cut: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ class Problems(PairPosts):
                 if isinstance(found, Failure):
                     yield found
                     continue
-                post_id = f"{path.name.partition('.jsonl')[0]}-{line}"
+                name = "_".join(path.name.partition(".jsonl")[0].split())  # an id has no blanks
+                post_id = f"{name}-{line}"
                 texts = [_text(found, key) for key in ("problem", "solution")]
                 if "" in texts:
                     message = f"{path}:{line}: a line needs a problem and a solution, two strings that are not empty"

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from parrot import Parrot, build, content, posts
 
-from graphs import collection, exchange, shards
+from graphs import collection, exchange, graph_maker, shards
 from graphs.amr.penman_file import PenmanFileParser
 from graphs.collection import Collection, ParserFactory
+from graphs.corpus import bounds
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure, StoreError
+from graphs.mathamr_plus import NodeKind
 from graphs.shards import Shard
 
 COUNT = 80
@@ -187,9 +189,82 @@ def test_of_posts_with_one_id_the_first_counts_and_unreadable_records_are_all_ke
         assert graphs.get("2").formula_map == {"FORMULA_0": "2:0", "FORMULA_1": "2:1"}
         failures = {failure.post_id: failure for failure in graphs.failures()}
         assert len(failures) == 10
-        assert {"2#2", "2#3", "2#4", "0#2"} <= failures.keys()
-        assert failures["2#3"].message == "there are 3 posts with the id 2 up to here; the first counts"
+        assert {"2 #2", "2 #3", "2 #4", "0 #2"} <= failures.keys()
+        assert failures["2 #3"].message == "there are 3 posts with the id 2 up to here; the first counts"
         assert graphs.incomplete() == 0
+
+
+@pytest.mark.parametrize("order", ["2 2 2#2 2#2 2#2#2", "2#2#2 2#2 2 2#2 2", "2 2#2 2#2 2#2#2 2"])
+def test_the_record_of_a_second_post_takes_no_id_from_another(tmp_path: Path, order: str) -> None:
+    stream: list[Post | Failure] = [Post(post_id, "answer", body="Some words.") for post_id in order.split()]
+    summary = build(tmp_path / "c.db", stream)
+    assert (summary.graphs, summary.failures) == (3, {("read", "duplicate_id"): 2})
+    with Collection(tmp_path / "c.db") as graphs:
+        assert graphs.post_ids() == ["2", "2#2", "2#2#2"]
+        assert {failure.post_id for failure in graphs.failures()} == {"2 #2", "2#2 #2"}
+
+
+@pytest.mark.parametrize("post_id", ["2 #2", "a b", "a\tb", "a\0b", "\ufeffa", "\ud800", "\u2028", " "])
+def test_an_id_that_no_run_file_can_hold_is_a_record(tmp_path: Path, post_id: str) -> None:
+    stream: list[Post | Failure] = [
+        Post(post_id, "answer", body="Some words."),
+        *posts(1),
+        Failure("7", "read", "bad_post", f"post {post_id}: no body"),
+    ]
+    for _ in range(2):
+        summary = build(tmp_path / "c.db", stream)
+        assert (summary.graphs, summary.failures) == (1, {("read", "bad_id"): 1, ("read", "bad_post"): 1})
+    with Collection(tmp_path / "c.db") as graphs:
+        message = next(failure.message for failure in graphs.failures() if failure.kind == "bad_id")
+    assert repr(post_id) in message
+
+
+def test_ids_with_slashes_and_dots_are_ids(tmp_path: Path) -> None:
+    ids = ["../../etc/passwd", "/a/b", "..", "a'b\"c;--", "%s", "unread-1"]
+    assert build(tmp_path / "c.db", [Post(post_id, "answer", body="Some words.") for post_id in ids]).graphs == len(ids)
+    with Collection(tmp_path / "c.db") as graphs:
+        assert graphs.post_ids() == sorted(ids)
+        assert graphs.get("..").post_id == ".."
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.db", "c.db.lock"]
+
+
+def test_a_post_past_the_bounds_keeps_the_graph_of_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "MAX_CHARACTERS", 60)
+    stream = posts(2, p1="It is $a$ here. It is $b$ there. It is $c$ and more. And $d$ is the last of them. No.")
+    summary = build(tmp_path / "c.db", stream)
+    assert (summary.graphs, summary.failures, summary.formulas) == (2, {("read", "too_long"): 1}, 5)
+    with Collection(tmp_path / "c.db") as graphs:
+        assert graphs.incomplete() == 1
+        (failure,) = graphs.failures()
+        assert list(graphs.get("1").formula_map) == ["FORMULA_0", "FORMULA_1", "FORMULA_2"]
+    assert (failure.post_id, failure.message) == ("1", "a post of 85 characters; the first 53 are read")
+
+
+def test_a_formula_past_a_bound_keeps_its_node_and_is_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_maker, "MAX_TREE_NODES", 30)
+    monkeypatch.setattr(graph_maker, "MAX_POST_NODES", 2140)
+    deep, long = "{" * 70 + "x" + "}" * 70, "+".join("x" * 40)
+    body = rf"$y$, $$ {deep} $$ and $${long}$$ or $$\quad$$ and ${'+'.join('z' * 9)}$, $w$ or $v$."
+    summary = build(tmp_path / "c.db", posts(1, p0=body))
+    assert (summary.graphs, summary.failures, summary.formulas) == (1, {("formula", "too_large"): 4}, 7)
+    with Collection(tmp_path / "c.db") as graphs:
+        messages = [failure.message for failure in graphs.failures()]
+        graph = graphs.get("0").decode()
+    with_trees = {graph.formula[i] for i, kind in enumerate(graph.kinds) if kind > NodeKind.FORMULA}
+    assert with_trees == {0, 3, 4}
+    assert messages[0] == "FORMULA_1 (0:1): groups are nested more than 60 deep; no tree is made of that"
+    assert messages[1].startswith("FORMULA_2 (0:2): a tree of 79 nodes; at most 30")
+    assert messages[2].startswith("FORMULA_5 (0:5): the trees before it have 2,140 nodes")
+
+
+def test_a_post_of_refused_formulas_has_few_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_maker, "MAX_TREE_NODES", 2)
+    summary = build(tmp_path / "c.db", posts(1, p0="$x+y$ " * 50))
+    assert summary.failures == {("formula", "too_large"): 11}
+    with Collection(tmp_path / "c.db") as graphs:
+        assert [failure.message for failure in graphs.failures()][-1] == "and 40 more formulas past the bounds"
 
 
 def test_every_post_is_in_one_shard_and_a_shard_keeps_to_itself(tmp_path: Path) -> None:

@@ -12,6 +12,10 @@ from parrot import build, posts
 from graphs import exchange
 from graphs.collection import INSERT_GRAPH, Collection, row_of, writer
 from graphs.graph_maker import StoredGraph
+from graphs.mathamr_plus import decode
+from graphs.tensors import to_arrays
+from graphs.virtual_nodes import VirtualNodeSpec
+from graphs.vocabulary import Vocabulary, count
 
 TEXT = st.text(
     st.one_of(st.sampled_from(':: "\\#\n\r\u2028{}'), st.characters(exclude_categories=["Cs"])), min_size=1, max_size=12
@@ -77,3 +81,41 @@ def test_hostile_lines_are_records(tmp_path: Path) -> None:
         assert not len(graphs)
         failures = {failure.post_id: failure.message for failure in graphs.failures()}
     assert failures.keys() == {*given, "given.penman:17", "many", "c"}
+
+
+def test_trees_with_the_roles_of_another_release_give_the_same_tensors(tmp_path: Path) -> None:
+    build(tmp_path / "ours.db", posts(4, p3=r"Is $\frac{x_1}{2}+y^2$ the sum of $f(a,b,c)$?"))
+    with Collection(tmp_path / "ours.db") as graphs:
+        exchange.export_penman(graphs, tmp_path / "ours.penman")
+    text = (tmp_path / "ours.penman").read_text(encoding="utf-8")
+    assert ":opt-0" in text
+    assert ":slt-n" in text
+    theirs = text.replace(":opt-", ":op").replace(":slt-n", ":N").replace(":slt-", ":").replace(":opt ", ":OPT ")
+    (tmp_path / "theirs.penman").write_text(theirs, encoding="utf-8")
+    summary = exchange.import_penman(tmp_path / "theirs.penman", tmp_path / "theirs.db")
+    assert summary.renamed_roles == text.count(":opt") + text.count(":slt-")
+    assert summary.unknown_roles == {}
+    with Collection(tmp_path / "ours.db") as ours, Collection(tmp_path / "theirs.db") as imported:
+        assert list(imported) == list(ours)
+        vocabulary = Vocabulary.build(count(ours.rows(), decode), size=1000)
+        for one, other in zip(ours, imported, strict=True):
+            arrays = [to_arrays(graph.decode(), VirtualNodeSpec(), vocabulary) for graph in (one, other)]
+            assert arrays[0] == arrays[1]
+
+
+def test_unknown_roles_in_trees_are_kept_and_counted(tmp_path: Path) -> None:
+    text = (
+        '# ::id a\n# ::formula_map {"FORMULA_0": "7"}\n'
+        "(s / see-01 :op9 (F0 / FORMULA_0 :mod (g / good) :opt (o / plus :child (x / x :n (y / y)) :op1 (z / z))"
+        " :slt (l / l :n (k / k) :opt-0 (j / j))))\n"
+    )
+    (tmp_path / "c.penman").write_text(text)
+    summary = exchange.import_penman(tmp_path / "c.penman", tmp_path / "c.db")
+    assert summary.graphs == 1
+    assert summary.renamed_roles == 2
+    assert summary.unknown_roles == {("opt", ":child"): 1, ("opt", ":n"): 1, ("slt", ":opt-0"): 1}
+    with Collection(tmp_path / "c.db") as graphs:
+        stored = graphs.get("a")
+    assert ":op9 (F0 / FORMULA_0 :mod" in stored.penman
+    assert ":child (x / x :n (y / y)) :opt-1 (z / z)" in stored.penman
+    assert ":slt (l / l :slt-n (k / k) :opt-0 (j / j))" in stored.penman

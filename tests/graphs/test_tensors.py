@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs import mathamr_plus
+from graphs import mathamr_plus, tensors, virtual_nodes
 from graphs.errors import Failure, GraphError
 from graphs.tensors import Convert, GraphArrays, decode, encode, to_arrays
 from graphs.virtual_nodes import VirtualNodeSpec
-from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Counts, Vocabulary
+from graphs.vocabulary import FIRST_VIRTUAL_LABEL, Counts, Vocabulary, count
 
 
 @st.composite
@@ -108,12 +109,13 @@ def test_roles_made_elsewhere_are_not_virtual_ones() -> None:
 ROOT_IN_A_TREE = "(v / x :ARG0 (F0 / FORMULA_0 :opt v))"
 
 
-def test_a_graph_whose_root_is_lost_with_a_tree_is_not_stored() -> None:
+def test_a_graph_whose_root_a_tree_mentions_keeps_it_and_one_without_a_root_is_not_stored() -> None:
     graph = mathamr_plus.decode(ROOT_IN_A_TREE, {"FORMULA_0": "17"})
     vocabulary = Vocabulary.build(Counts(amr={"x": 1}), size=50)
     assert to_arrays(graph, VirtualNodeSpec(), vocabulary).num_nodes == 5
+    assert to_arrays(graph, VirtualNodeSpec(formulas="slt"), vocabulary).num_nodes == 5
     with pytest.raises(GraphError, match="node -1, but the graph has the nodes 0"):
-        encode(to_arrays(graph, VirtualNodeSpec(formulas="slt"), vocabulary))
+        encode(to_arrays(replace(graph, root=-1), VirtualNodeSpec(), vocabulary))
 
 
 def test_whatever_a_graph_made_elsewhere_raises_is_a_record_of_its_post() -> None:
@@ -131,7 +133,7 @@ def test_whatever_a_graph_made_elsewhere_raises_is_a_record_of_its_post() -> Non
     convert = Convert(mathamr_plus.decode, VirtualNodeSpec(formulas="slt"), Vocabulary.build(Counts(), size=50))
     made = convert(rows)
     assert [(result.post_id, result.stage) for result in made if isinstance(result, Failure)] == [
-        (post_id, "tensors") for post_id, _, _ in rows[:-1]
+        (post_id, "tensors") for post_id, _, _ in rows[:-2]
     ]
     for result in made:
         if isinstance(result, Failure):
@@ -160,3 +162,29 @@ def test_document_becomes_arrays_with_the_document_last() -> None:
     assert (1, ":slt", 2) in named
     assert (2, ":slt*", 1) in named
     assert len(named) == 2 * (3 + 2 + 2 + 3)
+
+
+def test_a_graph_too_large_to_be_encoded_is_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "(m / multi-sentence " + " ".join(f":snt{i} (s{i} / say-01 :quant {i})" for i in range(1, 6)) + ")"
+    row = ("7", text, "{}")
+    vocabulary = Vocabulary.build(count([row], mathamr_plus.decode), size=100)
+
+    def converted(**spec: Any) -> object:
+        return Convert(mathamr_plus.decode, VirtualNodeSpec(**spec), vocabulary)([row])[0]
+
+    assert not isinstance(converted(connectivity="fully_connected"), Failure)
+    monkeypatch.setattr(virtual_nodes, "MAX_AUXILIARY_EDGES", 9)
+    assert "5 formulas and sentences, fully connected, have 10 edges" in str(converted(connectivity="fully_connected"))
+    assert not isinstance(converted(connectivity="circular"), Failure)
+    for bound, value, message in (
+        ("MAX_NODES", 5, "a graph of 6 nodes; at most 5"),  # before it is read
+        ("MAX_NODES", 10, "a graph of 11 nodes; at most 10"),  # before it gets virtual nodes
+        ("MAX_NODES", 16, "a graph of 17 nodes; at most 16"),
+        ("MAX_EDGES", 51, "a graph of 52 edges; at most 51"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(tensors, bound, value)
+            failure = converted()
+        assert isinstance(failure, Failure)
+        assert (failure.post_id, failure.stage, failure.kind) == ("7", "tensors", "too_large")
+        assert failure.message.startswith(message)

@@ -78,6 +78,17 @@ def test_shards_are_built_merged_counted_shown_exported_and_imported(corpus: Pat
     assert again == counted | {"failures": [], "incomplete": 0}
 
 
+def test_an_import_lists_the_roles_that_it_does_not_know(tmp_path: Path) -> None:
+    text = '# ::id a\n# ::formula_map {"FORMULA_0": "7"}\n(F0 / FORMULA_0 :opt (o / plus :op0 (x / x) :leg (y / y)))\n'
+    (tmp_path / "c.penman").write_text(text)
+    printed = run_script("collection.py", "import", tmp_path / "c.penman", tmp_path / "c.db").stdout.splitlines()
+    assert printed[1:] == [
+        "1 edges of formula trees had roles of another release and got ours",
+        "unknown roles in formula trees, kept as they are:",
+        "  below :opt  :leg  1",
+    ]
+
+
 def test_a_trial_goes_on_and_failures_are_tried_again(corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "c.db"
     assert re.search(r"^posts +5$", build(corpus, out, "--limit", "5").stdout, re.MULTILINE)
