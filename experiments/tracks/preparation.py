@@ -140,7 +140,8 @@ class Preparation:
     def _parse(self, name: str, source: Source, config: DictConfig, questions: Sequence[Question]) -> ParsedCollection:
         """The graphs of a source, which is refused where it holds a topic."""
         topics = {topic.post.post_id: topic.post for question in questions for topic in question.topics}
-        held = [pair.question_id for pair in source.pairs() if pair.question_id in topics]
+        ids = {topic.topic_id for question in questions for topic in question.topics} | topics.keys()
+        held = [pair.question_id for pair in source.pairs() if pair.question_id in ids]
         if held:
             raise ConfigError(
                 f"data.sources.{name} holds {len(held)} topics of the experiment, {held[0]} among them: a model would "

@@ -209,7 +209,10 @@ def _json_rows(path: Path) -> Iterator[Row]:
     for line, found in read_lines(path):
         if isinstance(found, Failure):
             raise CorpusError(found.message)
-        yield line, *(_column(found, keys, path, line) for keys in (_QUERY_KEYS, _DOCUMENT_KEYS, _GRADE_KEYS))
+        query, document, grade = (
+            _column(found, keys, path, line) for keys in (_QUERY_KEYS, _DOCUMENT_KEYS, _GRADE_KEYS)
+        )
+        yield line, query, document, grade
 
 
 def _column(fields: Mapping[str, Any], keys: Sequence[str], path: Path, line: int) -> str:
