@@ -146,10 +146,10 @@ class Judgments:
         if len(place.candidates) > 1 or len(other.candidates) > 1:
             return
         visual, by_formula = place.candidates[0], other.candidates[0]
-        judgments = _read_packed(by_formula)
+        judgments = read_packed(by_formula)
         sample = visual_ids(self._tables(), {judgment.doc_id for judgment in judgments}, enough=_SAMPLE)
         rekeyed, _ = rekey(judgments, sample)
-        judged = {(judgment.topic_id, judgment.doc_id) for judgment in _read_packed(visual)}
+        judged = {(judgment.topic_id, judgment.doc_id) for judgment in read_packed(visual)}
         shared = sum((judgment.topic_id, judgment.doc_id) in judged for judgment in rekeyed)
         if 2 * shared < len(rekeyed):
             self._places[key] = other
