@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (MathAMRError, OSError) as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on where it was", file=sys.stderr)
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:

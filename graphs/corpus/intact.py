@@ -57,7 +57,7 @@ def _damage_of_zip(path: Path) -> str:
             for _ in member.chunks():
                 pass
     except CorpusError as error:
-        return f"is no intact zip ({error.message})"
+        return f"is no intact archive: {error.message.removesuffix('; fetch it again')}"
     return ""
 
 

@@ -107,6 +107,18 @@ def test_the_time_is_measured_on_the_largest_file(
     assert said.index("1 files to download, 1.0 MB") < said.index("about ") < said.index("MB/s")
 
 
+def test_a_download_that_is_stopped_says_how_it_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with serve(tree("qrels")) as server:
+        monkeypatch.setattr("graphs.corpus.download.Downloads.fetch", stop)
+        assert get(server.base, tmp_path, "--only", "qrels") == 1
+    assert capsys.readouterr().err.endswith("stopped; the same command goes on where it was\n")
+
+
 @pytest.mark.parametrize(
     "wrong", [["get", "arqmath"], ["get", "beir", "--to", "x"], ["get", "arqmath", "--to", "x", "--only", "all"], []]
 )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from graphs.corpus.arqmath.judgments import read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
-from graphs.corpus.arqmath.recognition import Edition, Representation
+from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.xml_rows import read_elements, read_rows
 from graphs.errors import CorpusError
@@ -202,7 +202,7 @@ class Stocktaking:
         if file is None:
             return
         try:
-            judgments = read_packed(file)
+            judgments = [one for one in read_packed(file) if _year(one.topic_id) in (year, 0)]
         except CorpusError as error:
             self._missing.append(Missing(f"intact {what} ({error})", "that year cannot be scored", "qrels"))
             return
@@ -289,6 +289,11 @@ class Stocktaking:
         names = ", ".join(self._layout.below(candidate) for candidate in place.candidates)
         self._missing.append(Missing(f"one file for {what}: there are {names}", "experiments stop there; keep one"))
         return False
+
+
+def _year(topic_id: str) -> int:
+    number = topic_id.rpartition(".")[2]
+    return year_of(int(number)) if number.isdecimal() else 0
 
 
 def count_rows(file: PackedFile) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import re
 import threading
 import urllib.parse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -101,7 +101,8 @@ def serve(files: dict[str, Served]) -> Iterator[Server]:
                 self.close_connection = True
             if len(body) < length:
                 self.close_connection = True
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # the client has enough
+                self.wfile.write(body)
             return None
 
         def refuse(self, status: int) -> None:

@@ -149,6 +149,18 @@ def test_files_in_conflict_are_named(tree: Path) -> None:
     assert "ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_official.tsv" in conflict
 
 
+def test_judgments_of_other_years_do_not_count(tmp_path: Path) -> None:
+    rows = ["A.5\t0\t7\t3", "A.201\t0\t7\t2", "A.201\t0\t8\t1", "A.202\t0\t8\t0"]
+    (tmp_path / "qrel_task1_2021_all.tsv").write_text("\n".join(rows) + "\n")
+    found = holdings(tmp_path).counts
+    assert {key: found[key] for key in found if key.startswith("judgments")} == {
+        "judgments.task1.2021": 3,
+        "judgments.task1.2021.all": 3,
+        "judgments.task1.2021.all.topics": 2,
+        "judgments.task1.2021.all.relevant": 1,
+    }
+
+
 def test_tables_that_one_representation_lacks_are_told(tmp_path: Path) -> None:
     for name, formula, tables in (("latex", "x", 3), ("slt", "<math><mi>x</mi></math>", 1)):
         folder = tmp_path / f"{name}_representation_v3"
