@@ -281,22 +281,33 @@ class ParsedCollection:
             return None
         path = self._folder / "formulas.db"
         done = path.with_suffix(".done")
-        stamp = path.with_suffix(".topics.json")  # new topics bring files of their own
-        topics = {"topics": self._corpus.fingerprints().topics}
-        if not (is_done(done, path, self._console) and read_json(stamp) == topics):
-            with self._console.stage("formula trees", unit="rows") as advance:
-                rows = 0
+        stamp = path.with_suffix(".covers.json")  # new topics bring files of their own, and new posts are read
+        covered = read_json(stamp) or {}
+        topics = self._corpus.fingerprints().topics
+        done_topics = covered.get("topics") == topics
+        if is_done(done, path, self._console) and done_topics:
+            return path
+        posts = None
+        if self._needed is not None and not done.exists():
+            posts = self._needed.all.difference(covered.get("posts", ()))
+            if not posts and done_topics:
+                return path
+        with self._console.stage("formula trees", unit="formulas") as advance:
+            rows = 0
 
-                def progress(state: formula_store.Progress) -> None:
-                    nonlocal rows
-                    advance(state.rows - rows)
-                    rows = state.rows
+            def progress(state: formula_store.Progress) -> None:
+                nonlocal rows
+                advance(state.rows - rows)
+                rows = state.rows
 
-                summary = formula_store.build(path, files, workers=config.workers, progress=progress)
-            self._console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
-            self._console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
-            write_json(stamp, topics)
+            summary = formula_store.build(path, files, posts=posts, workers=config.workers, progress=progress)
+        self._console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
+        self._console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
+        if posts is None:
+            write_json(stamp, {"topics": topics})
             done.write_text(graphs_version(), encoding="utf-8")
+        else:
+            write_json(stamp, {"topics": topics, "posts": sorted(posts.union(covered.get("posts", ())))})
         return path
 
     def _given(self, config: DictConfig, name: str) -> Path | None:

@@ -81,6 +81,7 @@ def build(
     files: FormulaFiles,
     *,
     letters: Letters = "plain",
+    posts: frozenset[str] | None = None,
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> BuildSummary:
@@ -88,6 +89,8 @@ def build(
 
     Args:
         letters: as in :func:`graphs.formulas.presentation.parse_slt`; a database holds one kind.
+        posts: only formulas of these posts, beside those of all topics; None: of all posts. A further call with other
+            posts adds theirs.
         workers: processes that parse, beside the one that writes.
         progress: called after every piece.
 
@@ -95,7 +98,7 @@ def build(
         StoreError: when another process writes to the file, or it was begun with other files or letters.
         CorpusError: when a file is missing or no formula file.
     """
-    sources = _sources(files)
+    sources = [_of_posts(source, posts) for source in _sources(files)]
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         begun_with = database.read_meta(connection).get("letters", letters)
@@ -109,7 +112,7 @@ def build(
         total = sum(source.size for source in sources)
         row_count = failure_count = 0
         to_do = (piece for source, place in zip(sources, places, strict=True) for piece in pieces(source, place))
-        for made in ordered_map(_TreeMaker, (letters,), to_do, workers=workers):
+        for made in ordered_map(_TreeMaker, (letters, posts), to_do, workers=workers):
             _write(connection, made)
             row_count += len(made.formulas)
             failure_count += len(made.failures)
@@ -135,6 +138,14 @@ def _sources(files: FormulaFiles) -> list[Source]:
             raise CorpusError("listed twice among the formula files; list it once", path=str(twice))
         sources, taken = deeper, Counter(source.name for source in deeper)
     return sources
+
+
+def _of_posts(source: Source, posts: frozenset[str] | None) -> Source:
+    """Return ``source`` under a name that tells which posts it is read for: another choice reads the file again."""
+    if posts is None or source.prefix:
+        return source
+    digest = blake2b("\0".join(sorted(posts)).encode(), digest_size=6).hexdigest()
+    return replace(source, choice=digest)
 
 
 def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[Source]:
@@ -172,7 +183,8 @@ class _Made:
 class _TreeMaker:
     """Rows to packed trees. A process remembers trees of short formulas, such as ``n``, which come again and again."""
 
-    def __init__(self, letters: Letters) -> None:
+    def __init__(self, letters: Letters, posts: frozenset[str] | None = None) -> None:
+        self._posts = posts
         self._parse = {"slt": partial(parse_slt, letters=letters), "opt": partial(parse_opt, letters=letters)}
         self._remembered = lru_cache(REMEMBERED)(self._packed)
 
@@ -188,6 +200,8 @@ class _TreeMaker:
             if isinstance(row, str):
                 message = f"{source.file}:{line}: {row}"
                 made.failures.append((None, None, source.representation, "row", message))
+                continue
+            if self._posts is not None and not source.prefix and row.post_id not in self._posts:
                 continue
             formula_id, post_id = key(row.formula_id), key(row.post_id)
             tree: int | None = None

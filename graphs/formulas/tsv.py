@@ -33,7 +33,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Source:
     """A formula file: its representation, the prefix of its ids (``2020:`` for topics), where its columns are.
 
-    ``folders`` is the number of folders in its name.
+    ``folders`` is the number of folders in its name, ``choice`` tells which of its rows are used; "": all.
     """
 
     file: PackedFile
@@ -45,11 +45,13 @@ class Source:
     post_column: int
     visual_column: int | None
     folders: int = 1
+    choice: str = ""
 
     @property
     def name(self) -> str:
         """The file's name in a database, the same wherever the collection lies and however the file is packed."""
-        return f"{self.representation} {self.prefix}{'/'.join(self.file.parts[-1 - self.folders :])}"
+        name = f"{self.representation} {self.prefix}{'/'.join(self.file.parts[-1 - self.folders :])}"
+        return f"{name} of {self.choice}" if self.choice else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,19 @@ def opened(tmp_path: Path, files: FormulaFiles) -> Iterator[FormulaStore]:
     opened.close()
 
 
+def test_formulas_of_some_posts_come_first_and_those_of_others_are_added(tmp_path: Path, files: FormulaFiles) -> None:
+    whole, grown = tmp_path / "whole.db", tmp_path / "grown.db"
+    build(whole, files)
+    formulas, _, _, _ = content(whole)
+    posts = {str(row[1]) for row in formulas if not str(row[0]).startswith("2020:")}
+    first = frozenset(sorted(posts)[:5])
+    assert build(grown, files, posts=first).formulas < len(formulas)
+    found, _, _, _ = content(grown)
+    assert {str(row[1]) for row in found} == {*first, "A.1"}
+    build(grown, files, posts=frozenset(posts - first))
+    assert content(grown)[:2] == content(whole)[:2]
+
+
 def test_every_formula_has_the_trees_of_its_mathml(opened: FormulaStore) -> None:
     found = opened.get("207")
     assert found is not None
