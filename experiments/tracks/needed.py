@@ -72,9 +72,14 @@ def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:
 
 
 def with_questions(posts: Iterable[Post | Failure], answers: frozenset[str] | set[str]) -> frozenset[str]:
-    """Return the answers and the questions that they answer."""
-    parents = (post.parent_id for post in posts if isinstance(post, Post) and post.post_id in answers)
-    return frozenset(answers).union(parent for parent in parents if parent is not None)
+    """Return those of the answers that are among ``posts``, and the questions that they answer."""
+    found: set[str] = set()
+    for post in posts:
+        if isinstance(post, Post) and post.post_id in answers:
+            found.add(post.post_id)
+            if post.parent_id is not None:
+                found.add(post.parent_id)
+    return frozenset(found)
 
 
 def needed_posts(
@@ -123,6 +128,8 @@ def searched_posts(
     with console.stage("questions of judged answers", unit="posts") as advance:
         found = with_questions(_counted(corpus.posts(), advance), found)
     folder.mkdir(parents=True, exist_ok=True)
+    if lost := len(judged - found):
+        console.say(f"  {lost:,} of {len(judged):,} judged posts are not in the collection")
     write_json(kept, {"posts": sorted(found)})
     return found
 

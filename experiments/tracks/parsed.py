@@ -44,7 +44,7 @@ POSTS = ("question", "answer")
 """The kinds of graphs that are not topics."""
 
 _MEASURED = 128  # posts of a first batch, which the estimate of the rest is made from
-_TENSOR_BYTES = 0.5  # of tensors a byte of graphs, as measured on arqmath-mini
+_TENSOR_BYTES = 0.44  # of tensors a byte of graphs, as measured on arqmath-mini
 
 
 class Parsable(Protocol):
