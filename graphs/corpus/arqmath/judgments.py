@@ -162,7 +162,7 @@ class Judgments:
         path = str(found.file)
         tables = self._tables()
         if not tables:
-            message = "is by formula id, and there are no TSVs of formulas to tell their visual ids; fetch them"
+            message = "is by formula id, and there are no TSVs of formulas that list their visual ids; fetch them"
             raise CorpusError(message, path=path)
         known = visual_ids(tables, {judgment.doc_id for judgment in judgments})
         rekeyed, counts = rekey(judgments, known)

@@ -196,7 +196,7 @@ def _file(candidate: object) -> object:
 
 
 def _packing(file: PackedFile) -> tuple[bool, bool]:
-    """Sort key: plain files, members of a zip (whose parts can be told without reading), gzip files."""
+    """Sort key: plain files, members of a zip, gzip files."""
     return not file.is_plain, not file.member
 
 

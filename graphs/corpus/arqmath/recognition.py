@@ -35,6 +35,7 @@ Ids = Literal["post id", "visual id", "formula id"]
 
 HEAD_BYTES = 1 << 16
 WHOLE_BYTES = 1 << 26  # of topics and qrels, which are read whole
+_BOM = b"\xef\xbb\xbf"
 _ROWS = 50  # of a TSV that its representation is seen from
 
 _ROOTS: dict[str, Kind] = {"posts": "posts", "postlinks": "links", "topics": "topics"}
@@ -96,7 +97,7 @@ def recognise(file: PackedFile, parts: Sequence[str]) -> Recognised:
     header = head.split(b"\n", 1)[0].decode("utf-8-sig", errors="replace").rstrip("\r").split("\t")
     if "id" in header and len(header) > 2 and ("post_id" in header or "topic_id" in header):
         return _formulas(file, head, header, names)
-    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
+    lines = [line for line in head.removeprefix(_BOM).split(b"\n") if line.strip()]
     if lines and (_JUDGMENT.match(lines[0]) or names[0].startswith("qrel")):
         return _judgments(file, names)
     return Recognised(file, "run" if lines and _RUN.match(lines[0]) else "unknown")
@@ -201,7 +202,7 @@ def _seen(rows: Sequence[Sequence[str]]) -> Representation | None:
 
 
 def _judgments(file: PackedFile, names: Sequence[str]) -> Recognised:
-    content = file.head(WHOLE_BYTES)
+    content = file.head(WHOLE_BYTES).removeprefix(_BOM)
     judged = Counter((letter.decode(), year_of(int(number))) for letter, number in _JUDGMENT.findall(content))
     tasks = {_TASKS[letter] for letter, _ in judged} or {_named_task(names)}
     year = max((year for _, year in judged), default=0) or _named_year(names)

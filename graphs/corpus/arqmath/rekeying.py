@@ -4,7 +4,7 @@
 >>> rekey(judged, {"11": "6", "12": "6"})
 ([Judgment(topic_id='B.1', doc_id='6', grade=3)], Rekeying(judgments=3, unknown=1, merged=1, disagreeing=1))
 
-The visual ids stand in the TSVs of formulas. Of several judged formulas with one visual id the highest grade counts.
+The TSVs of formulas list the visual ids. Of several judged formulas with one visual id the highest grade counts.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def test_content_decides_against_names(tmp_path: Path) -> None:
     assert seen(tmp_path, misnamed)[:3] == ("topics", 2, 2022)
     misnamed = write(tmp_path / "opt_representation_v3" / "1.tsv", formulas("slt"))
     assert seen(tmp_path, misnamed)[3] == "slt"
-    misnamed = write(tmp_path / "qrel_task1_2020.tsv", qrels(2, 2021, ("5", 1)))
+    misnamed = write(tmp_path / "qrel_task1_2020.tsv", "\ufeff" + qrels(2, 2021, ("5", 1)))
     assert seen(tmp_path, misnamed)[:3] == ("judgments", 2, 2021)
     undecided = write(tmp_path / "slt_representation_v3" / "2.tsv", HEADER + "1\t1\t\t\t\t\t1\t\t<math/>\n")
     assert seen(tmp_path, undecided)[3] == "slt"
