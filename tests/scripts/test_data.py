@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus import published_files as published
+from graphs.corpus.download import local_path
 from scripts import data
 from scripts.bench_published_tree import Tree
 from tests.graphs.corpus.broken_server import Served, serve
@@ -73,6 +74,19 @@ def test_what_is_missing_is_listed_with_what_it_makes_impossible(
     assert "next:" not in printed
     assert len(list(tmp_path.rglob("Topics_Task2_2022_V1.2.xml"))) == 1
     assert f"{len(files) - 1} of {len(files) + 1} files" in printed
+
+
+def test_the_published_list_is_sound() -> None:
+    files = published.published_files()
+    assert len({file.path for file in files}) == len(files) > 60
+    assert tuple(dict.fromkeys(file.part for file in files)) == published.PARTS == data.PARTS
+    for file in files:
+        for path in (file.path, *file.instead):
+            assert local_path(Path("/data"), path).is_relative_to("/data")
+        assert file.without.endswith(".") or not file.without
+    needed = {file.path: file.size for file in files if file.size}
+    assert needed["Collection/Posts.V1.3.zip"] == 895_000_000
+    assert sum(needed.values()) == 2_752_000_000
 
 
 def test_what_nothing_needs_may_be_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

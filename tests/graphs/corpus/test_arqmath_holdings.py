@@ -14,6 +14,7 @@ from graphs.errors import CorpusError
 from scripts.bench_published_tree import Tree
 
 POSTS = 120
+MINI = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +186,30 @@ def test_rows_end_outside_quotation_marks(tmp_path: Path, rows: str, counts: tup
     path = tmp_path / "1.tsv"
     path.write_bytes(b"id\tpost_id\tformula\n" + rows.encode())
     assert count_rows(PackedFile(path)) == counts
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not MINI.is_dir(), reason="the development data (data/arqmath-mini) is not beside the repository")
+def test_the_small_real_arqmath() -> None:
+    found = holdings(MINI)
+    expected = {
+        "posts.question": 2331,
+        "posts.answer": 2863,
+        "accepted": 0,
+        "links": 432,
+        "formulas.latex": 50_668,
+        "formulas.slt.empty": 94,
+        "formulas.opt.empty": 745,
+        "topics.task1.2020": 98,
+        "topic_trees.2020": 1007,
+        "judgments.task1.2020": 39_124,
+        "judgments.task1.2020.official.topics": 77,
+        "judgments.task2.2021": 8115,
+    }
+    assert {key: found.counts[key] for key in expected} == expected
+    assert [one.what for one in found.missing] == [
+        "accepted answers",
+        "judgments of Task 1 of 2022",
+        "judgments of Task 2 of 2022",
+    ]
+    assert found.reason == ""
