@@ -14,9 +14,8 @@ acts.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, get_type_hints
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
@@ -26,8 +25,6 @@ from graphs.errors import ConfigError
 from mathamr.model.encoder import EncoderConfig
 from mathamr.text.config import TextConfig
 from mathamr.training.config import TrainConfig
-
-Settings = TypeVar("Settings")
 
 
 @dataclass
@@ -46,7 +43,7 @@ class DataConfig:
     Attributes:
         years: years of the topics.
         regime: what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
-        posts: posts to parse, needed or all (:mod:`experiments.tracks.needed`).
+        posts: posts to parse, needed or all (:mod:`mathamr.stages.needed`).
         collection: collection.db that was made elsewhere.
         formulas: formulas.db that was made elsewhere.
         graphs: preprocessed.db that was made elsewhere.
@@ -74,7 +71,7 @@ class DataConfig:
 
 @dataclass
 class GraphConfig:
-    """How posts become graphs; ``parser`` as in :mod:`experiments.parsers`; ``structure``, ``connectivity`` and
+    """How posts become graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity`` and
     ``formulas`` as in ``VirtualNodeSpec``."""
 
     parser: str = MISSING
@@ -145,7 +142,7 @@ class RetrievalConfig:
 
 @dataclass
 class GeometryConfig:
-    """How the space of a model's vectors is looked into, as in :mod:`experiments.geometry`."""
+    """How the space of a model's vectors is looked into, as in :mod:`experiments.analyses.geometry`."""
 
     k: int = MISSING
     samples: int = MISSING
@@ -235,28 +232,6 @@ def schema_of(settings: type, **further: type) -> DictConfig:
     keys += [(name, kind | None, field(default=None)) for name, kind in further.items()]
     schema: DictConfig = OmegaConf.structured(make_dataclass(settings.__name__, keys))
     return schema
-
-
-def settings(kind: type[Settings], group: DictConfig, name: str) -> Settings:
-    """The group ``name`` of the configuration as the library's own type.
-
-    Raises:
-        ConfigError: a key that the type does not have, with the one that was probably meant, or a value it refuses.
-    """
-    values = cast(dict[str, Any], OmegaConf.to_container(group, resolve=True))
-    known = {key.name for key in fields(cast(Any, kind))}
-    for key in values.keys() - known:
-        near = difflib.get_close_matches(key, known, n=1)
-        hint = f"; did you mean {name}.{near[0]}?" if near else f"; the keys are {', '.join(sorted(known))}"
-        raise ConfigError(f"{name}.{key} is no setting{hint}")
-    return kind(**values)
-
-
-def encoder_settings(group: DictConfig) -> EncoderConfig:
-    """Return the group ``model`` as the library's own type; ``checkpoint`` is no setting of an encoder."""
-    return settings(
-        EncoderConfig, OmegaConf.masked_copy(group, [str(key) for key in group if key != "checkpoint"]), "model"
-    )
 
 
 def register() -> None:

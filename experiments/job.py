@@ -7,9 +7,9 @@
         per_topic.csv, per_topic-task2.csv   scores topic by topic; likewise
         log.jsonl                            the records of training
         heat_map.json, examples.json,
-        examples-task2.json                  see experiments.exhibits
-        geometry.json, weighting.json        see experiments.geometry and experiments.weighting
-        failures.md                          see experiments.failures
+        examples-task2.json                  see experiments.analyses.job_examples
+        geometry.json, weighting.json        see experiments.analyses.geometry and experiments.analyses.weighting
+        failures.md                          see experiments.analyses.failures
         failed.json, traceback.txt           in place of result.json: why the job failed
         index/                               while it is searched, or with index.keep=true
         key                                  what the above was made with
@@ -39,18 +39,19 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-from experiments import exhibits, failures, geometry, logbook, weighting
-from experiments.columns import column, file_name, titles
+from experiments import logbook
+from experiments.analyses import failures, geometry, job_examples, weighting
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
-from experiments.outputs import locked, read_json, write_json
 from experiments.plan import LOCK, Job, failure, finished, state
-from experiments.progress import Console
-from experiments.tracks.track import Encoded, Question, Retrieved, Track, Trained
 from graphs.errors import ConfigError, MathAMRError
+from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
+from mathamr.evaluation.result_names import column, file_name, titles
 from mathamr.evaluation.runs import Qrels, Run, qrels_of, read_run, write_run
+from mathamr.stages.console import Console
+from mathamr.stages.system import Encoded, Question, Retrieved, Track, Trained
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
 
@@ -188,7 +189,9 @@ def _run(
         book.table(file_name(question.asked, "topics"), ["topic", *scores.aggregate], topics)
         files += own_files
         if question.task == 2 and visual_ids is not None:
-            write_json(place / "examples-task2.json", exhibits.formula_examples(question, run, visual_ids, track.texts))
+            write_json(
+                place / "examples-task2.json", job_examples.formula_examples(question, run, visual_ids, track.texts)
+            )
         if question is shown:
             _show(job, place, track, encoded, question, run)
             result |= _look_into(job, place, track, encoded, question, run)
@@ -243,19 +246,19 @@ def _show(job: Job, place: Path, track: Track, encoded: Encoded, question: Quest
     qrels = {topic_id: grades for topic_id, grades in judged(question).items() if topic_id in topics}
     wanted = job.config.experiment.get("example") or {}
     shown: list[str] = []
-    for topic_id, post_id in exhibits.candidates(qrels, wanted.get("topic"), wanted.get("post")):
+    for topic_id, post_id in job_examples.candidates(qrels, wanted.get("topic"), wanted.get("post")):
         shown = shown or [topic_id]
         explanation = track.explain(job.config, encoded, topics[topic_id], post_id)
         if explanation is not None:
             shown = [topic_id]
             grade = qrels.get(topic_id, {}).get(post_id)
-            write_json(place / "heat_map.json", exhibits.heat_map(topic_id, post_id, grade, explanation))
+            write_json(place / "heat_map.json", job_examples.heat_map(topic_id, post_id, grade, explanation))
             break
     if not shown:
         return
-    first = list(dict.fromkeys([*shown, *sorted(qrels, key=exhibits.natural)]))[: exhibits.EXAMPLE_TOPICS]
+    first = list(dict.fromkeys([*shown, *sorted(qrels, key=job_examples.natural)]))[: job_examples.EXAMPLE_TOPICS]
     results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
-    write_json(place / "examples.json", exhibits.examples(question, first, qrels, results, track.texts))
+    write_json(place / "examples.json", job_examples.examples(question, first, qrels, results, track.texts))
 
 
 def _look_into(job: Job, place: Path, track: Track, encoded: Encoded, question: Question, run: Run) -> dict[str, float]:

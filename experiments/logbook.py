@@ -50,7 +50,8 @@ _LEFT_OUT = {"step": ("kind", "epoch"), "epoch": ("kind", "temperature")}
 
 
 def measured(record: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a training record (:mod:`mathamr.training.trainer`) under W&B's names; none of kind ``start``."""
+    """The numbers of a training record (:mod:`mathamr.training.graph.trainer`) under W&B's names; none of kind
+    ``start``."""
     kind = record["kind"]
     if kind not in _NAMES:
         return {}

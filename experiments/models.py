@@ -27,11 +27,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments.outputs import is_locked, locked, read_json, write_json
 from experiments.plan import Job
-from experiments.tracks.track import Encoded, Log, Question, Track, Trained
 from graphs.errors import TrainingError
+from graphs.shared_files import is_locked, locked, read_json, write_json
 from graphs.whole_file import write_whole
+from mathamr.stages.system import Encoded, Log, Question, Track, Trained
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
 

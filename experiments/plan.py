@@ -49,13 +49,14 @@ from typing import Any, Literal, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments import outputs, parsers, sources
-from experiments.outputs import is_locked, read_json
-from experiments.tracks import given_run
-from experiments.tracks.needed import extent_of
-from experiments.tracks.parsed import given_parser
+from graphs import shared_files
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
+from graphs.shared_files import is_locked, read_json
+from mathamr.stages import parsers, sources
+from mathamr.stages.collection import given_parser
+from mathamr.stages.needed import extent_of
+from mathamr.systems import given_run
 from mathamr.text import encoder
 from mathamr.training import checkpoint
 
@@ -205,7 +206,7 @@ def _fusion(
         "k": config.retrieval.k,
         "parts": [job.run_key for job in needs],
     }
-    found = outputs.key(content)
+    found = shared_files.key(content)
     return Job(condition, seed, config, job_key(found, config, data), run_key=found, needs=needs)
 
 
@@ -260,7 +261,7 @@ def model_key(config: DictConfig, data: Fingerprints) -> str:
     """Hash of everything that a trained model depends on; empty where nothing is trained."""
     if config.track in UNTRAINED:
         return ""
-    return outputs.key({"collection": data.graphs, **_of_model(config)})
+    return shared_files.key({"collection": data.graphs, **_of_model(config)})
 
 
 def run_key(config: DictConfig, data: Fingerprints) -> str:
@@ -270,12 +271,12 @@ def run_key(config: DictConfig, data: Fingerprints) -> str:
     if config.data.get("regime") == "judged":  # what is judged is what is searched
         content |= {"judgments": data.judgments, "example": _plain(config.experiment.get("example"))}
     if config.track == "run":
-        return outputs.key({**content, "run": given_run.identity(config)})
+        return shared_files.key({**content, "run": given_run.identity(config)})
     if config.track == "bm25":
-        return outputs.key({**content, **_settings(config, ("bm25",)), "k": config.retrieval.k})
+        return shared_files.key({**content, **_settings(config, ("bm25",)), "k": config.retrieval.k})
     if config.track == "text":
         content["late_interaction"] = config.text.late_interaction
-    return outputs.key({**content, **_of_model(config), **_settings(config, ("index", "retrieval"))})
+    return shared_files.key({**content, **_of_model(config), **_settings(config, ("index", "retrieval"))})
 
 
 def job_key(rankings: str, config: DictConfig, data: Fingerprints) -> str:
@@ -285,7 +286,7 @@ def job_key(rankings: str, config: DictConfig, data: Fingerprints) -> str:
         rankings: ``run_key`` of the job.
     """
     grade = config.data.get("relevant_grade")
-    return outputs.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, **_asked(config)})
+    return shared_files.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, **_asked(config)})
 
 
 def _of_model(config: DictConfig) -> dict[str, Any]:

@@ -29,24 +29,26 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from experiments import blocks, geometry, logbook, report, results, tables
-from experiments.columns import Asked, key, title, titles
+from experiments import logbook
+from experiments.analyses import geometry
 from experiments.config import register, validated
 from experiments.job import Outcome, run_job
 from experiments.models import Models
-from experiments.outputs import locked, write_json
 from experiments.plan import LOCK, Job, finished, near, plan, select, state, status
-from experiments.progress import Console
-from experiments.results import Experiment
-from experiments.sources import open_data
-from experiments.tracks import open_track
-from experiments.tracks.track import Question, Track
+from experiments.report import blocks, results, tables, writing
+from experiments.report.results import Experiment
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.query_collection import NamedTests
+from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, CorpusError, MathAMRError
+from graphs.shared_files import locked, write_json
 from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
+from mathamr.evaluation.result_names import Asked, key, title, titles
 from mathamr.evaluation.runs import Task
+from mathamr.stages.console import Console
+from mathamr.stages.sources import open_data
+from mathamr.stages.system import Question, Track
+from mathamr.systems import open_track
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
 LIST = "list"
@@ -107,7 +109,7 @@ def run(config: DictConfig, command: str) -> Ended:
             if "done" not in (row["status"], stands[place]):
                 row["status"] = stands[place]
             stands[place] = row["status"]
-        report.write([found], folder)
+        writing.write([found], folder)
     lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
     lines += [f"{condition}, seed {seed}: {how}" for (condition, seed), how in stands.items() if how != "done"]
     lines += _of_other_graphs(found.rows)

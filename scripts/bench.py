@@ -27,22 +27,22 @@ import sys
 from pathlib import Path
 
 BENCHMARKS = {
-    "relational_conv": "bench_relational_conv.py",
-    "loader": "bench_loader.py",
-    "collate": "bench_collate.py",
-    "train_step": "bench_train_step.py",
-    "train_epoch": "bench_train_epoch.py",
-    "text_training": "bench_text_training.py",
-    "search": "bench_search.py",
-    "embedding_geometry": "bench_embedding_geometry.py",
-    "smatch": "smatch_score.py",
-    "collection": "bench_collection.py",
-    "embedded_parser": "bench_embedded_parser.py",
-    "formula_agreement": "formula_agreement.py",
-    "formula_trees": "bench_formula_trees.py",
-    "formula_vocabulary": "bench_formula_vocabulary.py",
-    "formula_corpora": "bench_formula_corpora.py",
-    "published_scale": "bench_published_scale.py",
+    "relational_conv": "benchmarks/relational_conv.py",
+    "loader": "benchmarks/loader.py",
+    "collate": "benchmarks/collate.py",
+    "train_step": "benchmarks/train_step.py",
+    "train_epoch": "benchmarks/train_epoch.py",
+    "text_training": "benchmarks/text_training.py",
+    "search": "benchmarks/search.py",
+    "embedding_geometry": "benchmarks/embedding_geometry.py",
+    "smatch": "benchmarks/smatch_score.py",
+    "collection": "benchmarks/collection.py",
+    "embedded_parser": "benchmarks/embedded_parser.py",
+    "formula_agreement": "benchmarks/formulas/agreement.py",
+    "formula_trees": "benchmarks/formulas/trees.py",
+    "formula_vocabulary": "benchmarks/formulas/vocabulary.py",
+    "formula_corpora": "benchmarks/formulas/corpora.py",
+    "published_scale": "benchmarks/published_scale.py",
 }
 
 
@@ -51,7 +51,8 @@ def main() -> int:
     if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARKS:
         print(__doc__, file=sys.stderr)
         return 2
-    script = Path(__file__).with_name(BENCHMARKS[sys.argv[1]])
+    script = Path(__file__).parent / BENCHMARKS[sys.argv[1]]
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks import one another
     sys.argv = [f"bench.py {sys.argv[1]}", *sys.argv[2:]]
     runpy.run_path(str(script), run_name="__main__")
     return 0

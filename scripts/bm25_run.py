@@ -18,13 +18,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.progress import Console
 from graphs.corpus.corpus import NAMES, Corpus, open_corpus
 from graphs.errors import MathAMRError, RetrievalError
 from graphs.formulas.store import FormulaStore
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, write_run
 from mathamr.retrieval.lexical import Tokens, index_answers, index_formulas
+from mathamr.stages.console import Console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

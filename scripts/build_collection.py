@@ -26,16 +26,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import get_args
 
-from experiments.census import count
-from experiments.parsers import factory, options_of
-from experiments.progress import Console
-from graphs import census, collection
 from graphs.amr import parsers
 from graphs.corpus.corpus import NAMES, Corpus, open_corpus
 from graphs.corpus.post import Post, PostKind
 from graphs.errors import ConfigError, Failure, MathAMRError
-from graphs.shards import Shard
+from graphs.stores import census, collection
+from graphs.stores.shards import Shard
 from graphs.whole_file import write_whole
+from mathamr.stages.census import count
+from mathamr.stages.console import Console
+from mathamr.stages.parsers import factory, options_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

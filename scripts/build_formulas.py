@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments.progress import Console, Stage
 from graphs.corpus.corpus import open_corpus
 from graphs.errors import ConfigError, MathAMRError
 from graphs.formulas.mathml import Letters
 from graphs.formulas.store import BuildSummary, FormulaStore, Progress, build
+from mathamr.stages.console import Console, Stage
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

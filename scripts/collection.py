@@ -10,9 +10,9 @@
 ``show`` draws the graph of one post as indented text, and with ``--figure`` as an SVG file. ``stats`` prints the counts
 of the thesis's Table 4.2, with ``--json`` as one JSON object. ``failures`` lists the posts that failed, with stage,
 kind and reason, as TSV. ``merge`` makes one collection of all its shards, and refuses shards of different sources or
-parsers, and unfinished ones. ``export`` writes a file that other programs read (graphs/exchange.py), ``import`` makes a
-collection of such a file, and lists the roles in formula trees that it does not know. An error ends the program with
-exit code 2.
+parsers, and unfinished ones. ``export`` writes a file that other programs read (graphs/stores/exchange.py), ``import``
+makes a collection of such a file, and lists the roles in formula trees that it does not know. An error ends the program
+with exit code 2.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from experiments.census import count
-from experiments.progress import Console
-from graphs import census, drawing, exchange, shards
-from graphs.collection import BuildSummary, Collection, StoredGraph
 from graphs.corpus.post import PostKind
 from graphs.errors import ConfigError, MathAMRError
+from graphs.graph import drawing
+from graphs.stores import census, exchange, shards
+from graphs.stores.collection import BuildSummary, Collection, StoredGraph
+from mathamr.stages.census import count
+from mathamr.stages.console import Console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

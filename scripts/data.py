@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from experiments.progress import Console
     from graphs.corpus.arqmath.holdings import Holdings
-    from graphs.corpus.download import Downloads, Offer, WebFile
+    from graphs.corpus.download.web import Downloads, Offer, WebFile
+    from mathamr.stages.console import Console
 
 PARTS = ("collection", "formulas", "topics", "qrels", "runs")
 _PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
@@ -34,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     given = _parser().parse_args(arguments)
 
-    from experiments.progress import Console
     from graphs.errors import ConfigError, MathAMRError
+    from mathamr.stages.console import Console
 
     try:
         code: int = given.run(given, Console())
@@ -70,8 +70,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def get(given: argparse.Namespace, console: Console) -> int:
     """Download the published files; returns the exit code."""
-    from graphs.corpus.download import Downloads
-    from graphs.corpus.published_files import published_files, published_url
+    from graphs.corpus.download.published_files import published_files, published_url
+    from graphs.corpus.download.web import Downloads
 
     downloads = Downloads(given.base or published_url(), given.to)
     files = published_files(given.only)
@@ -107,8 +107,8 @@ def _say_time(downloads: Downloads, coming: Sequence[Offer], left: int, console:
     """Measure the speed on the first bytes of the largest file; they count for the download."""
     import time
 
-    from experiments.progress import duration
     from graphs.errors import CorpusError
+    from mathamr.stages.console import duration
 
     largest = max(coming, key=lambda offer: offer.left)
     if largest.left <= _PROBE:

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.progress import Console
 from graphs.errors import CorpusError, MathAMRError
-from mathamr.text.papers import extract
+from mathamr.stages.console import Console
+from mathamr.text.sources.papers import extract
 from mathamr.text.statements import MAX_CHARACTERS
 
 

@@ -27,8 +27,8 @@ from typing import Any
 
 from train import ended, read_groups  # type: ignore[import-not-found]  # a neighbour: scripts are no package
 
-from experiments.progress import Console, Stage
 from graphs.errors import CorpusError
+from mathamr.stages.console import Console, Stage
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
 from mathamr.text.finetuning import Finetuned, finetune

@@ -28,17 +28,18 @@ from pathlib import Path
 
 import torch
 
-from experiments.progress import Console
-from graphs.collection import Collection
 from graphs.corpus.corpus import NAMES, Corpus, open_corpus
 from graphs.errors import MathAMRError, RetrievalError, StoreError
 from graphs.formulas.store import FormulaStore
-from graphs.store import GraphStore
+from graphs.stores.collection import Collection
+from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval import catalog, shards
+from mathamr.model import encoding_shards
 from mathamr.retrieval.agreement import DEPTH, compare
-from mathamr.retrieval.catalog import Catalog, Material
 from mathamr.retrieval.index import Strategy
+from mathamr.search import catalog
+from mathamr.search.catalog import Catalog, Material
+from mathamr.stages.console import Console
 from mathamr.training import checkpoint
 
 CHECK_QUERIES = 20
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--location", help="URL of a Qdrant server; without it, qdrant works in this process")
     parser.add_argument("--name", default="mathamr", help="of the index on the server")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float16"), help="of the vectors kept")
-    parser.add_argument("--posts-a-shard", type=int, default=shards.POSTS_A_SHARD)
+    parser.add_argument("--posts-a-shard", type=int, default=encoding_shards.POSTS_A_SHARD)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--update", action="store_true", help="keep the vectors that OUT has")
     parser.add_argument("--remove", type=Path, help="ids of posts to leave out, one a line")
@@ -111,7 +112,7 @@ def _build(given: argparse.Namespace, console: Console) -> int:
     resumed = 0
     if fresh:
         with console.stage("encoding", total=len(fresh), unit="posts") as advance:
-            encoded = shards.encode_in_shards(
+            encoded = encoding_shards.encode_in_shards(
                 encoder,
                 store,
                 fresh,
@@ -150,7 +151,7 @@ def _build(given: argparse.Namespace, console: Console) -> int:
             dtype=given.dtype,
             progress=advance,
         )
-    shards.remove(folder)
+    encoding_shards.remove(folder)
     writing = time.perf_counter() - start
     now = len(fresh) - resumed
     print(f"encoded:   {now:,} posts in {seconds:.1f} s, {now / max(seconds, 1e-9):,.0f} docs/s")

@@ -17,7 +17,7 @@ from graphs.errors import MathAMRError
 from graphs.whole_file import write_whole
 from mathamr.text.concepts import graph_of
 from mathamr.text.knowledge_graph import MIN_DEGREE, to_json
-from mathamr.text.papers import read_papers
+from mathamr.text.sources.papers import read_papers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@
     python scripts/preprocess.py ... train.negatives=3 train.negative_source=bm25    # also OUT/negatives.tsv
 
 ``preprocessed.db`` holds the graphs of ``collection.db`` as integers, with their vocabulary and the virtual nodes that
-the group ``graph`` of ``conf/`` asks for (``graphs/store.py``): another connectivity, say, is another file.
+the group ``graph`` of ``conf/`` asks for (``graphs/stores/store.py``): another connectivity, say, is another file.
 ``pairs.tsv`` has a question and an answer in each line, chosen by ``train.positives`` (``graphs/corpus/pairs.py``), and
 ``negatives.tsv`` a question and an answer of another one, best ranked first (``mathamr/training/mining.py``). Topics
 count for no vocabulary and stand in no pair, but get their tensors. The same command goes on where it was stopped.
@@ -26,16 +26,17 @@ from pathlib import Path
 
 from train import read_groups  # type: ignore[import-not-found]  # neighbours: scripts are no package
 
-from experiments.progress import Console
-from graphs import mathamr_plus, store, vocabulary
-from graphs.collection import Collection
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.pairs import training_pairs
 from graphs.errors import MathAMRError
-from graphs.store import GraphStore
-from graphs.virtual_nodes import VirtualNodeSpec
-from graphs.vocabulary import Vocabulary
+from graphs.graph import mathamr_plus, vocabulary
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from graphs.stores import store
+from graphs.stores.collection import Collection
+from graphs.stores.store import GraphStore
 from graphs.whole_file import write_whole
+from mathamr.stages.console import Console
 from mathamr.training import mining
 from mathamr.training.config import TrainConfig
 

@@ -7,8 +7,8 @@
 
 A table is one of the thesis's (4.6 to 4.22), the same on arqmath-mini (``mini-4.11``; ``mini`` for all of them), on
 the embedded collection (``docs``), or ``all``. What rows are and what is expected of them stands in
-``experiments/reproduction.yaml``. Results go to ``outputs/reproduction/DATA``; finished jobs are not run again. What
-no result depends on may be set (workers, train.device, train.workers, index.location, wandb).
+``experiments/report/reproduction.yaml``. Results go to ``outputs/reproduction/DATA``; finished jobs are not run again.
+What no result depends on may be set (workers, train.device, train.workers, index.location, wandb).
 
     4.10  none        ok     nDCG' 0.436 (0.431), MAP' 0.133 (0.131), ...
     4.10  sequential  drift  nDCG' 0.381 (0.423), ...
@@ -32,8 +32,8 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments import results
-from experiments.reproduction import Data, Expectation, Verdict, judge, rows
+from experiments.report import results
+from experiments.report.reproduction import Data, Expectation, Verdict, judge, rows
 from graphs.errors import ConfigError, MathAMRError
 
 ROOT = Path(__file__).resolve().parents[1]

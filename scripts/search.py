@@ -22,9 +22,9 @@ import time
 from collections.abc import Sequence
 
 from graphs.errors import ConfigError, MathAMRError
-from mathamr.engine import Answer, Engine
 from mathamr.retrieval.explanation import Match, VirtualNode
-from mathamr.search_settings import Settings, opened, read
+from mathamr.search.engine import Answer, Engine
+from mathamr.search.settings import Settings, opened, read
 
 SHOWN = 100  # characters of a virtual node's text
 

@@ -25,15 +25,15 @@ from pathlib import Path
 
 import torch
 
-from graphs.collection import Collection
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.post import Topic
 from graphs.errors import Failure, MathAMRError, RetrievalError
+from graphs.stores.collection import Collection
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, write_run
-from mathamr.retrieval.catalog import Catalog
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
 from mathamr.retrieval.index import STRATEGIES, Strategy
-from mathamr.retrieval.query import EncodedQuery, QueryEncoder, query_sets
+from mathamr.search.catalog import Catalog
+from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
 from mathamr.training import checkpoint
 
 

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from graphs.errors import ConfigError, MathAMRError
-from mathamr.engine import Engine
-from mathamr.search_settings import Settings, opened, read, whole
+from mathamr.search.engine import Engine
+from mathamr.search.settings import Settings, opened, read, whole
 
 HOST, PORT = "127.0.0.1", 8000
 MAX_CONNECTIONS = 64  # a browser holds six; what comes on top is answered 503
@@ -83,7 +83,7 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str
     """Answer on ``listener`` until Ctrl-C."""
     import uvicorn
 
-    from mathamr.web.app import create_app
+    from mathamr.search.web.app import create_app
 
     address, port = listener.getsockname()[:2]
     if not address.startswith(("127.", "::1")):

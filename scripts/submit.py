@@ -31,17 +31,17 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from experiments import results
 from experiments.config import register, validated
-from experiments.results import Row
-from experiments.sources import open_data
+from experiments.report import results
+from experiments.report.results import Row
 from graphs.corpus.corpus import NAMES, Corpus, open_corpus
-from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Post
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, EvaluationError, MathAMRError
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run, Task, read_qrels, read_run, read_visual_ids, write_run
 from mathamr.evaluation.submission import FILE_NAME, Known, Problem, Submission, read_submission, task_of
+from mathamr.stages.sources import open_data
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS: dict[Task, str] = {1: "run.tsv", 2: "run-task2.tsv"}

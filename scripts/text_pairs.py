@@ -28,19 +28,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from experiments.progress import Console
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.pairs import POSITIVES, training_pairs
 from graphs.errors import Failure, MathAMRError
 from mathamr.retrieval import posts
-from mathamr.text import benchmarks, pair_sources
-from mathamr.text.archives import read_files
+from mathamr.stages.console import Console
+from mathamr.text import benchmarks
 from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph
 from mathamr.text.latex_source import assemble
 from mathamr.text.pairs import TextPair, write_pairs
-from mathamr.text.papers import paper_id, read_papers
-from mathamr.text.plain import plain
 from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator
+from mathamr.text.sources import pair_sources
+from mathamr.text.sources.archives import read_files
+from mathamr.text.sources.papers import paper_id, read_papers
+from mathamr.text.sources.plain import plain
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

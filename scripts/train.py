@@ -31,17 +31,17 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.config import register
-from experiments.progress import Console, duration
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, MathAMRError
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.model.encoder import EncoderConfig
 from mathamr.model.label_vectors import is_hash
+from mathamr.stages.console import Console, duration
 from mathamr.training import mining
 from mathamr.training.config import TrainConfig
+from mathamr.training.graph.trainer import TrainResult, train
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 from mathamr.training.pairs import read_pairs
-from mathamr.training.trainer import TrainResult, train
 
 EXIT_AT_ONCE = 130  # as shells have it: 128 and the number of SIGINT
 CONF = Path(__file__).resolve().parents[1] / "conf"

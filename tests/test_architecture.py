@@ -10,7 +10,18 @@ ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ("graphs", "mathamr", "experiments")
 # Within a floor, a package imports only those that stand before it.
 ORDER = {
-    "graphs": ("errors", "whole_file", "database", "processes", "corpus", "formulas", "amr"),
+    "graphs": (
+        "errors",
+        "whole_file",
+        "shared_files",
+        "database",
+        "processes",
+        "corpus",
+        "formulas",
+        "amr",
+        "graph",
+        "stores",
+    ),
     "mathamr": (
         "maxsim",
         "model",
@@ -19,9 +30,9 @@ ORDER = {
         "training",
         "analysis",
         "text",
-        "engine",
-        "search_settings",
-        "web",
+        "stages",
+        "systems",
+        "search",
     ),
 }
 

@@ -20,15 +20,15 @@ from typing import Protocol, cast
 
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.judgments import JudgmentSet
-from graphs.corpus.beir import open_beir
 from graphs.corpus.files import Fingerprints, FormulaFiles
-from graphs.corpus.ir_dataset import IrDataset
 from graphs.corpus.jsonl import JsonLines
-from graphs.corpus.mathdocs import MathDocs
-from graphs.corpus.pair_collection import PairCollection
+from graphs.corpus.mathdocs.collection import MathDocs
+from graphs.corpus.pair_sets.pair_collection import PairCollection
+from graphs.corpus.pair_sets.problems import Problems
+from graphs.corpus.pair_sets.titles import Titles
 from graphs.corpus.post import Judgment, Pair, Post, Topic
-from graphs.corpus.problems import Problems
-from graphs.corpus.titles import Titles
+from graphs.corpus.queries.beir import open_beir
+from graphs.corpus.queries.ir_dataset import IrDataset
 from graphs.errors import ConfigError, Failure
 
 #: The collections that :func:`open_corpus` knows, and whether they need a folder.

@@ -37,9 +37,9 @@ from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from graphs.corpus.files import Fingerprints, hash_files
-from graphs.corpus.placeholders import extract
 from graphs.corpus.post import QUERY, Judgment, Pair, Post, PostKind, Topic, query_post_id
 from graphs.corpus.qrels import read_qrels
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, CorpusError, Failure
 
 _STRINGS = ("title", "body", "formula_prefix")

@@ -10,7 +10,7 @@ n  V!y
 
 In text a child stands below its parent, one step to the right, behind the label of its edge; only the next symbol of a
 baseline (``n``) keeps its predecessor's column, so that a baseline reads downwards. The pieces of a drawing serve
-:mod:`graphs.drawing`, which draws whole graphs.
+:mod:`graphs.graph.drawing`, which draws whole graphs.
 """
 
 from __future__ import annotations

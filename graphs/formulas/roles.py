@@ -9,7 +9,7 @@
 
 The MathAMR of 2022 writes the operand at position 0 as ``:op0`` and the one at position 10 as ``:opA``, with
 Tangent-S's letters; edges of layout trees have Tangent-S's letters, or their names. AMR has ``:op1`` ... of its own, so
-what a role means depends on where its edge is (:mod:`graphs.membership`).
+what a role means depends on where its edge is (:mod:`graphs.graph.membership`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, unit_vectors
 
 KINDS = ("formula", "sentence", "document", "token")
-"""Names of kinds: 0, 1, 2 are those of a :class:`graphs.batching.GraphBatch`, 3 is a text encoder's vector a token."""
+"""Names of kinds: 0, 1, 2 are those of a :class:`graphs.graph.batching.GraphBatch`, 3 is a text encoder's vector a
+token."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from numpy.typing import ArrayLike
 
-from mathamr.analysis.looks import COLOURS, MARKERS, look
+from mathamr.analysis.plot_styles import COLOURS, MARKERS, look
 from mathamr.analysis.thresholds import Threshold, chosen
 
 _DENSITIES = {"random": (COLOURS[5], ":"), "correct": (COLOURS[3], "-"), "top-k": (COLOURS[4], "--")}

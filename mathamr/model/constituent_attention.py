@@ -1,7 +1,7 @@
 """Attention of a virtual node over its constituents, where the relational convolution takes their mean.
 
 Nodes 0 and 1 are below the formula node 2, nodes 0 and 3 below the sentence node 4 (relations 1 and 3, see
-:data:`graphs.vocabulary.CONSTITUENT_RELATIONS`). With scores of zero the attention is the mean:
+:data:`graphs.graph.vocabulary.CONSTITUENT_RELATIONS`). With scores of zero the attention is the mean:
 
 >>> import torch
 >>> edge_index, relation = torch.tensor([[0, 1, 0, 3], [2, 2, 4, 4]]), torch.tensor([1, 1, 3, 3])
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphs.vocabulary import CONSTITUENT_RELATIONS
+from graphs.graph.vocabulary import CONSTITUENT_RELATIONS
 from mathamr.model.relational_conv import RelationalConv
 from mathamr.model.relational_plan import sum_runs
 

@@ -1,7 +1,7 @@
 """The encoder: a batch of graphs becomes a set of unit vectors for each document.
 
 Two graphs of two nodes each; in the first both nodes represent the document, in the second only the last, a document
-virtual node. A stand-in for :class:`graphs.batching.GraphBatch` shows which fields are read:
+virtual node. A stand-in for :class:`graphs.graph.batching.GraphBatch` shows which fields are read:
 
 >>> import torch
 >>> from types import SimpleNamespace
@@ -37,7 +37,7 @@ from mathamr.model.relational_plan import RelationalPlan
 from mathamr.model.sentence_text import SentenceText
 
 if TYPE_CHECKING:
-    from graphs.batching import GraphBatch
+    from graphs.graph.batching import GraphBatch
 
 
 VN_AGGREGATIONS = ("mean", "attention")

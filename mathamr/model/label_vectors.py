@@ -3,7 +3,7 @@
 A text encoder is here whatever gives a vector for each of some texts; this one counts letters:
 
 >>> import tempfile
->>> from graphs.vocabulary import RESERVED_LABELS, RESERVED_RELATIONS
+>>> from graphs.graph.vocabulary import RESERVED_LABELS, RESERVED_RELATIONS
 >>> vocabulary = Vocabulary([*RESERVED_LABELS, "solve-01", "V!x"], RESERVED_RELATIONS)
 >>> vectors = of_labels(vocabulary, lambda texts: [[len(text), text.count("s")] for text in texts])
 >>> vectors[8:].tolist(), vectors[:8].any().item()
@@ -37,7 +37,7 @@ import torch
 from torch import Tensor, nn
 
 from graphs.errors import ConfigError
-from graphs.vocabulary import Vocabulary
+from graphs.graph.vocabulary import Vocabulary
 from graphs.whole_file import whole_file
 from mathamr.model.label_words import words
 

@@ -7,8 +7,8 @@ r"""The words of a node label, for a text encoder to read: concepts as a diction
 >>> words("O!SUP"), words("M!M-2x3"), words("O!interval(C-O)"), words("V!R"), words("→"), words("+!O!limit")
 ('superscript', 'matrix 2 by 3', 'interval closed open', 'capital R', 'rightwards arrow', 'limit operator')
 
-The vocabulary stems the concepts that are no frames (:mod:`graphs.labels`). Which word a stem came from most often, the
-counts of the collection know:
+The vocabulary stems the concepts that are no frames (:mod:`graphs.graph.labels`). Which word a stem came from most
+often, the counts of the collection know:
 
 >>> forms = full_forms(Counts(amr={"equations": 4, "equation": 3, "solve-01": 9}))
 >>> forms, words("equat", forms)
@@ -26,9 +26,9 @@ import unicodedata
 from collections.abc import Mapping
 
 from graphs.formulas.latex.symbols import SYMBOLS
-from graphs.labels import FORMULA, URL, normalize, number_type
-from graphs.mathamr_plus import NodeKind
-from graphs.vocabulary import RESERVED_LABELS, Counts
+from graphs.graph.labels import FORMULA, URL, normalize, number_type
+from graphs.graph.mathamr_plus import NodeKind
+from graphs.graph.vocabulary import RESERVED_LABELS, Counts
 
 _FRAME_NUMBER = re.compile(r"(?<=[^\W\d])-\d{2,3}$")  # solve-01
 _TREE_PREFIX = re.compile(r"^(?:[A-Z]|[-$])!(?=.)")  # V!x, N!2, O!SUP, -!x

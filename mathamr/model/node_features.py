@@ -20,12 +20,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphs.errors import ConfigError
-from graphs.virtual_nodes import VirtualKind
+from graphs.graph.virtual_nodes import VirtualKind
 from mathamr.model.label_vectors import LabelText
 from mathamr.model.sentence_text import SentenceText
 
 if TYPE_CHECKING:
-    from graphs.batching import GraphBatch
+    from graphs.graph.batching import GraphBatch
 
 VIRTUAL_NODE_STARTS = frozenset(
     {

@@ -11,8 +11,9 @@ Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: this model is a hybrid: beside graphs it reads vectors of sentences by minilm-0a1b, and ...
 
-The vectors come with the graphs (:mod:`graphs.sentence_vectors`); only their projection is learned. A model names its
-text encoder by identity, so that vectors of another one are refused. Beyond the thesis, whose models see graphs alone.
+The vectors come with the graphs (:mod:`graphs.stores.sentence_vectors`); only their projection is learned. A model
+names its text encoder by identity, so that vectors of another one are refused. Beyond the thesis, whose models see
+graphs alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch import Tensor, nn
 from graphs.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphs.store import GraphStore
+    from graphs.stores.store import GraphStore
 
 
 def check(wanted: str | None, graphs: GraphStore) -> None:

@@ -23,8 +23,8 @@ import bm25s
 import numpy as np
 import numpy.typing as npt
 
-from graphs.corpus import placeholders
 from graphs.corpus.post import Post
+from graphs.corpus.text import placeholders
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import ParsedFormula
 from mathamr.retrieval.index import Ranking

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.errors import RetrievalError
-from graphs.virtual_nodes import Structure
+from graphs.graph.virtual_nodes import Structure
 
 NodeName = Literal["formula", "sentence", "document"]
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")

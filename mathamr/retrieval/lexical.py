@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from graphs.corpus.placeholders import extract
 from graphs.corpus.post import FormulaRef, Post, Topic
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
-from graphs.graph_maker import FormulaTrees
+from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_latex, tokens_of_post
 

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import cast
 
 from graphs import database
-from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Markup, PlaceholderText, Post, PostKind
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure
 from mathamr.retrieval.explanation import with_latex
 

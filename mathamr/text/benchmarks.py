@@ -13,8 +13,8 @@ r"""What an experiment with a text encoder runs on: documents to search, pairs t
 >>> sorted(grades)  # the statement that the query was made for, and the others of its paper
 [1, 2]
 
-:func:`write` makes a folder of it, the collection ``pairs`` (:mod:`graphs.corpus.pair_collection`). The papers whose
-experiments these are for:
+:func:`write` makes a folder of it, the collection ``pairs`` (:mod:`graphs.corpus.pair_sets.pair_collection`). The
+papers whose experiments these are for:
 
 - answers: all answers by the questions of threads that are in no training pair, the test ``unseen``;
 - statements (ModernBERT thesis, section 3): all statements are searched; a test asks for statements that are in no
@@ -47,11 +47,11 @@ from graphs.errors import ConfigError, CorpusError, Failure
 from graphs.whole_file import write_whole
 from mathamr.text.knowledge_graph import KnowledgeGraph, benchmark
 from mathamr.text.linearize import linearize
-from mathamr.text.pair_sources import HIDDEN, Passage, of_concepts, of_formulas
-from mathamr.text.pair_sources import of_statements as pairs_of_statements
 from mathamr.text.pairs import TextPair, write_pairs
-from mathamr.text.papers import Paper
 from mathamr.text.queries import QueryGenerator
+from mathamr.text.sources.pair_sources import HIDDEN, Passage, of_concepts, of_formulas
+from mathamr.text.sources.pair_sources import of_statements as pairs_of_statements
+from mathamr.text.sources.papers import Paper
 from mathamr.text.splits import split_papers
 
 LONG = 15  # tokens of a formula; formula-text paper, Table 2

@@ -28,8 +28,8 @@ import re
 from collections.abc import Iterable
 
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph
-from mathamr.text.papers import Paper
 from mathamr.text.sentences import split
+from mathamr.text.sources.papers import Paper
 from mathamr.text.statements import Statement
 
 _LEAST, _MOST = 4, 60  # characters of a name

@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphs.errors import ConfigError
-from mathamr.training.bounds import check_bounds, check_negatives
 from mathamr.training.config import PRECISIONS
+from mathamr.training.limits import check_bounds, check_negatives
 
 LOSSES = ("mnrl", "symmetric", "triplet", "cosine")
 NEGATIVE_SOURCES = ("bm25", "model")

@@ -6,9 +6,10 @@
     open_encoder(str(result.best))
 
 ``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The same call goes on
-where an interrupted one stopped, and trains nothing when it had finished (:mod:`mathamr.text.loop`). Under ``torchrun``
-every rank makes the same call: a batch is shared by all ranks and each query is told apart from the documents of all of
-them, so that the gradient is that of one rank, up to dropout, which each rank draws for itself, and rounding.
+where an interrupted one stopped, and trains nothing when it had finished (:mod:`mathamr.text.training.loop`). Under
+``torchrun`` every rank makes the same call: a batch is shared by all ranks and each query is told apart from the
+documents of all of them, so that the gradient is that of one rank, up to dropout, which each rank draws for itself, and
+rounding.
 
 A step encodes the texts of a batch, takes the loss as a function of their vectors, and hands the gradient back. With
 ``mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021): dropout is seeded by the
@@ -30,22 +31,30 @@ from torch import Tensor
 from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
-from mathamr.text.adapting import arithmetic, export, fingerprint, limit_length, own_randomness, separate, world_of
-from mathamr.text.batches import KnownPairs, Rows, draw_negatives, no_duplicates
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.hard_negatives import Mining
-from mathamr.text.loop import Log, Progress, Run
-from mathamr.text.losses import loss_of
 from mathamr.text.pairs import PairFile
+from mathamr.text.training.adapting import (
+    arithmetic,
+    export,
+    fingerprint,
+    limit_length,
+    own_randomness,
+    separate,
+    world_of,
+)
+from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
+from mathamr.text.training.loop import Log, Progress, Run
+from mathamr.text.training.losses import loss_of
 from mathamr.training.distributed import Ranks
+from mathamr.training.graph.validation import MRR_PAIRS, ValidationScore, rank_of
 from mathamr.training.interruption import listen
 from mathamr.training.losses import info_nce
 from mathamr.training.mining import record_of
 from mathamr.training.pairs import known_positives
 from mathamr.training.result import EpochRecord
-from mathamr.training.streams import AUGMENTATION, NEGATIVES, stream
-from mathamr.training.validation import MRR_PAIRS, ValidationScore, rank_of
+from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 
 # Settings that no result depends on: a run may go on with others.
 _FREE = ("checkpoint_every", "late_interaction", "linearize")
@@ -195,7 +204,7 @@ class _HeldOut:
 
 
 class _Contrast:
-    """Telling each query's document from others: an :class:`mathamr.text.loop.Objective`."""
+    """Telling each query's document from others: an :class:`mathamr.text.training.loop.Objective`."""
 
     unit = "pairs"
 

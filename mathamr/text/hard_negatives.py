@@ -32,10 +32,10 @@ import numpy.typing as npt
 from graphs.errors import ConfigError
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_latex
 from mathamr.retrieval.index import Ranking
-from mathamr.text.batches import Rows
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.pairs import PairFile
+from mathamr.text.training.batches import Rows
 from mathamr.training.negatives import MinedNegatives, mine
 
 Item = TypeVar("Item")

@@ -75,7 +75,7 @@ class LatexSource:
 
 
 def assemble(files: Mapping[str, str]) -> LatexSource:
-    """Put a paper together from its files (:func:`mathamr.text.archives.read_files`).
+    """Put a paper together from its files (:func:`mathamr.text.sources.archives.read_files`).
 
     Raises:
         CorpusError: no LaTeX file at all, or files that take each other in without end.

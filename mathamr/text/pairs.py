@@ -9,8 +9,8 @@
 (2, 'By convention.', '{"query": "Is there a largest prime?", "docum')
 
 Of each pair 48 bytes stay in memory: where it stands in the file, and hashes of its texts, ids and group. So a hundred
-thousand pairs are trained on in the memory that a hundred take. :mod:`mathamr.text.pair_sources` makes pairs of posts,
-statements, formulas and knowledge graphs.
+thousand pairs are trained on in the memory that a hundred take. :mod:`mathamr.text.sources.pair_sources` makes pairs of
+posts, statements, formulas and knowledge graphs.
 """
 
 from __future__ import annotations

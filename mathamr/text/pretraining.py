@@ -33,7 +33,9 @@ from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
 from mathamr.text import finetuning
-from mathamr.text.adapting import (
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import TextEncoder
+from mathamr.text.training.adapting import (
     arithmetic,
     check_length,
     export,
@@ -42,12 +44,10 @@ from mathamr.text.adapting import (
     transformers_of,
     world_of,
 )
-from mathamr.text.config import TextConfig
-from mathamr.text.encoder import TextEncoder
-from mathamr.text.loop import Log, Progress, Run
+from mathamr.text.training.loop import Log, Progress, Run
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
-from mathamr.training.streams import AUGMENTATION, ORDER, stream
+from mathamr.training.seeds import AUGMENTATION, ORDER, stream
 
 _NO_LABEL = -100  # of tokens that were not hidden, as the library writes it
 _BATCHES_A_POOL = 64  # in which windows are sorted by length
@@ -186,7 +186,7 @@ class Windows:
 
 
 class _Masked:
-    """Saying which tokens were hidden: an :class:`mathamr.text.loop.Objective`."""
+    """Saying which tokens were hidden: an :class:`mathamr.text.training.loop.Objective`."""
 
     unit = "windows"
 

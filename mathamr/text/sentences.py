@@ -3,7 +3,7 @@ r"""Sentences of a text whose formulas stand in ``$...$``: no cut falls inside m
 >>> split(r"Let $f(x) = x. y$ be e.g. a map. Then $f'(x) = \text{1. If $x$}$. It is.")
 ['Let $f(x) = x. y$ be e.g. a map.', "Then $f'(x) = \\text{1. If $x$}$.", 'It is.']
 
-Formulas become placeholders, the text is cut as the graph track cuts it (:mod:`graphs.corpus.sentences`), and the
+Formulas become placeholders, the text is cut as the graph track cuts it (:mod:`graphs.corpus.text.sentences`), and the
 formulas come back; a dollar without a partner is a dollar.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 
-from graphs.corpus import sentences
-from mathamr.text.plain import formula_spans
+from graphs.corpus.text import sentences
+from mathamr.text.sources.plain import formula_spans
 
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
 _JOINER = "\u2060"  # a mark without width, which no text needs

@@ -4,12 +4,12 @@
 
     result = train(TrainConfig(...), store, read_pairs("pairs.tsv"), encoder_config, out="model")
 
-See :mod:`mathamr.training.trainer`.
+See :mod:`mathamr.training.graph.trainer`.
 """
 
 from mathamr.training.config import TrainConfig
+from mathamr.training.graph.trainer import TrainResult, train
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 from mathamr.training.pairs import read_pairs
-from mathamr.training.trainer import TrainResult, train
 
 __all__ = ["EXIT_INTERRUPTED", "Interrupted", "TrainConfig", "TrainResult", "read_pairs", "train"]

@@ -17,9 +17,9 @@ graphs.errors.TrainingError: ...best: the checkpoint was trained with the vocabu
 
 A folder holds ``model.safetensors`` (weights) and ``checkpoint.json`` (:class:`CheckpointInfo`); the ``last``
 checkpoint of a run also ``state.safetensors`` and ``state.json``: optimizer, position in the data, history. There is no
-generator to save (see :mod:`mathamr.training.loading`), and no pickle anywhere. :func:`save` writes and syncs a folder
-beside the old one, then renames: between the two renames ``NAME`` is missing and ``.NAME.next`` stands in for it, which
-:func:`load` and the next :func:`save` know.
+generator to save (see :mod:`mathamr.training.graph.loading`), and no pickle anywhere. :func:`save` writes and syncs a
+folder beside the old one, then renames: between the two renames ``NAME`` is missing and ``.NAME.next`` stands in for
+it, which :func:`load` and the next :func:`save` know.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class CheckpointInfo:
     """Who a checkpoint is.
 
     ``encoder`` and ``train`` are the configurations as plain values, ``vocabulary_hash`` and ``config_hash`` those of
-    the graphs (:class:`graphs.store.GraphStore`). ``step`` counts optimizer steps since the start, ``epoch`` the epochs
-    finished, ``best_step`` the step of the lowest validation loss, ``best_val_loss`` that loss; both are ``None``
-    before the first validation.
+    the graphs (:class:`graphs.stores.store.GraphStore`). ``step`` counts optimizer steps since the start, ``epoch`` the
+    epochs finished, ``best_step`` the step of the lowest validation loss, ``best_val_loss`` that loss; both are
+    ``None`` before the first validation.
     """
 
     encoder: Mapping[str, Any]

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from graphs.corpus.pairs import POSITIVES
 from graphs.errors import ConfigError
-from mathamr.training.bounds import check_bounds, check_negatives
+from mathamr.training.limits import check_bounds, check_negatives
 
 PRECISIONS = ("fp32", "bf16")
 NEGATIVE_SOURCES = ("bm25", "tags", "model")
@@ -77,10 +77,10 @@ class TrainConfig:
         normalize: divide MaxSim scores by the number of query vectors.
         single_vector: train the document vectors alone, as ``beta=0`` does.
         formula_weight: of a further loss, by which formulas that look alike find each other
-            (:mod:`mathamr.training.formula_pairs`); 0 leaves it out.
+            (:mod:`mathamr.training.graph.formula_pairs`); 0 leaves it out.
         formula_view_weight: likewise, of the operator tree and the symbol layout tree of one formula.
         teacher: a text encoder (:mod:`mathamr.text.encoder`) whose order of the documents is a further target
-            (:mod:`mathamr.training.distillation`), or None. Without it the next two mean nothing.
+            (:mod:`mathamr.training.graph.distillation`), or None. Without it the next two mean nothing.
         distill_weight: of that loss.
         distill_temperature: that the teacher's cosines are divided by.
         seed: of weights, order and augmentation. The held-out questions do not depend on it.

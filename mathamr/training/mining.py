@@ -31,7 +31,7 @@ from typing import Any
 
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.training.config import TrainConfig
 from mathamr.training.negatives import (
     MinedNegatives,

@@ -29,9 +29,9 @@ from typing import Protocol
 import numpy as np
 
 from graphs.errors import ConfigError
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
-from mathamr.retrieval.encoding import encode
+from mathamr.model.encoding import encode
 from mathamr.retrieval.exact import ExactIndex
 from mathamr.retrieval.index import Ranking, Strategy
 

@@ -11,11 +11,11 @@ from omegaconf import OmegaConf
 from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.plan import Job
-from experiments.progress import Console
-from experiments.tracks.track import Encoded, Indexed, Question, Retrieved, Trained
 from graphs.corpus.post import Judgment, PlaceholderText, Post, Topic
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.retrieval.posts import PostText
+from mathamr.stages.console import Console
+from mathamr.stages.system import Encoded, Indexed, Question, Retrieved, Trained
 
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
 FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")

@@ -16,13 +16,13 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from experiments import results, thesis
 from experiments.config import register, validated
 from experiments.plan import plan
+from experiments.report import results, thesis
 from experiments.run import run
-from graphs.collection import Collection
 from graphs.corpus.files import Fingerprints
-from graphs.exchange import export_penman, import_penman
+from graphs.stores.collection import Collection
+from graphs.stores.exchange import export_penman, import_penman
 from scripts import submit
 
 ROOT = Path(__file__).resolve().parents[2]

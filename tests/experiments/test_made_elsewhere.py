@@ -12,11 +12,11 @@ from hydra import compose, initialize_config_dir
 from experiments.config import register, validated
 from experiments.plan import Job, plan
 from experiments.run import run
-from experiments.tracks.bm25 import BM25Track
-from graphs.collection import Collection
 from graphs.corpus.corpus import open_corpus
 from graphs.errors import ConfigError
-from mathamr.training import trainer
+from graphs.stores.collection import Collection
+from mathamr.systems.bm25 import BM25Track
+from mathamr.training.graph import trainer
 from tests.experiments.tiny_settings import TINY
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,16 +10,16 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import ConfigCompositionException
 
-from experiments import parsers
 from experiments.config import register, validated
 from experiments.plan import plan
-from experiments.progress import Console
-from experiments.tracks.preparation import Preparation
 from graphs.amr.parsers import PARSERS
-from graphs.collection import Collection
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
+from graphs.stores.collection import Collection
+from mathamr.stages import parsers
+from mathamr.stages.console import Console
+from mathamr.stages.tensors import Preparation
 
 ROOT = Path(__file__).resolve().parents[2]
 

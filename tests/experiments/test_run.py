@@ -14,13 +14,13 @@ from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
 from experiments.job import Outcome
-from experiments.outputs import locked
 from experiments.plan import LOCK, Job
 from experiments.run import run
 from graphs.amr.embedded import EmbeddedParser
-from graphs.collection import Collection, ParserFactory, build
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, MathAMRError
+from graphs.shared_files import locked
+from graphs.stores.collection import Collection, ParserFactory, build
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import qrels_of, read_run
 from tests.experiments.tiny_settings import TINY

@@ -8,17 +8,17 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from experiments import parsers
 from experiments.config import register, validated
 from experiments.plan import plan
 from experiments.run import run
-from experiments.sources import opened
-from experiments.tracks.preparation import _rows
-from graphs.collection import Collection, build
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError
-from graphs.store import GraphStore
+from graphs.stores.collection import Collection, build
+from graphs.stores.store import GraphStore
+from mathamr.stages import parsers
+from mathamr.stages.sources import opened
+from mathamr.stages.tensors import _rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]

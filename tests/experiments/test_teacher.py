@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from experiments.plan import plan
-from experiments.progress import Console
 from experiments.run import run
-from experiments.tracks.encoded import EncodedPosts
-from experiments.tracks.parsed import ParsedCollection
-from experiments.tracks.teacher import teacher
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import Fingerprints
+from mathamr.stages.collection import ParsedCollection
+from mathamr.stages.console import Console
+from mathamr.stages.teacher import teacher
+from mathamr.stages.vectors import EncodedPosts
 from mathamr.text.encoder import TextEncoder, identity, make_tiny, open_encoder
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL, trial

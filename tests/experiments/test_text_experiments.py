@@ -11,13 +11,14 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from experiments import columns, results
 from experiments.config import register, validated
+from experiments.report import results
 from experiments.run import run, tell_apart
-from experiments.tracks.track import Question
-from graphs.corpus.pair_collection import PairCollection
+from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import CorpusError, MathAMRError
+from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.runs import read_run
+from mathamr.stages.system import Question
 
 pytest.importorskip("sentence_transformers")
 

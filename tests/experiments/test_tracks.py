@@ -12,12 +12,12 @@ from omegaconf import OmegaConf
 
 from experiments import run as runner
 from experiments.config import register, validated
-from experiments.outputs import locked
 from experiments.plan import LOCK, Job, plan
-from experiments.progress import Console
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, TrainingError
+from graphs.shared_files import locked
 from mathamr.evaluation.runs import read_run
+from mathamr.stages.console import Console
 from tests.experiments.conftest import FORMULAS as FORMULAS_OF_POSTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,7 +182,7 @@ def test_a_fusion_is_the_hand_computation(asked: Path, tmp_path: Path, capsys: p
 def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from experiments.tracks import bm25
+    from mathamr.systems import bm25
 
     conditions = {"words": BM25, "formulas": FORMULAS, "fused": RRF}
     config = configured(conditions, f"data.root={collection}", f"outputs={tmp_path / 'out'}", seeds=(1,))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from experiments import results
 from experiments import run as runner
+from experiments.report import results
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.pairs import training_pairs
 from graphs.errors import ConfigError

@@ -10,10 +10,11 @@ import pytest
 import yaml
 from hydra import compose, initialize_config_dir
 
-from experiments.config import encoder_settings, register, validated
+from experiments.config import register, validated
 from experiments.logbook import measured
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
+from mathamr.stages.settings import encoder_settings
 from mathamr.training.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from graphs import collection
 from graphs.amr.penman_text import atom
-from graphs.collection import ParserFactory
 from graphs.corpus.post import Post
 from graphs.errors import AMRError, Failure
+from graphs.stores import collection
+from graphs.stores.collection import ParserFactory
 
 
 class Parrot:

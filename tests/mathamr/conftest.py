@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus.post import Pair
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 

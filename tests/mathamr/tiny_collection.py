@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphs import store as graph_store
-from graphs.mathamr_plus import decode
-from graphs.sentence_vectors import SentenceVectors, add
-from graphs.store import GraphStore
-from graphs.virtual_nodes import VirtualNodeSpec
-from graphs.vocabulary import Row, Vocabulary, count
+from graphs.graph.mathamr_plus import decode
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Row, Vocabulary, count
+from graphs.stores import store as graph_store
+from graphs.stores.sentence_vectors import SentenceVectors, add
+from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import EncoderConfig
 from mathamr.training.config import TrainConfig
-from mathamr.training.distillation import Teacher
+from mathamr.training.graph.distillation import Teacher
 
 ENCODER = EncoderConfig(
     hidden_dim=16,

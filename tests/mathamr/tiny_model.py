@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.training import checkpoint
 from tests.mathamr.tiny_collection import ENCODER

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from graphs import collection, mathamr_plus, store, vocabulary
 from graphs.amr.embedded import EmbeddedParser
-from graphs.collection import Collection
 from graphs.corpus.jsonl import JsonLines
-from graphs.graph_maker import ParserFactory
-from graphs.store import GraphStore
-from graphs.virtual_nodes import VirtualNodeSpec
-from graphs.vocabulary import Vocabulary
+from graphs.graph import mathamr_plus, vocabulary
+from graphs.graph.graph_maker import ParserFactory
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from graphs.stores import collection, store
+from graphs.stores.collection import Collection
+from graphs.stores.store import GraphStore
 from tests.mathamr.tiny_model import save_model
 
 ANSWERS = {

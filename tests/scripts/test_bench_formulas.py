@@ -120,7 +120,7 @@ def test_empty_cells_of_the_official_trees(collection: Path, tmp_path: Path) -> 
     oracle = tmp_path / "oracle.jsonl"
     rows = [{"formula_id": "1", "latex": latex, "cmml": mathml} for latex, mathml in formulas.items()]
     oracle.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    done = run_script("formula_empty_cells.py", "--root", collection, "--oracle", oracle)
+    done = run_script("benchmarks/formulas/empty_cells.py", "--root", collection, "--oracle", oracle)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout.splitlines()[-1]) == {"align": {"E! -> W!": 1}, "aligned": {"other": 1}}
 

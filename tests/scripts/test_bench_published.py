@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts.bench_published_tree import Tree
+from scripts.benchmarks.published_tree import Tree
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from graphs.corpus import published_files as published
-from graphs.corpus.download import local_path
+from graphs.corpus.download import published_files as published
+from graphs.corpus.download.web import local_path
 from scripts import data
-from scripts.bench_published_tree import Tree
+from scripts.benchmarks.published_tree import Tree
 from tests.graphs.corpus.broken_server import Served, serve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ def test_the_parts_that_are_named_come_under_their_published_names(
 def test_what_is_missing_is_listed_with_what_it_makes_impossible(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphs.corpus.download.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("graphs.corpus.download.web.time.sleep", lambda seconds: None)
     files = tree("topics")
     for path in list(files):
         if "2021" in path and "Task1" in path and path.endswith(".xml"):
@@ -112,7 +112,7 @@ def test_the_time_is_measured_on_the_largest_file(
     with serve({"Posts.zip": Served(body)}) as server:
         file = published.WebFile("Posts.zip")
         monkeypatch.setattr(published, "published_files", lambda parts: [file])
-        monkeypatch.setattr("graphs.corpus.download.find_damage", lambda path, name, size: "")
+        monkeypatch.setattr("graphs.corpus.download.web.find_damage", lambda path, name, size: "")
         assert get(server.base, tmp_path) == 0
         ranges = [asked for method, _, asked in server.asked if method == "GET"]
         assert len(ranges) == 2
@@ -128,7 +128,7 @@ def test_a_download_that_is_stopped_says_how_it_goes_on(
         raise KeyboardInterrupt
 
     with serve(tree("qrels")) as server:
-        monkeypatch.setattr("graphs.corpus.download.Downloads.fetch", stop)
+        monkeypatch.setattr("graphs.corpus.download.web.Downloads.fetch", stop)
         assert get(server.base, tmp_path, "--only", "qrels") == 1
     assert capsys.readouterr().err.endswith("stopped; the same command goes on where it was\n")
 

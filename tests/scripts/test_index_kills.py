@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mathamr.retrieval.catalog import Catalog
+from mathamr.search.catalog import Catalog
 from tests.scripts.small_collection import ANSWERS, index_arguments
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.training import checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]

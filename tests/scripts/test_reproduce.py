@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from experiments import reproduction, results, thesis
-from experiments.reproduction import judge, rows, table_names
-from graphs.corpus.published_files import published_files
+from experiments.report import reproduction, results, thesis
+from experiments.report.reproduction import judge, rows, table_names
+from graphs.corpus.download.published_files import published_files
 from graphs.errors import ConfigError
 from scripts import reproduce
 

@@ -13,7 +13,7 @@ import scripts.search
 import scripts.search_run
 from graphs.errors import StoreError
 from mathamr.evaluation.runs import read_run
-from mathamr.retrieval.catalog import Catalog, alone
+from mathamr.search.catalog import Catalog, alone
 from tests.scripts.small_collection import ANSWERS, index_arguments
 
 

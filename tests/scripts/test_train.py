@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
 from scripts import train

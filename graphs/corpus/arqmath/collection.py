@@ -19,8 +19,8 @@ one.
 
 **Ids that got lost.** Some posts have formula spans without an id, although the latex TSVs list their formulas. Such a
 span gets the id of the post's first listed formula with the same LaTeX that no span carries yet; the others get an id
-of their own in :mod:`graphs.corpus.placeholders`. Finding them costs one more pass over the posts and, if there are
-any, one over the latex TSVs; it is done once, when the posts are first read.
+of their own in :mod:`graphs.corpus.text.placeholders`. Finding them costs one more pass over the posts and, if there
+are any, one over the latex TSVs; it is done once, when the posts are first read.
 
 **Broken XML** before the first post raises CorpusError. Later on, the posts before the break are kept and a Failure
 (``broken_xml``) ends the stream, for it is the file's end, not the collection's, that is missing. A damaged archive
@@ -46,10 +46,10 @@ from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
 from graphs.corpus.arqmath.lost_ids import Listed, listed_formulas, named_formulas, number_of, with_ids
 from graphs.corpus.arqmath.recognition import Representation
 from graphs.corpus.arqmath.rekeying import Rekeying
+from graphs.corpus.arqmath.xml_rows import read_elements, read_rows
 from graphs.corpus.files import Fingerprints, FormulaFiles, TopicFormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Judgment, Pair, Post, Topic
-from graphs.corpus.xml_rows import read_elements, read_rows
 from graphs.errors import ConfigError, CorpusError, Failure
 
 _TAG = re.compile(r"<([^<>]+)>")

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, cast, get_args
 from graphs.corpus.arqmath.judgments import read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
 from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
+from graphs.corpus.arqmath.xml_rows import read_elements, read_rows
 from graphs.corpus.packed import PackedFile
-from graphs.corpus.xml_rows import read_elements, read_rows
 from graphs.errors import CorpusError
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphs.corpus.markup import strip_delimiters
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
+from graphs.corpus.text.markup import strip_delimiters
 from graphs.errors import CorpusError
 
 _NAMELESS = '<span class="math-container">'

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from graphs.corpus.arqmath.xml_rows import decoded, root_of
 from graphs.corpus.packed import PackedFile
-from graphs.corpus.xml_rows import decoded, root_of
 from graphs.errors import CorpusError
 
 Kind = Literal["posts", "links", "topics", "topic formulas", "formulas", "judgments", "run", "other XML", "unknown"]

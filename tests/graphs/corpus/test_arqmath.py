@@ -10,9 +10,9 @@ import pytest
 
 from graphs.corpus.arqmath import ArqMath, PostLink
 from graphs.corpus.corpus import open_corpus
-from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Judgment, Pair, Post
 from graphs.corpus.qrels import read_qrels
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, CorpusError, Failure
 
 SPAN = '<span class="math-container" id="{}">${}$</span>'

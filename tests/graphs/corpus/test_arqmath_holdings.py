@@ -11,7 +11,7 @@ import pytest
 from graphs.corpus.arqmath.holdings import Holdings, Stocktaking, count_rows
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
-from scripts.bench_published_tree import Tree
+from scripts.benchmarks.published_tree import Tree
 
 POSTS = 120
 MINI = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"

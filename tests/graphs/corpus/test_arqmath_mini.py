@@ -11,8 +11,8 @@ import pytest
 
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.packed import same_content
-from graphs.corpus.placeholders import extract
 from graphs.corpus.post import PlaceholderText, Post
+from graphs.corpus.text.placeholders import extract
 
 ROOT = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"
 pytestmark = [

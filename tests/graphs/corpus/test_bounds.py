@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs.corpus import bounds
-from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Markup, PlaceholderText, Post
+from graphs.corpus.text.placeholders import extract
 
 SPAN = "<span class='math-container' id='{}'>$x_{}$</span>"
 PIECES = st.sampled_from(

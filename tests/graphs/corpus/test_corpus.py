@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from graphs.corpus.arqmath.xml_rows import read_elements, read_rows
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import hash_files
-from graphs.corpus.xml_rows import read_elements, read_rows
 from graphs.errors import ConfigError, CorpusError
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.jsonl import JsonLines
-from graphs.corpus.placeholders import extract
 from graphs.corpus.post import Judgment, Pair, Post
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, CorpusError, Failure
 
 POSTS: list[dict[str, object]] = [

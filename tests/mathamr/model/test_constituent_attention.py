@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphs.batching import GraphBatch, collate
 from graphs.errors import ConfigError
-from graphs.tensors import GraphArrays
+from graphs.graph.batching import GraphBatch, collate
+from graphs.graph.tensors import GraphArrays
 from mathamr import maxsim
 from mathamr.model.constituent_attention import (
     ConstituentAttention,

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphs.batching import BudgetSampler, GraphBatch, collate, collate_packed, mask_nodes
 from graphs.errors import ConfigError, GraphError
-from graphs.tensors import GraphArrays, encode
-from graphs.vocabulary import MASK
+from graphs.graph.batching import BudgetSampler, GraphBatch, collate, collate_packed, mask_nodes
+from graphs.graph.tensors import GraphArrays, encode
+from graphs.graph.vocabulary import MASK
 from mathamr import maxsim
 from mathamr.model.encoder import Encoder, EncoderConfig, EncoderLayer
 from mathamr.model.node_features import VIRTUAL_NODE_STARTS, NodeFeatures

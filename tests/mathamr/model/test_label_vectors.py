@@ -10,12 +10,12 @@ import pytest
 import torch
 from tiny_collection import ENCODER, encoder_config, settings
 
-from graphs.batching import GraphBatch, collate, mask_nodes
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
-from graphs.store import GraphStore
-from graphs.tensors import GraphArrays
-from graphs.vocabulary import MASK, RESERVED_LABELS, RESERVED_RELATIONS, Vocabulary
+from graphs.graph.batching import GraphBatch, collate, mask_nodes
+from graphs.graph.tensors import GraphArrays
+from graphs.graph.vocabulary import MASK, RESERVED_LABELS, RESERVED_RELATIONS, Vocabulary
+from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.model.label_vectors import (
     LabelText,
@@ -29,7 +29,7 @@ from mathamr.model.label_vectors import (
     write,
 )
 from mathamr.training import checkpoint
-from mathamr.training.trainer import train
+from mathamr.training.graph.trainer import train
 
 VOCABULARY = Vocabulary([*RESERVED_LABELS, "solve-01", "equat", "V!x", "O!SUP"], RESERVED_RELATIONS)
 PLAIN = replace(ENCODER, hidden_dim=8, projection_dim=4, num_bases=3)

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from graphs.labels import normalize
-from graphs.mathamr_plus import NodeKind
-from graphs.vocabulary import RESERVED_LABELS, Counts
+from graphs.graph.labels import normalize
+from graphs.graph.mathamr_plus import NodeKind
+from graphs.graph.vocabulary import RESERVED_LABELS, Counts
 from mathamr.model.label_words import full_forms, words
 
 

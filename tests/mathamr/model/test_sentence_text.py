@@ -13,19 +13,19 @@ import pytest
 import torch
 from tiny_collection import ENCODER, encoder_config, settings, with_vectors
 
-from graphs.batching import GraphBatch, collate
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
-from graphs.store import GraphStore
-from graphs.tensors import GraphArrays
-from graphs.virtual_nodes import VirtualKind
+from graphs.graph.batching import GraphBatch, collate
+from graphs.graph.tensors import GraphArrays
+from graphs.graph.virtual_nodes import VirtualKind
+from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder, EncoderConfig
+from mathamr.model.encoding import encode
 from mathamr.model.sentence_text import starts_reference
-from mathamr.retrieval.encoding import encode
-from mathamr.retrieval.query import QueryEncoder
+from mathamr.search.query import QueryEncoder
 from mathamr.training import checkpoint
-from mathamr.training.formula_pairs import FormulaViews, formulas_of
-from mathamr.training.trainer import Interrupted, train
+from mathamr.training.graph.formula_pairs import FormulaViews, formulas_of
+from mathamr.training.graph.trainer import Interrupted, train
 
 PLAIN = replace(ENCODER, hidden_dim=8, projection_dim=4, num_bases=3)
 # Two nodes, and virtual nodes of a formula, of some sentences and of the document.

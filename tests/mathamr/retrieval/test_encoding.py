@@ -5,9 +5,9 @@ import torch
 from tiny_collection import ENCODER
 
 from graphs.errors import StoreError
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
-from mathamr.retrieval.encoding import encode
+from mathamr.model.encoding import encode
 
 
 @pytest.fixture

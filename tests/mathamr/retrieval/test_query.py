@@ -9,22 +9,22 @@ import pytest
 import torch
 from tiny_collection import ENCODER
 
-from graphs import collection as collections
-from graphs import mathamr_plus
-from graphs import store as stores
-from graphs import vocabulary as vocabularies
 from graphs.amr.embedded import EmbeddedParser
-from graphs.collection import Collection
 from graphs.corpus.post import Post
 from graphs.errors import RetrievalError
-from graphs.graph_maker import ParserFactory
-from graphs.store import GraphStore
-from graphs.virtual_nodes import VirtualNodeSpec
-from graphs.vocabulary import Vocabulary
+from graphs.graph import mathamr_plus
+from graphs.graph import vocabulary as vocabularies
+from graphs.graph.graph_maker import ParserFactory
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from graphs.stores import collection as collections
+from graphs.stores import store as stores
+from graphs.stores.collection import Collection
+from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
-from mathamr.retrieval.encoding import encode
+from mathamr.model.encoding import encode
 from mathamr.retrieval.explanation import explain
-from mathamr.retrieval.query import MAX_CHARACTERS, EncodedQuery, QueryEncoder
+from mathamr.search.query import MAX_CHARACTERS, EncodedQuery, QueryEncoder
 
 POSTS = [
     Post(

@@ -9,10 +9,10 @@ import torch
 from tiny_collection import ENCODER
 
 from graphs.errors import StoreError
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
-from mathamr.retrieval.encoding import encode
-from mathamr.retrieval.shards import encode_in_shards
+from mathamr.model.encoding import encode
+from mathamr.model.encoding_shards import encode_in_shards
 
 
 class Killed(BaseException):

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from graphs.corpus.pair_collection import PairCollection
+from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import ConfigError
 from mathamr.text import benchmarks
 from mathamr.text.benchmarks import OWN, SAME_GROUP, HeldOut
 from mathamr.text.concepts import graph_of
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, read_graph, to_json
 from mathamr.text.linearize import linearize
-from mathamr.text.pair_sources import Passage, of_formulas
 from mathamr.text.pairs import TextPair
-from mathamr.text.papers import Paper
 from mathamr.text.queries import PaperQueries
+from mathamr.text.sources.pair_sources import Passage, of_formulas
+from mathamr.text.sources.papers import Paper
 from mathamr.text.statements import Statement, find_statements
 
 

@@ -12,8 +12,8 @@ import torch
 
 from graphs.errors import ConfigError
 from mathamr.text import encoder as module
-from mathamr.text.adapting import limit_length, separate
 from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
+from mathamr.text.training.adapting import limit_length, separate
 
 pytestmark = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graphs.errors import CorpusError
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, benchmark, chunked, pairs, read_graph
 from mathamr.text.linearize import linearize
-from mathamr.text.pair_sources import Passage, of_formulas
+from mathamr.text.sources.pair_sources import Passage, of_formulas
 
 
 @pytest.mark.parametrize(

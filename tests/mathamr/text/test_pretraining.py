@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from graphs.errors import ConfigError, TrainingError
-from mathamr.text.adapting import separate
 from mathamr.text.encoder import open_encoder
 from mathamr.text.pretraining import Windows, logits_at, pretrain
+from mathamr.text.training.adapting import separate
 from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import WORDS, opened, settings, weights
 

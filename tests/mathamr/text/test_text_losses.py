@@ -17,7 +17,7 @@ from tests.mathamr.text.tiny_pairs import WORDS, opened, settings
 def test_matryoshka_and_the_ranking_loss_are_the_librarys(tiny_folder: Path) -> None:
     from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
 
-    from mathamr.text.losses import loss_of
+    from mathamr.text.training.losses import loss_of
 
     model = opened(tiny_folder).model
     columns = [[" ".join(WORDS[start + i : start + i + 3]) for i in range(5)] for start in (0, 2, 20)]
@@ -52,7 +52,7 @@ def by_hand(config: TextConfig, queries: Tensor, documents: list[Tensor], known:
 @pytest.mark.parametrize("loss", ["mnrl", "symmetric", "triplet", "cosine"])
 def test_losses_are_as_defined(loss: str, negatives: int) -> None:
     pytest.importorskip("sentence_transformers")
-    from mathamr.text.losses import loss_of
+    from mathamr.text.training.losses import loss_of
 
     config = settings(loss=loss, negatives=negatives, margin=0.5, scale=5.0)
     generator = torch.Generator().manual_seed(0)
@@ -62,7 +62,7 @@ def test_losses_are_as_defined(loss: str, negatives: int) -> None:
 
 @pytest.mark.parametrize("loss", ["mnrl", "symmetric"])
 def test_what_else_answers_a_query_is_no_negative_of_it(loss: str) -> None:
-    from mathamr.text.losses import loss_of
+    from mathamr.text.training.losses import loss_of
 
     config = settings(loss=loss, negatives=1, scale=5.0)
     queries, *documents = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphs.corpus.pair_collection import PairCollection
+from graphs.corpus.pair_sets.pair_collection import PairCollection
 from mathamr.text.encoder import open_encoder
-from mathamr.text.papers import extract
+from mathamr.text.sources.papers import extract
 from mathamr.training.interruption import Interrupted
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"

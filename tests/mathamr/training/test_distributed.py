@@ -19,13 +19,13 @@ from tiny_collection import ENCODER, settings, with_vectors
 
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.training import checkpoint
 from mathamr.training.distributed import Ranks, ranks
-from mathamr.training.learner import Learner
-from mathamr.training.loading import TrainingBatches
+from mathamr.training.graph.learner import Learner
+from mathamr.training.graph.loading import TrainingBatches
+from mathamr.training.graph.trainer import train
 from mathamr.training.pairs import split_pairs
-from mathamr.training.trainer import train
 
 HERE = Path(__file__).parent
 PROLOGUE = """
@@ -33,7 +33,7 @@ import json, os, signal, sys, torch
 sys.path[:0] = [{folder!r}, {above!r}]
 from tiny_collection import ENCODER, QUESTIONS, settings
 from graphs.corpus.post import Pair
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
 from mathamr.training.distributed import ranks
 
 rank = int(os.environ["RANK"])
@@ -43,7 +43,7 @@ pairs = [Pair(f"q{{i}}", f"a{{i}}") for i in range(QUESTIONS)]
 
 STEPS = """
 from safetensors.torch import save_file
-from graphs.sentence_vectors import SentenceVectors
+from graphs.stores.sentence_vectors import SentenceVectors
 from test_distributed import learner_and_batch
 
 hybrid = GraphStore({store!r}, sentence_vectors=SentenceVectors({{"": {vectors!r}}}, encoder="letters"))
@@ -61,7 +61,7 @@ if rank == 0:
 """
 
 TRAIN = """
-from mathamr.training.trainer import train
+from mathamr.training.graph.trainer import train
 
 steps = []
 def log(record):

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphs.batching import GraphBatch
 from graphs.errors import ConfigError, TrainingError
+from graphs.graph.batching import GraphBatch
 from mathamr.maxsim import VectorSets, scores_reference
 from mathamr.model.encoder import Encoder, EncoderConfig
 from mathamr.training.losses import Temperature, info_nce, known_positives_mask, retrieval_loss

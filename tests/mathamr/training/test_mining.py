@@ -11,9 +11,9 @@ from tiny_collection import ENCODER, settings
 
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
+from mathamr.training.graph.trainer import train
 from mathamr.training.mining import as_text, negatives_of
-from mathamr.training.trainer import train
 
 WORDS = ["ring", "group", "field", "series"]
 

@@ -12,11 +12,11 @@ from tiny_collection import ENCODER, settings
 
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
-from graphs.store import GraphStore
-from mathamr.training.loading import TrainingBatches
+from graphs.stores.store import GraphStore
+from mathamr.training.graph.loading import TrainingBatches
+from mathamr.training.graph.trainer import Interrupted, train
 from mathamr.training.negatives import MinedNegatives, ModelNegatives, bm25_rankings, mine, shared_tag_rankings
 from mathamr.training.pairs import split_pairs
-from mathamr.training.trainer import Interrupted, train
 
 POSITIVES = {"q": frozenset({"right", "also right"})}
 RANKING = [("near", 0.99), ("right", 1.0), ("also right", 0.5), ("far", 0.9), ("farther", 0.1), ("lost", 0.05)]

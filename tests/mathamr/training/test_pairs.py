@@ -7,9 +7,9 @@ from tiny_collection import ENCODER, settings
 
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
-from graphs.store import GraphStore
+from graphs.stores.store import GraphStore
+from mathamr.training.graph.trainer import train
 from mathamr.training.pairs import sample_pairs
-from mathamr.training.trainer import train
 
 
 def test_training_takes_at_most_max_pairs(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mathamr.engine import Engine
-from mathamr.search_settings import Settings, read
+from mathamr.search.engine import Engine
+from mathamr.search.settings import Settings, read
 from tests.mathamr.web.tiny_index import build
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from mathamr.engine import Engine
 from mathamr.retrieval.index import STRATEGIES, Strategy
-from mathamr.search_settings import Settings
-from mathamr.web import answers
-from mathamr.web import app as web_app
-from mathamr.web.app import PAGE, create_app
-from mathamr.web.guard import HEADERS, MAX_BODY
+from mathamr.search.engine import Engine
+from mathamr.search.settings import Settings
+from mathamr.search.web import answers
+from mathamr.search.web import app as web_app
+from mathamr.search.web.app import PAGE, create_app
+from mathamr.search.web.guard import HEADERS, MAX_BODY
 
 HOME = "http://127.0.0.1:8000"
 QUERY = "Both $\\sqrt2$ and $\\sqrt3$ are irrational."

@@ -18,10 +18,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from mathamr.engine import Engine
-from mathamr.search_settings import Settings
-from mathamr.web import katex
-from mathamr.web.app import create_app
+from mathamr.search.engine import Engine
+from mathamr.search.settings import Settings
+from mathamr.search.web import katex
+from mathamr.search.web.app import create_app
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphs import collection, mathamr_plus, store, vocabulary
 from graphs.amr.embedded import EmbeddedParser
-from graphs.collection import Collection
 from graphs.corpus.post import Post
-from graphs.graph_maker import ParserFactory
-from graphs.store import GraphStore
-from graphs.virtual_nodes import VirtualNodeSpec
-from graphs.vocabulary import Vocabulary
-from mathamr.retrieval import catalog
-from mathamr.retrieval.catalog import Material
-from mathamr.retrieval.encoding import encode
+from graphs.graph import mathamr_plus, vocabulary
+from graphs.graph.graph_maker import ParserFactory
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from graphs.stores import collection, store
+from graphs.stores.collection import Collection
+from graphs.stores.store import GraphStore
+from mathamr.model.encoding import encode
+from mathamr.search import catalog
+from mathamr.search.catalog import Material
 from mathamr.training import checkpoint
 from tests.mathamr.tiny_model import save_model
 

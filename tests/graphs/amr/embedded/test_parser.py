@@ -179,7 +179,7 @@ def test_a_model_that_is_missing_is_named_with_the_way_out() -> None:
 
 @pytest.mark.shared
 def test_smatch_on_gold_graphs_keeps_its_height() -> None:
-    from scripts.smatch_score import score
+    from scripts.benchmarks.smatch_score import score
 
     gold = AMR_DATA / "little-prince-dev.txt"
     if not gold.exists():

@@ -1,4 +1,4 @@
-r"""The trees from LaTeX against the official ones, as ``scripts/formula_agreement.py`` measures them."""
+r"""The trees from LaTeX against the official ones, as ``scripts/benchmarks/formulas/agreement.py`` measures them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from scripts import formula_agreement
+from scripts.benchmarks.formulas import agreement
 
 ROOT = Path(__file__).resolve().parents[4]
 ORACLE = ROOT / ".." / "shared" / "data" / "tangent" / "oracle_2020_2021.jsonl"
 
 
 def test_edges_of_a_string() -> None:
-    assert formula_agreement.edges_of_string("[V!x[+[V!y]],a[N!2]]") == Counter(
+    assert agreement.edges_of_string("[V!x[+[V!y]],a[N!2]]") == Counter(
         {("", "", "V!x"): 1, ("V!x", "n", "+"): 1, ("+", "n", "V!y"): 1, ("V!x", "a", "N!2"): 1}
     )
 
@@ -36,7 +36,7 @@ def test_a_file_of_two_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
     oracle = tmp_path / "oracle.jsonl"
     oracle.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    formula_agreement.main(["--oracle", str(oracle), "--part", "all"])
+    agreement.main(["--oracle", str(oracle), "--part", "all"])
     summary = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert summary["slt"] == {"compared": 2, "identical": 0.5, "edge_f1": 0.8}
     assert summary["opt"] == {"compared": 1, "identical": 1.0, "edge_f1": 1.0}
@@ -48,7 +48,7 @@ def test_a_file_of_two_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_agreement_with_official_trees(part: str) -> None:
     if not ORACLE.exists():
         pytest.skip(f"no official trees at {ORACLE}")
-    figures = formula_agreement.measure(ORACLE, part)
+    figures = agreement.measure(ORACLE, part)
     assert figures["slt"].share >= 0.95
     assert figures["opt"].share >= 0.88
     assert figures["slt"].edge_f1 >= 0.985

@@ -1,0 +1,1 @@
+"""Analyses of a job's vectors and results."""

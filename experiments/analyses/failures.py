@@ -1,0 +1,112 @@
+r"""What a model finds for some topics, why, and what it misses (``experiment.analyses=[failures]``): ``failures.md``.
+
+    outputs/quality/jobs/base-seed42/failures.md
+
+    ## A.28: nDCG' 0.48, 34 vectors, 2 relevant posts
+    If $\sin(18^\circ)=\frac{a + \sqrt{b}}{c}$, then what is $a+b+c$? ...
+    1. 0.85, grade 0, 495 vectors: There are some proofs at link and a generalization ...
+       - +0.57 to 0.91: `\cos(18) = \frac{y}{z}` finds `=\dfrac{c^{2}+a^{2}-b^{2}}{2ca}`
+    Missed, at 531: ...
+
+Twenty judged topics are drawn, the same ones of every model. Under each of the first five posts stand the three vectors
+of the topic whose match there is furthest above their mean over all posts: what lifts the post. Missed are the two
+relevant posts that come last. Posts are ranked by MaxSim, whatever the job searches with; of a large collection the
+judged ones and others drawn at random (``geometry.posts``), which is what their ranks then count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from experiments.analyses.job_examples import natural
+from graphs.corpus.post import Topic
+from graphs.corpus.text.placeholders import extract
+from mathamr import maxsim
+from mathamr.evaluation.metrics import evaluate
+from mathamr.evaluation.runs import Qrels, Run
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.explanation import Explanation, VirtualNode, as_text
+from mathamr.retrieval.posts import PostText
+from mathamr.stages.system import Question, Space
+
+Explain = Callable[[Topic, str], Explanation | None]
+Texts = Callable[[Sequence[str]], Mapping[str, PostText]]
+
+FILE = "failures.md"
+TOPICS, FIRST, LIFTS, MISSED = 20, 5, 3, 2
+_SHOWN = 200  # characters of a post
+
+
+def look(space: Space, question: Question, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
+    """The content of ``failures.md``, of the posts of :func:`experiments.analyses.geometry.judged_space`."""
+    scores = evaluate(run, qrels, relevant=question.relevant).per_topic
+    topics = {topic.topic_id: topic for topic in question.topics}
+    known = sorted((name for name in space.topics if name in scores), key=natural)
+    drawn = np.random.default_rng(0).permutation(len(known))[:TOPICS]
+    parts = []
+    for name in sorted((known[place] for place in drawn), key=natural):
+        grades = qrels[name]
+        relevant = sum(grade >= question.relevant for grade in grades.values())
+        best = best_matches(space, name)
+        head = f"## {name}: nDCG' {scores[name]['ndcg_prime']:.2f}, {len(best)} vectors, {relevant} relevant posts"
+        right = {post for post, grade in grades.items() if grade >= question.relevant}
+        lines = _of_topic(topics[name], space, best, grades, right, explain, texts)
+        parts.append("\n".join([head, "", _cut(as_text(extract(topics[name].post))), "", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def best_matches(space: Space, topic: str) -> NDArray[np.floating]:
+    """The best match of each of a topic's vectors in each post, (vectors, posts)."""
+    query = space.queries.select(torch.tensor([space.topics.index(topic)])).vectors
+    each = VectorSets(query, torch.arange(len(query) + 1))
+    matches: NDArray[np.floating] = maxsim.scores(each, space.documents).numpy()
+    return matches
+
+
+def _of_topic(
+    topic: Topic,
+    space: Space,
+    best: NDArray[np.floating],
+    grades: dict[str, int],
+    right: set[str],
+    explain: Explain,
+    texts: Texts,
+) -> Iterator[str]:
+    order = np.argsort(-best.mean(0), kind="stable")
+    sizes = [end - begin for begin, end in pairwise(space.documents.ptr.tolist())]
+    ranks = {space.posts[place]: rank for rank, place in enumerate(order.tolist(), start=1)}
+    missed = sorted((p for p in right if p in ranks), key=lambda p: ranks[p])[-MISSED:]
+    first = [space.posts[place] for place in order[:FIRST].tolist()]
+    shown = {post: _cut(as_text(one.text)) for post, one in texts([*first, *missed]).items()}
+    for number, place in enumerate(order[:FIRST].tolist(), start=1):
+        post = space.posts[place]
+        grade = f"grade {grades[post]}" if post in grades else "not judged"
+        score = best[:, place].mean()
+        yield f"{number}. {score:.2f}, {grade}, {sizes[place]} vectors: {shown.get(post, '')}"
+        if (why := explain(topic, post)) is not None:
+            yield from _lifts(why, best[:, place], best.mean(1))
+    for post in missed:
+        if ranks[post] > FIRST:
+            size = sizes[space.posts.index(post)]
+            yield f"\nMissed, at {ranks[post]}, {size} vectors: {shown.get(post, '')}"
+
+
+def _lifts(why: Explanation, here: NDArray[np.floating], mean: NDArray[np.floating]) -> Iterator[str]:
+    matches = why.matches
+    for vector in np.argsort(mean - here, kind="stable")[:LIFTS].tolist():
+        lift = f"{here[vector] - mean[vector]:+.2f} to {here[vector]:.2f}"
+        yield f"   - {lift}: {_node(matches[vector].query)} finds {_node(matches[vector].document)}"
+
+
+def _node(node: VirtualNode) -> str:
+    text = " ".join(node.text.split())[:60]
+    return f"`{text}`" if node.kind == "formula" else f"the {node.kind}" + (f' "{text}"' if text else "")
+
+
+def _cut(text: str) -> str:
+    return " ".join(text.split())[:_SHOWN]

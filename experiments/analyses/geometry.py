@@ -1,0 +1,414 @@
+"""What a job's vectors look like: ``geometry.json``, and columns of the results.
+
+An experiment asks for it with ``experiment.analyses``: ``[collapse]`` is cheap (thesis 4.3.3), ``[geometry]`` is all of
+it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document is one of grade 2 or 3. For
+``[weighting]`` see :mod:`experiments.analyses.weighting`, for ``[failures]`` :mod:`experiments.analyses.failures`.
+
+    {"settings": {"k": 10, "psi": 25, "samples": 1000, "size": null}, "sampled": {"posts": 2863, "of_posts": 2863},
+     "collapse": {"formula": {"cosine": 0.48, "rank": 5.8, "vectors": 14.3, "documents": 2399}, ...},
+     "run": {"accuracy": [0.88, 0.81, 0.94], "mrr": ..., "ndcg": ...},           # mean and 95 % interval
+     "ways": {"maxsim": {"queries": 104, "coe": [...], "roe": [...], "densities": {...}, ...}, "formula": ...},
+     "thresholds": [{"psi": 0, "tau": 0.41, "metric": [...], "removed": 0.0}, ...], "chosen": 7,
+     "isotropy": {"as they are": {"accuracy": [...], "i_a": 0.09, "i_b": 0.3}, "standardized": ...},
+     "words": {"distances": [0.31, ...], "with_formulas": 2480, "without": 383},
+     "statements": {"topics": ["A.1", ...], "cosines": [[...]], "plane": [[...]]},
+     "lengths": {"tokens": [5.6, ...], "of_tokens": 4120, "pooled": [3.1, ...]}}                # of text encoders
+
+A track without vectors has ``run`` alone. Of a large collection a sample is looked at, which ``sampled`` says: every
+right document is in it, and others drawn at random, so that accuracies in the sample are higher than those of ``run``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from omegaconf import DictConfig
+
+from experiments.analyses.job_examples import natural
+from graphs.errors import AnalysisError, ConfigError
+from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, reciprocal_rank
+from mathamr.analysis.collapse import KINDS, Collapse, collapse
+from mathamr.analysis.components import plane
+from mathamr.analysis.isotropy import Standardizing, TopRemoval, Whitening, isoscore, partition_isotropy
+from mathamr.analysis.overlap import density, overlap
+from mathamr.analysis.shift import nearest_distances
+from mathamr.analysis.similarities import Floats, Survey, cosine, maxsim, of_kind, survey, unit_vectors
+from mathamr.analysis.thresholds import chosen, threshold_curve
+from mathamr.evaluation.metrics import RELEVANT
+from mathamr.evaluation.resampling import Bootstrapped, bootstrap
+from mathamr.evaluation.runs import Qrels, Run
+from mathamr.maxsim import VectorSets
+from mathamr.stages.system import Choose, Encoded, Question, Space, Track
+
+ANALYSES = ("collapse", "geometry", "weighting", "failures")
+OWN = "maxsim"
+POINTS = 121  # where densities are told
+DRAWN = 2_000  # at most so many nearest distances, or lengths of tokens, are kept
+FEWEST_STATEMENTS = 3  # that a picture shows
+AS_THEY_ARE = "as they are"
+TRANSFORMATIONS: dict[str, Callable[[Floats], Callable[[Floats], Floats]]] = {
+    "standardized": Standardizing.fit,
+    "whitened": Whitening.fit,
+    "top components removed": TopRemoval.fit,
+}
+
+
+def check(config: DictConfig) -> None:
+    """Refuse analyses that there are not.
+
+    Raises:
+        ConfigError: names those that there are.
+    """
+    asked = list(config.experiment.get("analyses") or [])
+    unknown = [name for name in asked if name not in ANALYSES]
+    if unknown:
+        raise ConfigError(f"experiment.analyses={unknown[0]} is not known; there are {', '.join(ANALYSES)}")
+    asked_of = config.geometry
+    least = {"k": 1, "samples": 1, "size": 1, "posts": 1, "topics": 1, "statements": 2}
+    for name, bound in least.items():
+        if asked_of[name] is not None and asked_of[name] < bound:
+            raise ConfigError(f"geometry.{name}={asked_of[name]} must be at least {bound}")
+    if not 0 <= asked_of.psi <= 100:
+        raise ConfigError(f"geometry.psi={asked_of.psi} is a percentile, from 0 to 100")
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Which posts are looked at: ``posts`` of ``of_posts``."""
+
+    choose: Choose
+    counts: dict[str, int]
+
+
+def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
+    """All right documents, and others drawn at random up to ``limit``; ``counts`` are told when it has chosen.
+
+    >>> sampled = sampler({"A.1": {"7": 3}}, 3)
+    >>> len(sampled.choose([str(number) for number in range(9)])), "7" in sampled.choose([str(n) for n in range(9)])
+    (3, True)
+    >>> sampled.counts
+    {'posts': 3, 'of_posts': 9}
+    """
+    right = {post for grades in qrels.values() for post, grade in grades.items() if grade >= relevant}
+    counts: dict[str, int] = {}
+
+    def choose(post_ids: Sequence[str]) -> Sequence[str]:
+        kept = set(range(len(post_ids)))
+        if len(post_ids) > limit:
+            needed = [place for place, post_id in enumerate(post_ids) if post_id in right]
+            others = sorted(kept - set(needed))
+            drawn = np.random.default_rng(0).permutation(len(others))[: max(0, limit - len(needed))]
+            kept = {*needed, *(others[place] for place in drawn)}
+        counts.update({"posts": len(kept), "of_posts": len(post_ids)})
+        return [post_ids[place] for place in sorted(kept)]
+
+    return Sampled(choose, counts)
+
+
+def judged_space(track: Track, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels) -> Space | None:
+    """The space with every judged post, and others drawn at random; None of a track without sets of vectors."""
+    judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
+    space = track.space(config, encoded, question, sampler(judged, config.geometry.posts).choose)
+    return None if space is None or len(space.documents.vectors) == len(space.documents) else space
+
+
+def look(
+    track: Track, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels, run: Run
+) -> dict[str, Any]:
+    """The content of ``geometry.json``: the analyses that the experiment asks for, of one job.
+
+    What cannot be measured (no right document, a vector of zeros) says why in ``left_out``: the job has its result.
+    """
+    whole = "geometry" in config.experiment.analyses
+    content: dict[str, Any] = {}
+    try:
+        if whole:
+            asked = {name: config.geometry[name] for name in ("k", "psi", "samples", "size")}
+            content |= {"settings": asked, "run": of_run(run, qrels, config, question.relevant)}
+        sampled = sampler(qrels, config.geometry.posts, question.relevant)
+        space = track.space(config, encoded, question, sampled.choose)
+        if space is not None:
+            content |= {"sampled": sampled.counts, "collapse": of_collapse(space)}
+        if space is not None and whole:
+            texts = track.texts(space.posts)
+            with_formulas = [post_id in texts and bool(texts[post_id].text.formulas) for post_id in space.posts]
+            content |= of_space(space, qrels, with_formulas, config, question.relevant)
+    except AnalysisError as error:
+        content["left_out"] = str(error)
+    return content
+
+
+def of_run(run: Run, qrels: Qrels, config: DictConfig, relevant: int = RELEVANT) -> dict[str, Any]:
+    """Accuracy@k, MRR and nDCG@k of what was retrieved, with bootstrap intervals over topics."""
+    found = hits_of_run(run, qrels, config.geometry.k, relevant=relevant)
+    return _scores(config, accuracy(found, config.geometry.k), reciprocal_rank(found), ndcg(found, config.geometry.k))
+
+
+def of_collapse(space: Space) -> dict[str, Any]:
+    """How alike the vectors within a document are, by kind; empty of a model with one vector a document."""
+    if len(space.documents.vectors) == len(space.documents):
+        return {}
+    table = collapse(space.documents.vectors.numpy(), space.documents.ptr.numpy(), space.document_kinds)
+    return {name: {**_rounded(one), "documents": one.documents} for name, one in table.items()}
+
+
+def of_space(
+    space: Space, qrels: Qrels, with_formulas: Sequence[bool], config: DictConfig, relevant: int = RELEVANT
+) -> dict[str, Any]:
+    """Everything but the collapse.
+
+    Args:
+        with_formulas: of each of the space's posts whether it has a formula.
+
+    Raises:
+        AnalysisError: no topic has a right document among the posts.
+    """
+    judged = _Judged.of(space, qrels, relevant)
+    single = config.retrieval.strategy == "single_vector"
+    ways = _ways(space, single=single)
+    own = next(iter(ways))
+    surveys = {name: _survey(way, judged, config) for name, way in ways.items()}
+    found = {name: one for name, one in surveys.items() if one is not None}
+    if own not in found:
+        raise AnalysisError(f"no topic can be compared with a right document by the vectors of {own}")
+    mine, k = found[own], config.geometry.k
+    curve = threshold_curve(mine, min(k, mine.top.shape[1]), samples=config.geometry.samples, size=config.geometry.size)
+    return {
+        "own": own,
+        "judged": len(judged.correct),
+        "ways": {name: _way(one, config) for name, one in found.items()},
+        "thresholds": [
+            {"psi": one.psi, "tau": _round(one.tau), "metric": _interval(one.metric), "removed": _round(one.removed)}
+            for one in curve
+        ],
+        "chosen": curve.index(chosen(curve)),
+        "isotropy": _isotropy(ways[own], judged, config),
+        "words": _words(_one_each(space.documents, space.document_kinds), with_formulas),
+        "statements": (statements := _statements(space, qrels, config, relevant)),
+        "lengths": _lengths(space, statements),
+    }
+
+
+def columns(content: dict[str, Any]) -> dict[str, float]:
+    """The scalars of ``geometry.json``, for a row of the results."""
+    row = {f"collapse_{kind}_{key}": one[key] for kind, one in content.get("collapse", {}).items() for key in _COLLAPSE}
+    for name in ("accuracy", "mrr", "ndcg"):
+        if "run" in content:
+            row |= {f"{name}_at_k" if name != "mrr" else name: content["run"][name][0]}
+            low, high = content["run"][name][1:]
+            row |= {f"{name}_interval": _round(high - low)}
+    if "ways" in content:
+        own = content["ways"][content["own"]]
+        best = content["thresholds"][content["chosen"]]
+        plain = content["isotropy"][AS_THEY_ARE]
+        row |= {"coe": own["coe"][0], "roe": own["roe"][0], "i_a": plain["i_a"], "i_b": plain["i_b"]}
+        row |= {"threshold": best["tau"], "threshold_psi": best["psi"], "threshold_removed": best["removed"]}
+        row |= {"threshold_accuracy": best["metric"][0]}
+    return {name: value for name, value in row.items() if value is not None}
+
+
+_COLLAPSE = ("cosine", "rank")
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Topics with a right document among the posts: ``topics`` (Q,) and, of each, the right ones, as numbers."""
+
+    topics: list[int]
+    correct: list[list[int]]
+
+    @classmethod
+    def of(cls, space: Space, qrels: Qrels, relevant: int) -> _Judged:
+        number = {post_id: place for place, post_id in enumerate(space.posts)}
+        right = [
+            sorted(number[post] for post, grade in qrels.get(topic, {}).items() if grade >= relevant and post in number)
+            for topic in space.topics
+        ]
+        topics = [place for place, posts in enumerate(right) if posts]
+        if not topics:
+            raise AnalysisError("no topic has a right document among the posts with vectors: nothing to measure")
+        return cls(topics, [right[place] for place in topics])
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One way to compare: sets of vectors, and which topics and posts (their numbers in the space) have any."""
+
+    queries: VectorSets
+    topics: NDArray[np.int64]
+    documents: VectorSets
+    posts: NDArray[np.int64]
+
+
+def _ways(space: Space, *, single: bool) -> dict[str, _Way]:
+    """The model's own way first: MaxSim over all vectors, or document vectors; then each kind of vectors alone."""
+    both = [set(np.unique(kinds).tolist()) for kinds in (space.query_kinds, space.document_kinds)]
+    kinds = sorted(both[0] & both[1])
+    alone = {
+        KINDS[kind]: _Way(
+            *of_kind(space.queries, space.query_kinds, kind), *of_kind(space.documents, space.document_kinds, kind)
+        )
+        for kind in kinds
+    }
+    every = [np.arange(len(sets)) for sets in (space.queries, space.documents)]
+    ways = {OWN: _Way(space.queries, every[0], space.documents, every[1]), **alone}
+    if single and "document" in alone:
+        return {"document": alone["document"], **ways}
+    return alone if len(kinds) == 1 and both[0] == both[1] else ways
+
+
+def _survey(way: _Way, judged: _Judged, config: DictConfig) -> Survey | None:
+    """All similarities of a way, of the topics that have vectors and a right document with vectors."""
+    place = {int(post): number for number, post in enumerate(way.posts)}
+    row = {int(topic): number for number, topic in enumerate(way.topics)}
+    pairs = [
+        (row[topic], [place[post] for post in right if post in place])
+        for topic, right in zip(judged.topics, judged.correct, strict=True)
+        if topic in row
+    ]
+    pairs = [(number, right) for number, right in pairs if right]
+    if not pairs:
+        return None
+    some = way.queries.select(torch.tensor([number for number, _ in pairs]))
+    return survey(maxsim(some, way.documents), [right for _, right in pairs], config.geometry.k)
+
+
+def _way(found: Survey, config: DictConfig) -> dict[str, Any]:
+    """Accuracies, overlaps and the three distributions of one way to compare."""
+    options = {"samples": config.geometry.samples, "size": config.geometry.size}
+    k = min(config.geometry.k, found.top.shape[1])
+    estimates = overlap(found, psi=config.geometry.psi, **options)
+    distributions = {"random": found.random, "correct": found.correct, "top-k": found.top}
+    every = np.concatenate([values.ravel() for values in distributions.values()])
+    margin = max(0.05 * float(np.ptp(every)), 0.01)  # the density goes beyond the values
+    points = np.linspace(every.min() - margin, every.max() + margin, POINTS).round(5).tolist()
+    return {
+        "queries": len(found),
+        **_scores(config, accuracy(found, k), reciprocal_rank(found), ndcg(found, k)),
+        "coe": _interval(estimates.coe),
+        "roe": _interval(estimates.roe),
+        "points": points,
+        "densities": {
+            name: [_round(value) for value in density(values, points)] for name, values in distributions.items()
+        },
+    }
+
+
+def _isotropy(way: _Way, judged: _Judged, config: DictConfig) -> dict[str, Any]:
+    """Accuracy and both measures, of the vectors as they are and transformed; fitted on those of the posts."""
+    vectors = way.documents.vectors.float().numpy()
+    moves: dict[str, Callable[[Floats], Floats]] = {AS_THEY_ARE: lambda array: array}
+    if len(vectors) > 1:
+        moves |= {name: fit(vectors) for name, fit in TRANSFORMATIONS.items()}
+    table = {}
+    for name, move in moves.items():
+        moved = move(vectors)
+        documents = VectorSets(torch.from_numpy(moved), way.documents.ptr)
+        queries = VectorSets(torch.from_numpy(move(way.queries.vectors.float().numpy())), way.queries.ptr)
+        found = _survey(_Way(queries, way.topics, documents, way.posts), judged, config)
+        assert found is not None  # the same topics and posts as of the vectors as they are
+        values = accuracy(found, min(config.geometry.k, found.top.shape[1]))
+        table[name] = {
+            "accuracy": _interval(_sampled(values, config)),
+            "i_a": _round(partition_isotropy(moved)),
+            "i_b": _round(isoscore(moved)),
+        }
+    return table
+
+
+def _words(vectors: Floats, with_formulas: Sequence[bool]) -> dict[str, Any] | None:
+    """From each post with formulas the distance to the nearest without; None where all posts are of one kind."""
+    among = np.asarray(with_formulas, dtype=bool)
+    domain, general = np.flatnonzero(among), np.flatnonzero(~among)
+    if not domain.size or not general.size:
+        return None
+    if domain.size > DRAWN:
+        domain = np.sort(np.random.default_rng(0).choice(domain, DRAWN, replace=False))
+    distances = nearest_distances(vectors[domain], vectors[general])
+    return {
+        "distances": [_round(value) for value in distances],
+        "with_formulas": int(among.sum()),
+        "without": int(general.size),
+    }
+
+
+def _statements(space: Space, qrels: Qrels, config: DictConfig, relevant: int) -> dict[str, Any] | None:
+    """Cosines of the right documents of a few topics, those with most, and their places in a plane."""
+    number = {post_id: place for place, post_id in enumerate(space.posts)}
+    taken: set[str] = set()
+    groups: list[tuple[str, list[str]]] = []
+    right = {
+        topic: sorted(
+            (post for post, grade in grades.items() if grade >= relevant and post in number),
+            key=lambda post: (-grades[post], natural(post)),
+        )
+        for topic, grades in ((topic, qrels.get(topic, {})) for topic in space.topics)
+    }
+    for topic in sorted(right, key=lambda name: (-len(right[name]), natural(name))):
+        mine = [post for post in right[topic] if post not in taken][: config.geometry.statements]
+        if len(groups) < config.geometry.topics and len(mine) > 1:
+            groups.append((topic, mine))
+            taken |= set(mine)
+    posts = [post for _, mine in groups for post in mine]
+    if len(posts) < FEWEST_STATEMENTS:
+        return None
+    vectors = _one_each(space.documents, space.document_kinds)[[number[post] for post in posts]]
+    return {
+        "topics": [topic for topic, mine in groups for _ in mine],
+        "posts": posts,
+        "cosines": [[_round(value) for value in row] for row in cosine(vectors, vectors).rows(0, len(posts))],
+        "plane": [[_round(value) for value in row] for row in plane(unit_vectors(vectors))],
+    }
+
+
+def _lengths(space: Space, statements: dict[str, Any] | None) -> dict[str, Any] | None:
+    """How long the vectors of the statements' tokens are; None of a model without tokens."""
+    if space.lengths is None or statements is None:
+        return None
+    tokens, pooled = space.lengths(statements["posts"])
+    some = tokens if len(tokens) <= DRAWN else np.random.default_rng(0).choice(tokens, DRAWN, replace=False)
+    return {
+        "tokens": [_round(value) for value in some],
+        "of_tokens": len(tokens),
+        "pooled": [_round(value) for value in pooled],
+    }
+
+
+def _one_each(sets: VectorSets, kinds: NDArray[np.integer]) -> Floats:
+    """A vector for each set: the document's, or the mean where there is none (virtual nodes of structure none)."""
+    last = (sets.ptr[1:] - 1).numpy()
+    if (np.asarray(kinds)[last] == KINDS.index("document")).all():
+        return sets.document_vectors().float().numpy()
+    owner = np.repeat(np.arange(len(sets)), sets.sizes.numpy())
+    sums = np.zeros((len(sets), sets.vectors.shape[1]))
+    np.add.at(sums, owner, sets.vectors.float().numpy())
+    means: Floats = sums / sets.sizes.numpy()[:, None]
+    return means
+
+
+def _scores(config: DictConfig, right: Floats, ranks: Floats, gains: Floats) -> dict[str, list[float | None]]:
+    values = {"accuracy": right, "mrr": ranks, "ndcg": gains}
+    return {name: _interval(_sampled(one, config)) for name, one in values.items()}
+
+
+def _sampled(values: Floats, config: DictConfig) -> Bootstrapped:
+    return bootstrap(values, samples=config.geometry.samples, size=config.geometry.size)
+
+
+def _interval(sampled: Bootstrapped) -> list[float | None]:
+    """Mean over the samples, lower and upper end of the 95 % interval."""
+    return [_round(value) for value in (sampled.mean, *sampled.interval())]
+
+
+def _rounded(one: Collapse) -> dict[str, float | None]:
+    return {name: _round(value) for name, value in asdict(one).items()}
+
+
+def _round(value: float) -> float | None:
+    """Five digits, as files keep it; None for what is not defined, which JSON has no number for."""
+    return round(float(value), 5) if np.isfinite(value) else None

@@ -1,0 +1,178 @@
+"""What a report is made of, whatever it is written as: headings, paragraphs, tables, figures and examples.
+
+>>> report = [Heading("Rings"), Text("Two seeds."), Table([["Condition", "nDCG'"], ["none", "0.5"]], caption="Means")]
+>>> print(markdown(report))
+# Rings
+<BLANKLINE>
+Two seeds.
+<BLANKLINE>
+*Means*
+<BLANKLINE>
+| Condition | nDCG' |
+|---|---|
+| none | 0.5 |
+<BLANKLINE>
+
+``experiments/report/page.py`` writes the same as HTML. Plots and the text of posts are in the page alone; Markdown says
+in words what a plot shows, and which posts were found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A title: level 1 is the experiment's, 2 and 3 those of its parts."""
+
+    text: str
+    level: int = 1
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph of plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """A command."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of plain text, the header first; ``quiet`` columns (numbers of the thesis) are set back."""
+
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    note: str = ""
+    quiet: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot: what it shows in words, its caption, and how to draw it.
+
+    ``draw`` makes the ``<svg>`` element; its ids begin with the name it is given, and are unique in a page by that.
+    """
+
+    draw: Callable[[str], str]
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Legend:
+    """Short names of virtual nodes, and what each stands for: ``(name, kind, text)``; a formula's text is LaTeX."""
+
+    summary: str
+    entries: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """One result of a search; ``grade`` is None where nobody judged the post."""
+
+    rank: int
+    post: str
+    score: float
+    grade: int | None
+    title: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A topic, and for each condition the first results; title and body are text with formulas between dollar signs."""
+
+    topic: str
+    title: str
+    body: str
+    results: Sequence[tuple[str, Sequence[Found]]]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that a page shows when asked to."""
+
+    summary: str
+    blocks: Sequence[Block] = field(default_factory=tuple)
+
+
+Block = Heading | Text | Code | Table | Figure | Legend | Examples | Folded
+
+
+def markdown(blocks: Sequence[Block]) -> str:
+    """The report as Markdown, without figures and posts."""
+    return "\n\n".join(part for block in blocks for part in _lines(block)) + "\n"
+
+
+def _lines(block: Block) -> list[str]:
+    match block:
+        case Heading():
+            return [f"{'#' * block.level} {_plain(block.text)}"]
+        case Text():
+            return [_plain(block.text)]
+        case Code():
+            return [f"`{block.text}`" if "\n" not in block.text else f"```\n{block.text}\n```"]
+        case Table():
+            caption = [f"*{_plain(block.caption)}*"] if block.caption else []
+            note = [_plain(block.note)] if block.note else []
+            return [*caption, as_markdown(block.rows), *note]
+        case Folded():
+            return [part for inner in block.blocks for part in _lines(inner)]
+        case Figure():
+            return [f"Plot in report.html: {_plain(block.alt)}"]
+        case Examples():
+            return [as_markdown(_found(block))]
+        case Legend():
+            return []
+
+
+def _found(block: Examples) -> list[list[str]]:
+    """A line a condition, with post and relevance of each result."""
+    ranks = range(1, 1 + max((len(found) for _, found in block.results), default=0))
+    table = [["Condition", *(f"Rank {rank}" for rank in ranks)]]
+    for condition, found in block.results:
+        cells = [f"{one.post} (relevance {'–' if one.grade is None else one.grade})" for one in found]
+        table.append([condition, *cells, *["–"] * (len(ranks) - len(cells))])
+    return table
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown takes for text: no HTML, no emphasis, no links or images.
+
+    >>> print(_plain("<b> a * c ![x](y)"))
+    &lt;b> a \\* c ![x]\\(y)
+    """
+    return re.sub(r"([*`])", r"\\\1", _cell(text).replace(r"\|", "|"))
+
+
+def as_markdown(table: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown.
+
+    >>> print(as_markdown([["Condition", "nDCG'"], ["none|", "0.5"]]))
+    | Condition | nDCG' |
+    |---|---|
+    | none\\| | 0.5 |
+    """
+    lines = [f"| {' | '.join(_cell(cell) for cell in line)} |" for line in table]
+    return "\n".join([lines[0], "|" + "---|" * len(table[0]), *lines[1:]])
+
+
+def _cell(text: str) -> str:
+    text = " ".join(text.split()).replace("|", r"\|").replace("](", r"]\(")
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
+
+
+def as_text(table: Sequence[Sequence[str]]) -> str:
+    """A table aligned for the terminal."""
+    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table)

@@ -1,0 +1,289 @@
+"""Plots of a report as ``<svg>`` elements: learning curves, bars with intervals, differences topic by topic.
+
+    curves({"none": [[{"epoch": 0, "train_loss": 3.1, "val_loss": 2.8, "val_mrr": 0.21}, ...], ...]})   # a Figure
+
+They can be read in grey and by the colour-blind (:mod:`mathamr.analysis.plot_styles`). The same input gives the same
+bytes. Nothing in an element refers to anything outside it, and text stays text, so that a page's readers can search it.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import statistics
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
+
+from experiments.report.blocks import Figure
+from experiments.report.results import Row
+from mathamr.analysis.plot_styles import COLOURS, look
+from mathamr.evaluation.significance import Comparison, TopicScores, bootstrap_interval
+
+WIDTH = 10.0
+"""Inches; a page scales plots to its own width."""
+
+_STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: other machines make the same plot
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.parse_math": False,  # a label with dollars is no formula
+    "hatch.linewidth": 0.6,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mathamr",
+}
+
+
+@contextmanager
+def canvas(rows: int, columns: int, height: float, **grid: Any) -> Iterator[tuple[Canvas, list[list[Axes]]]]:
+    """A figure of ``rows`` x ``columns`` axes in the house style, whatever style the user's machine has set."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)  # browsers have other fonts
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        figure = Canvas(figsize=(WIDTH, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        yield figure, figure.subplots(rows, columns, squeeze=False, **grid).tolist()
+
+
+def svg(figure: Canvas, name: str, alt: str) -> str:
+    """The figure as an ``<svg>`` element for a page; call it within :func:`canvas`.
+
+    ``name`` keeps its ids apart from those of the page's other plots.
+    """
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    text = file.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(alt)}"', 1).strip()
+
+
+def short(label: str) -> str:
+    """A label that leaves room for its plot, and that matplotlib shows: it hides those that begin with _.
+
+    >>> short("Doc-VN + MaxSim (k = 5000), approximate search"), short("_old")
+    ('Doc-VN + MaxSim (k =…proximate search', ' _old')
+    """
+    label = re.sub(r"[\x00-\x1f\x7f]+", " ", label)
+    label = label if len(label) <= 36 else f"{label[:20]}…{label[-16:]}"
+    return f" {label}" if label.startswith("_") else label
+
+
+def _named(topics: Sequence[str]) -> str:
+    """Topics below a plot, in lines no wider than it.
+
+    >>> print(_named(["A.12", "scipy.stats.qmc.discrepancy", "sympy.polys.domains.field"]))
+    A.12,
+      scipy.st…screpancy, sympy.po…ins.field
+    >>> _named([])
+    'none'
+    """
+    if not topics:
+        return "none"
+    names = [topic if len(topic) <= 18 else f"{topic[:8]}…{topic[-9:]}" for topic in topics]
+    first, rest = names[0], ", ".join(names[1:])
+    return f"{first}, {rest}" if len(first) + len(rest) <= 20 else f"{first},\n  {rest}" if rest else first
+
+
+def together(labels: Sequence[str]) -> str:
+    """One label for conditions that have the same curve or map.
+
+    >>> together(["exact", "hnsw"]), together(["a", "b", "c", "d"])
+    ('exact, hnsw', 'a and 3 more')
+    """
+    return ", ".join(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} more"
+
+
+def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
+    """Training loss, validation loss and validation MRR by epoch: the mean over seeds, and each seed as a thin line.
+
+    Args:
+        logs: condition -> for each seed its records of kind ``epoch``.
+    """
+    ends = [
+        f"{condition} {means[-1][1]:.3f}" for condition, seeds in logs.items() if (means := _means(seeds, "val_mrr"))
+    ]
+    alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends)}."
+    caption = "Thick lines: mean over the seeds that reached the epoch; thin lines: single seeds."
+    return Figure(lambda name: _draw_curves(logs, name, alt), alt, caption)
+
+
+def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: str) -> str:
+    panels = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
+    last = max((epoch for seeds in logs.values() for epoch, _ in _means(seeds, "train_loss")), default=1)
+    with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
+        for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
+            for number, (condition, seeds) in enumerate(logs.items()):
+                style = look(number)
+                if len(seeds) > 1:
+                    for records in seeds:
+                        ax.plot(*_unzip(_means([records], key)), color=style.colour, linewidth=0.6, alpha=0.45)
+                ax.plot(
+                    *_unzip(_means(seeds, key)),
+                    color=style.colour,
+                    linestyle=style.dash,
+                    marker=style.marker,
+                    markersize=4.5,
+                    markeredgecolor="black",
+                    markeredgewidth=0.4,
+                    linewidth=1.6,
+                    label=short(condition),
+                )
+            ax.set_title(title)
+            ax.set_xlabel("Epoch")
+            if last <= 12:
+                ax.set_xticks(range(1, last + 1))
+            else:
+                ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+        return svg(figure, name, alt)
+
+
+def _means(seeds: Sequence[Sequence[Row]], key: str) -> list[tuple[int, float]]:
+    """(epoch, counted from 1, mean over the seeds that have it)."""
+    by_epoch: dict[int, list[float]] = {}
+    for records in seeds:
+        for record in records:
+            if key in record:
+                by_epoch.setdefault(int(record["epoch"]) + 1, []).append(float(record[key]))
+    return [(epoch, statistics.fmean(values)) for epoch, values in sorted(by_epoch.items())]
+
+
+def _unzip(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def bars(
+    scores: Mapping[str, Mapping[str, TopicScores]],
+    seeds: Mapping[str, Mapping[str, Sequence[float]]],
+    titles: Mapping[str, str],
+    stars: Mapping[tuple[str, str], str],
+) -> Figure:
+    """A bar for each condition and measure, with the 95 % bootstrap interval over topics and a dot for each seed.
+
+    Args:
+        scores: condition -> measure -> topic -> mean over seeds.
+        seeds: condition -> measure -> score of each seed.
+        titles: measure -> title of its panel.
+        stars: (condition, measure) -> what stands behind its bar.
+    """
+    first = next(iter(titles))
+    values = [f"{condition} {statistics.fmean(of[first].values()):.3f}" for condition, of in scores.items()]
+    alt = f"Bars of {', '.join(titles.values())}. {titles[first]}: {'; '.join(values)}."
+    caption = (
+        "Bars: mean over topics and seeds; whiskers: 95 % bootstrap interval over topics; circles: single seeds. "
+        "Whiskers of two conditions may overlap where their difference on the same topics is significant (*)."
+    )
+    return Figure(lambda name: _draw_bars(scores, seeds, titles, stars, name, alt), alt, caption)
+
+
+def _draw_bars(
+    scores: Mapping[str, Mapping[str, TopicScores]],
+    seeds: Mapping[str, Mapping[str, Sequence[float]]],
+    titles: Mapping[str, str],
+    stars: Mapping[tuple[str, str], str],
+    name: str,
+    alt: str,
+) -> str:
+    with canvas(1, len(titles), 0.9 + 0.34 * len(scores), sharey=True) as (figure, axes):
+        for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
+            for number, (condition, of) in enumerate(scores.items()):
+                style, mean = look(number), statistics.fmean(of[measure].values())
+                low, high = _interval(of[measure])
+                light = style.colour if number % len(COLOURS) else "#bbbbbb"  # black bars would hide dots and whiskers
+                ax.barh(number, mean, height=0.72, color=light, hatch=style.hatch, edgecolor="black", linewidth=0.6)
+                ax.errorbar(mean, number, xerr=[[mean - low], [high - mean]], color="black", capsize=3, linewidth=1.1)
+                dots = list(seeds[condition][measure])
+                if len(dots) > 1:
+                    ax.plot(dots, [number] * len(dots), "o", markersize=4, markerfacecolor="white", color="black")
+                if star := stars.get((condition, measure)):
+                    ax.text(high, number, f" {star}", va="center", fontsize=12)
+            ax.set_title(title)
+            ax.set_xlim(left=0)
+            ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+            ax.set_axisbelow(True)
+        axes[0][0].set_yticks(range(len(scores)), [short(condition) for condition in scores])
+        axes[0][0].set_ylim(len(scores) - 0.45, -0.55)
+        return svg(figure, name, alt)
+
+
+def _interval(scores: TopicScores) -> tuple[float, float]:
+    """Bootstrap interval of the mean over topics; the mean itself where there is one topic."""
+    if len(scores) < 2:
+        return (next(iter(scores.values())),) * 2
+    return bootstrap_interval(dict.fromkeys(scores, 0.0), scores)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A condition against its baseline: the test of the mean difference, and the differences topic by topic."""
+
+    condition: str
+    baseline: str
+    test: Comparison
+    by_topic: dict[str, float]
+
+    @property
+    def words(self) -> str:
+        """How many topics gained and lost."""
+        better = sum(value > 0 for value in self.by_topic.values())
+        worse = sum(value < 0 for value in self.by_topic.values())
+        return f"{better} better, {worse} worse, {len(self.by_topic) - better - worse} equal"
+
+    @property
+    def mean(self) -> str:
+        """The mean difference and its interval."""
+        return f"mean {self.test.test.difference:+.3f}{self.test.stars()} [{self.test.low:+.3f}, {self.test.high:+.3f}]"
+
+
+def differences(found: Sequence[Difference], measure: str) -> Figure:
+    """For each condition its difference to the baseline on every topic, sorted; ``measure`` is the measure's title."""
+    told = [f"{one.condition} against {one.baseline}: {one.words}, {one.mean}" for one in found]
+    alt = f"Differences in {measure} topic by topic. {'; '.join(told)}."
+    caption = (
+        f"Difference to the baseline in {measure} on each topic, mean over seeds, topics sorted by it. Dashed: the "
+        "mean difference; in brackets its 95 % bootstrap interval over topics."
+    )
+    return Figure(lambda name: _draw_differences(found, measure, name, alt), alt, caption)
+
+
+def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt: str) -> str:
+    columns = min(3, len(found))
+    rows = -(-len(found) // columns)
+    with canvas(rows, columns, 2.7 * rows, sharey=True) as (figure, axes):
+        panels = [ax for line in axes for ax in line]
+        for ax, one in zip(panels, found, strict=False):
+            ordered = sorted(one.by_topic, key=lambda topic: (-one.by_topic[topic], topic))
+            values = [one.by_topic[topic] for topic in ordered]
+            colours = ["#56B4E9" if value > 0 else "#D55E00" for value in values]
+            ax.bar(range(len(values)), values, width=1.0, color=colours, edgecolor="black", linewidth=0.2)
+            ax.axhline(0, color="black", linewidth=0.8)
+            ax.axhline(one.test.test.difference, color="black", linestyle="--", linewidth=0.9)
+            ax.set_title(f"{short(one.condition)}\nagainst {short(one.baseline)}", loc="left")
+            gained = [topic for topic in ordered[:3] if one.by_topic[topic] > 0]
+            lost = [topic for topic in ordered[:-4:-1] if one.by_topic[topic] < 0]
+            ends = f"most gained: {_named(gained)}\nmost lost: {_named(lost)}"
+            ax.set_xlabel(f"{one.mean}\n{one.words}\n{ends}", loc="left", fontsize=8)
+            ax.set_xticks([])
+        for ax in panels[len(found) :]:
+            ax.set_axis_off()
+        for line in axes:
+            line[0].set_ylabel(f"Difference in {measure}")
+        return svg(figure, name, alt)

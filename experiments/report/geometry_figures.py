@@ -1,0 +1,149 @@
+"""Plots of the embedding space for a page, of what jobs left in ``geometry.json``: a panel or a line a condition.
+
+Labels of conditions -> contents of their files; :mod:`mathamr.analysis.plots` draws, here are panels, words and
+captions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from experiments.report.blocks import Figure
+from experiments.report.figures import canvas, short, svg
+from mathamr.analysis import plots
+
+Content = dict[str, Any]
+
+
+def densities(panels: Mapping[str, Content]) -> Figure:
+    """Similarities to random, correct and top-k answers, a panel each (Figure 2 of the paper)."""
+    told = []
+    for label, content in panels.items():
+        way = content["ways"][content["own"]]
+        peaks = ", ".join(f"{name} {way['points'][int(np.argmax(of))]:.2f}" for name, of in way["densities"].items())
+        told.append(f"{label}: {peaks}")
+    alt = f"Densities of similarities of random, correct and top-k answers; where each is highest: {'; '.join(told)}."
+    caption = (
+        "Similarities of topics to random, to correct and to the first k answers, by the vectors that the condition "
+        "searches with. In the form of Figure 2 of the paper."
+    )
+
+    def draw(name: str) -> str:
+        columns = min(3, len(panels))
+        rows = -(-len(panels) // columns)
+        with canvas(rows, columns, 2.3 * rows + 0.4) as (figure, axes):
+            flat = [ax for line in axes for ax in line]
+            for ax, (label, content) in zip(flat, panels.items(), strict=False):
+                way = content["ways"][content["own"]]
+                plots.densities(ax, way["points"], way["densities"])
+                ax.set_xlim(way["points"][0], way["points"][-1])
+                ax.set_title(short(label), loc="left")
+            for ax in flat[len(panels) :]:
+                ax.set_axis_off()
+            figure.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+            return svg(figure, name, alt)
+
+    return Figure(draw, alt, caption)
+
+
+def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
+    """Accuracy over the threshold, and what it removes, a line each."""
+    told = [
+        f"{label}: {one['thresholds'][one['chosen']]['tau']:.3f}, which removes "
+        f"{one['thresholds'][one['chosen']]['removed']:.0%}"
+        for label, one in panels.items()
+    ]
+    alt = f"Accuracy@{k} over the threshold. The chosen thresholds: {'; '.join(told)}."
+    caption = (
+        "Results less similar than the threshold are removed. Left: accuracy with its 95 % interval; right: the share "
+        f"of the first {k} that is removed. Rings: the chosen threshold (section II-B of the paper)."
+    )
+
+    def draw(name: str) -> str:
+        with canvas(1, 2, 3.4) as (figure, axes):
+            left, right = axes[0]
+            for number, (label, one) in enumerate(panels.items()):
+                curve = one["thresholds"]
+                taus = [point["tau"] for point in curve]
+                plots.line_with_interval(left, number, short(label), taus, [point["metric"] for point in curve])
+                plots.line_with_interval(right, number, short(label), taus, [[point["removed"]] * 3 for point in curve])
+                best = curve[one["chosen"]]
+                plots.ring(left, number, best["tau"], best["metric"][0])
+                plots.ring(right, number, best["tau"], best["removed"])
+            left.set_ylabel(f"Accuracy@{k}")
+            right.set_ylabel(f"Removed of the first {k}")
+            for ax in (left, right):
+                ax.set_xlabel("Threshold τ")
+            figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+            return svg(figure, name, alt)
+
+    return Figure(draw, alt, caption)
+
+
+def statements(panels: Mapping[str, Content]) -> Figure:
+    """Cosines of some right answers, and the same in a plane; ``panels`` have ``statements`` of geometry.json."""
+    lowest = min(float(np.min(one["cosines"])) for one in panels.values())
+    told = []
+    for label, one in panels.items():
+        within, between = _within_and_between(one)
+        told.append(f"{label}: {within:.2f} within a topic, {between:.2f} between")
+    alt = f"Cosines of right answers of some topics, on average: {'; '.join(told)}."
+    caption = (
+        "Above: cosines of right answers, topic by topic (Figure 8 of the ModernBERT thesis). Below: the same in the "
+        "plane of their first two principal components, a mark for each topic (its Figure 13, there with t-SNE). On "
+        f"average {'; '.join(told)}."
+    )
+
+    def draw(name: str) -> str:
+        with canvas(2, max(2, len(panels)), 5.4) as (figure, axes):
+            for column, (label, one) in enumerate(panels.items()):
+                mesh = plots.matrix(axes[0][column], one["cosines"], one["topics"], lowest)
+                plots.points(axes[1][column], one["plane"], one["topics"])
+                axes[0][column].set_title(short(label), loc="left")
+            for line in axes:
+                for ax in line[len(panels) :]:
+                    ax.set_axis_off()
+            bar = figure.colorbar(mesh, ax=axes[0], shrink=0.8, label="Cosine")
+            if bar.solids is not None:
+                bar.solids.set_rasterized(False)  # a page that stands alone loads no image, not even its own
+            figure.legend(*axes[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+            return svg(figure, name, alt)
+
+    return Figure(draw, alt, caption)
+
+
+def lengths(panels: Mapping[str, Content]) -> Figure:
+    """Lengths of token vectors and of pooled ones; ``panels`` have ``lengths`` of geometry.json."""
+    told = [
+        f"{label}: tokens {np.median(one['tokens']):.2f}, pooled {np.median(one['pooled']):.2f}"
+        for label, one in panels.items()
+    ]
+    alt = f"Lengths of the vectors of tokens and of pooled vectors; medians: {'; '.join(told)}."
+    counts = ", ".join(f"{len(one['tokens']):,} of {one['of_tokens']:,} tokens" for one in panels.values())
+    caption = (
+        "Lengths, as the encoder makes them, of the vectors of the tokens of these answers, and of the means over each "
+        f"answer's tokens; as densities ({counts}). In the form of Figures 4 and 7 of the ModernBERT thesis."
+    )
+
+    def draw(name: str) -> str:
+        with canvas(1, max(2, len(panels)), 2.8) as (figure, axes):
+            for ax, (label, one) in zip(axes[0], panels.items(), strict=False):
+                plots.norms(ax, one["tokens"], one["pooled"])
+                ax.set_title(short(label), loc="left")
+            for ax in axes[0][len(panels) :]:
+                ax.set_axis_off()
+            figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+            return svg(figure, name, alt)
+
+    return Figure(draw, alt, caption)
+
+
+def _within_and_between(one: Content) -> tuple[float, float]:
+    """Mean cosine of two right answers of one topic, and of two topics."""
+    cosines, topics = np.array(one["cosines"], dtype=float), np.array(one["topics"])
+    same = topics[:, None] == topics[None, :]
+    others = ~np.eye(len(topics), dtype=bool)
+    return float(cosines[same & others].mean()), float(cosines[~same].mean()) if (~same).any() else float("nan")

@@ -1,0 +1,297 @@
+"""The part of a report that looks into the embedding space: what jobs left in ``geometry.json``, as tables and plots.
+
+The form of the tables is that of Roychowdhury et al. (arXiv:2406.12336), "the paper". Plots
+(:mod:`experiments.report.geometry_figures`) show the first seed of each condition, tables all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from experiments.analyses.geometry import AS_THEY_ARE
+from experiments.report import geometry_figures
+from experiments.report.blocks import Block, Heading, Table, Text
+from experiments.report.geometry_figures import Content
+from experiments.report.results import Experiment, content_of
+from experiments.report.tables import p_value, spread
+from graphs.errors import AnalysisError, StoreError
+from mathamr.analysis.correlation import FEWEST, correlation
+from mathamr.analysis.shift import shift
+
+Contents = Mapping[str, Sequence[Content]]  # condition -> one for each seed
+Value = Callable[[Content], float | None]
+
+
+def blocks(experiment: Experiment) -> list[Block]:
+    """Everything that is said of the spaces; nothing where no job was asked for it.
+
+    Raises:
+        StoreError: a file is not of the form that :mod:`experiments.analyses.geometry` writes.
+    """
+    found: dict[str, list[Content]] = {}
+    for condition, rows in experiment.done().items():
+        for row in rows:
+            content = content_of(experiment.place(row) / "geometry.json")
+            if content is not None:
+                found.setdefault(condition, []).append(content)
+    if not found:
+        return []
+    try:
+        return _blocks(experiment, found)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        place = Path(experiment.name) / "jobs"
+        raise StoreError(f"a geometry.json is not complete ({error!r}); run its job again", path=place) from error
+
+
+def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
+    whole = {name: mine for name, of in found.items() if (mine := [one for one in of if "run" in one])}
+    spaces = {name: mine for name, of in whole.items() if (mine := [one for one in of if "ways" in one])}
+    parts: list[tuple[str, list[Block]]] = []
+    if whole:
+        parts.append(("Accuracy and overlap", _overlaps(experiment, whole, spaces)))
+    if spaces:
+        parts.append(("Isotropy", _isotropy(experiment, spaces)))
+        parts.append(("What goes with accuracy", _correlations(spaces)))
+        parts.append(("By kind of vector", _kinds(experiment, spaces)))
+    parts.append(("Representation collapse", _collapse(experiment, found)))
+    if spaces:
+        parts.append(("Posts with formulas and without", _words(experiment, spaces)))
+        parts.append(("Right answers of some topics", _statements(experiment, spaces)))
+    parts = [(title, inside) for title, inside in parts if inside]
+    troubles = [
+        Text(f"{experiment.label(condition)}: not all of it could be measured: {content['left_out']}")
+        for condition, contents in found.items()
+        for content in contents[:1]
+        if "left_out" in content
+    ]
+    if len(parts) == 1:
+        return [*parts[0][1], *troubles]
+    return [*(block for title, inside in parts for block in (Heading(title, 3), *inside)), *troubles]
+
+
+def _over_seeds(contents: Sequence[Content], value: Value) -> str:
+    """Mean ± standard deviation over seeds; seeds that are copies of one another count as one."""
+    values = [one for content in contents if (one := value(content)) is not None]
+    return spread(values[:1] if len(set(values)) == 1 else values)
+
+
+def _mean(contents: Sequence[Content], value: Value) -> float:
+    return float(np.mean([one for content in contents if (one := value(content)) is not None]))
+
+
+def _table(
+    experiment: Experiment, found: Contents, columns: Mapping[str, Value], caption: str, note: str = ""
+) -> Table:
+    rows = [["Condition", *columns]]
+    for condition, contents in found.items():
+        rows.append([experiment.label(condition), *(_over_seeds(contents, value) for value in columns.values())])
+    return Table(rows, caption, note)
+
+
+def _of_run(name: str, place: int = 0) -> Value:
+    return lambda content: content["run"][name][place]
+
+
+def _width(content: Content) -> float | None:
+    _, low, high = content["run"]["accuracy"]
+    return None if low is None else high - low
+
+
+def _own(name: str) -> Value:
+    return lambda content: content["ways"][content["own"]][name][0] if "ways" in content else None
+
+
+def _chosen(value: Value) -> Value:
+    return lambda content: value(content["thresholds"][content["chosen"]]) if "thresholds" in content else None
+
+
+def _overlaps(experiment: Experiment, whole: Contents, spaces: Contents) -> list[Block]:
+    settings = next(iter(whole.values()))[0]["settings"]
+    k, psi = settings["k"], settings["psi"]
+    columns: dict[str, Value] = {
+        f"Accuracy@{k}": _of_run("accuracy"),
+        "95 % width": _width,
+        "MRR": _of_run("mrr"),
+        f"nDCG@{k}": _of_run("ndcg"),
+        "COE": _own("coe"),
+        "ROE": _own("roe"),
+        "τ": _chosen(lambda one: one["tau"]),
+        "ψ": _chosen(lambda one: one["psi"]),
+        f"Accuracy@{k} at τ": _chosen(lambda one: one["metric"][0]),
+        "Removed": _chosen(lambda one: one["removed"]),
+    }
+    size = "as many topics as there are" if settings["size"] is None else f"{settings['size']} topics"
+    note = (
+        f"Means over {settings['samples']} bootstrap samples of {size}, ± over seeds. A right answer is "
+        "relevant; one that nobody judged is wrong. Width: of the interval of accuracy. COE, ROE: share of "
+        f"right and of random answers that are more similar than percentile {psi:g} of the first {k}. τ: the highest "
+        "threshold at which accuracy is not significantly different; removed: share of the first "
+        f"{k} below it.{_sampled(spaces)}"
+    )
+    table = _table(experiment, whole, columns, "In the form of Table II of the paper", note)
+    built: list[Block] = [table]
+    if spaces:
+        panels = _panels(experiment, spaces)
+        built += [geometry_figures.densities(panels), geometry_figures.thresholds(panels, k)]
+    return built
+
+
+def _sampled(spaces: Contents) -> str:
+    counts = {(of[0]["sampled"]["posts"], of[0]["sampled"]["of_posts"]) for of in spaces.values()}
+    parts = [f"{posts:,} of {of:,}" for posts, of in sorted(counts) if posts < of]
+    if not parts:
+        return ""
+    return (
+        f" COE, ROE and τ are those of a sample of the posts ({', '.join(parts)}): every right one, and others drawn "
+        "at random."
+    )
+
+
+def _isotropy(experiment: Experiment, spaces: Contents) -> list[Block]:
+    rows = [["Condition", "Vectors", "Accuracy", "I_A", "I_B"]]
+    for condition, contents in spaces.items():
+        for move in contents[0]["isotropy"]:
+            values = [_over_seeds(contents, _moved(move, name)) for name in ("accuracy", "i_a", "i_b")]
+            rows.append([experiment.label(condition), move, *values])
+    note = (
+        "I_A: second-order approximation of Mu and Viswanath; I_B: IsoScore; both of the vectors of the posts, 1 is "
+        "isotropic. Transformations are fitted on the posts and applied to topics as well; accuracy is over the same "
+        "posts, searched exactly."
+    )
+    return [Table(rows, "In the form of Table III of the paper", note)]
+
+
+def _moved(move: str, name: str) -> Value:
+    def value(content: Content) -> float | None:
+        one = content["isotropy"].get(move, {}).get(name)
+        return one[0] if isinstance(one, list) else one
+
+    return value
+
+
+def _correlations(spaces: Contents) -> list[Block]:
+    """Table I of the paper, over conditions; and isotropy with transformed vectors as further models, as there."""
+    if len(spaces) < FEWEST:
+        return [Text(f"No correlations: {len(spaces)} conditions with vectors, and {FEWEST} are needed.")]
+    models = list(spaces.values())
+    moves = [(of, move) for of in models for move in of[0]["isotropy"]]
+    tau = _chosen(lambda best: best["tau"])
+    plain = {
+        "Accuracy and COE": [(_mean(of, _own("accuracy")), _mean(of, _own("coe"))) for of in models],
+        "Accuracy and ROE": [(_mean(of, _own("accuracy")), _mean(of, _own("roe"))) for of in models],
+        "τ and ROE": [(_mean(of, tau), _mean(of, _own("roe"))) for of in models],
+    }
+    for title, name in (("I_A", "i_a"), ("I_B", "i_b")):
+        pairs = [(_mean(of, _moved(move, "accuracy")), _mean(of, _moved(move, name))) for of, move in moves]
+        plain[f"Accuracy and {title}"] = [
+            pair for pair, (_, move) in zip(pairs, moves, strict=True) if move == AS_THEY_ARE
+        ]
+        plain[f"Accuracy and {title}, transformed vectors too"] = pairs
+    rows = [["Correlation", "Pearson", "p", "Spearman", "Models"]]
+    for title, pairs in plain.items():
+        try:
+            result = correlation(*zip(*pairs, strict=True))
+        except AnalysisError as error:
+            rows.append([title, "–", "–", "–", str(error)])
+            continue
+        numbers = [f"{result.pearson:+.3f}", p_value(result.p), f"{result.spearman:+.3f}", str(result.models)]
+        rows.append([title, *numbers])
+    note = (
+        "Every condition with vectors is a model, with its means over seeds; p is of Pearson's correlation, not "
+        "corrected for the number of these tests. Transformed vectors are counted as models of their own."
+    )
+    return [Table(rows, "In the form of Table I of the paper", note)]
+
+
+def _kinds(experiment: Experiment, spaces: Contents) -> list[Block]:
+    rows = [["Condition", "Compared by", "Topics", "Accuracy", "MRR", "COE", "ROE"]]
+    for condition, contents in spaces.items():
+        for way in contents[0]["ways"] if len(contents[0]["ways"]) > 1 else ():
+            own = " †" if way == contents[0]["own"] else ""
+            line = [experiment.label(condition), f"{_NAMES[way]}{own}", f"{contents[0]['ways'][way]['queries']:,}"]
+            for name in ("accuracy", "mrr", "coe", "roe"):
+                line.append(_over_seeds(contents, _of_way(way, name)))
+            rows.append(line)
+    if len(rows) == 1:
+        return []
+    note = "† as the condition searches. Topics: those that have such vectors, and a right answer that has."
+    return [Table(rows, "MaxSim over all vectors, and over those of one kind", note)]
+
+
+def _of_way(way: str, name: str) -> Value:
+    return lambda content: content["ways"].get(way, {}).get(name, [None])[0]
+
+
+def _of_kind(kind: str, name: str) -> Value:
+    return lambda content: content["collapse"].get(kind, {}).get(name)
+
+
+_NAMES = {
+    "maxsim": "all vectors",
+    "formula": "formulas",
+    "sentence": "sentences",
+    "document": "document",
+    "token": "tokens",
+}
+
+
+def _collapse(experiment: Experiment, found: Contents) -> list[Block]:
+    rows = [["Condition", "Vectors of", "Mean cosine", "Effective rank", "Vectors a post", "Posts"]]
+    for condition, contents in found.items():
+        for kind, first in (contents[0].get("collapse") or {}).items():
+            line = [experiment.label(condition), "all kinds" if kind == "all" else _NAMES[kind]]
+            for name in ("cosine", "rank", "vectors"):
+                line.append(_over_seeds(contents, _of_kind(kind, name)))
+            rows.append([*line, f"{first['documents']:,}"])
+    if len(rows) == 1:
+        return []
+    note = (
+        "Within each post that has several such vectors: the mean cosine of two of them, and the effective rank, the "
+        "exponential of the entropy of the singular values. Cosine 1 and rank 1 are collapse; the rank of vectors at "
+        "right angles is their number."
+    )
+    return [Table(rows, "How alike the vectors of a post are", note)]
+
+
+def _words(experiment: Experiment, spaces: Contents) -> list[Block]:
+    rows = [["Condition", "Mean distance", "Before", "D", "p"]]
+    for condition, contents in spaces.items():
+        if contents[0]["words"] is None:
+            continue
+        mine = [np.asarray(one["words"]["distances"]) for one in contents]
+        line = [experiment.label(condition), _over_seeds(contents, lambda one: np.mean(one["words"]["distances"]))]
+        before = experiment.baselines[condition]
+        if before != condition and before in spaces and spaces[before][0]["words"] is not None:
+            moved = shift(np.asarray(spaces[before][0]["words"]["distances"]), mine[0])
+            line += [experiment.label(before), f"{moved.statistic:.3f}", p_value(moved.p)]
+        else:
+            line += ["–", "–", "–"]
+        rows.append(line)
+    if len(rows) == 1:
+        return []
+    one = next(of[0]["words"] for of in spaces.values() if of[0]["words"] is not None)
+    drawn = len(one["distances"])
+    some = "" if drawn == one["with_formulas"] else f" ({drawn:,} of them, drawn at random)"
+    note = (
+        f"The domain shift of the paper's section II-F, with {one['with_formulas']:,} posts with formulas{some} as the "
+        f"domain and {one['without']:,} without as general text: the distance from each of the first to the nearest of "
+        "the second, at unit length. D: the largest gap between its distribution and that before training (first "
+        "seeds; Kolmogorov and Smirnov)."
+    )
+    return [Table(rows, "Distance from posts with formulas to posts without", note)]
+
+
+def _panels(experiment: Experiment, spaces: Contents) -> dict[str, Content]:
+    return {experiment.label(condition): contents[0] for condition, contents in spaces.items()}
+
+
+def _statements(experiment: Experiment, spaces: Contents) -> list[Block]:
+    built: list[Block] = []
+    panels = _panels(experiment, spaces)
+    for name, figure in (("statements", geometry_figures.statements), ("lengths", geometry_figures.lengths)):
+        if shown := {label: one[name] for label, one in panels.items() if one[name] is not None}:
+            built.append(figure(shown))
+    return built

@@ -1,0 +1,332 @@
+"""What experiments left in their folders, read back: ``experiment.json`` and ``jobs/*``, nothing else.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> _ = (folder / "experiment.json").write_text(
+...     '{"name": "rings", "baseline": "none", "conditions": ["none", "ring"], "seeds": [1]}'
+... )
+>>> (folder / "jobs" / "none-seed1").mkdir(parents=True)
+>>> _ = (folder / "jobs" / "none-seed1" / "result.json").write_text('{"key": "ab12", "ndcg_prime": 0.5}')
+>>> experiment = read(folder)
+>>> experiment.rows
+[{'condition': 'none', 'seed': 1, 'status': 'done', 'key': 'ab12', 'ndcg_prime': 0.5}, \
+{'condition': 'ring', 'seed': 1, 'status': 'missing'}]
+
+Machines without a folder in common, which shared the work by hand, left the same experiment twice: :func:`join` makes
+one of the two.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from graphs.errors import ConfigError, StoreError
+from mathamr.evaluation.result_names import ARQMATH, Asked, column, file_name
+
+Row = dict[str, Any]
+_BETTER = ("done", "running elsewhere", "failed", "unfinished", "missing")  # of one job in two folders, what is shown
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment: its plan, and a row for each condition x seed.
+
+    Attributes:
+        commands: how it was run; one for each folder that it was joined from.
+        baselines: each condition -> the one that it is compared with; that one itself -> itself.
+        tasks: ``1`` answers, ``2`` formulas, or tests by name; their columns and files:
+        :mod:`mathamr.evaluation.result_names`.
+        rows: ``condition``, ``seed``, ``status`` (``done``, ``failed: REASON``, ``unfinished``: started and without a
+            result, or ``missing``; a run also says ``running elsewhere``) and all of ``result.json``.
+        places: (condition, seed) -> the job's folder, where there is one.
+        measures: column -> title of what is reported; the first one chooses best seeds.
+    """
+
+    name: str
+    title: str
+    commands: tuple[str, ...]
+    baseline: str
+    baselines: dict[str, str]
+    conditions: tuple[str, ...]
+    seeds: tuple[int, ...]
+    tasks: tuple[Asked, ...]
+    labels: dict[str, str]
+    rows: list[Row]
+    places: dict[tuple[str, int], Path] = field(default_factory=dict)
+    measures: dict[str, str] = field(default_factory=lambda: dict(ARQMATH))
+
+    @property
+    def first_measure(self) -> str:
+        """The column of the first measure."""
+        return next(iter(self.measures))
+
+    def label(self, condition: str) -> str:
+        """What tables and plots call a condition."""
+        return self.labels.get(condition, condition)
+
+    def done(self) -> dict[str, list[Row]]:
+        """Condition -> its finished rows, by seed; conditions without any are left out."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            if row["status"] == "done":
+                found.setdefault(row["condition"], []).append(row)
+        return found
+
+    def place(self, row: Row) -> Path:
+        """The folder of a row's job."""
+        return self.places[row["condition"], row["seed"]]
+
+
+def read(folder: Path) -> Experiment:
+    """The experiment that a run left in ``outputs/EXP``.
+
+    Raises:
+        ConfigError: ``experiment.json`` is missing or not complete.
+    """
+    path = folder / "experiment.json"
+    plan = content_of(path)
+    if plan is None:
+        raise ConfigError(
+            "no experiment.json here; name a folder outputs/EXP that experiments.run has made", path=folder
+        )
+    try:
+        conditions = tuple(str(name) for name in plan["conditions"])
+        seeds = tuple(int(seed) for seed in plan["seeds"])
+        name, baseline = str(plan["name"]), str(plan["baseline"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"not complete: {error!r}; run the experiment again to have it written", path=path) from error
+    baselines = {condition: str(plan.get("baselines", {}).get(condition, baseline)) for condition in conditions}
+    keys = plan.get("keys", {})
+    tasks = tuple(task if isinstance(task, str) else int(task) for task in plan.get("tasks", [1]))
+    measures = {str(name): str(title) for name, title in (plan.get("measures") or ARQMATH).items()}
+    scores = {column(task, name) for task in tasks for name in [*measures, "recall_1000"]}
+    rows, places = [], {}
+    for condition in conditions:
+        if Path(condition).name != condition:
+            raise ConfigError(f"condition {condition!r} is no name of a folder", path=path)
+        for seed in seeds:
+            place = folder / "jobs" / f"{condition}-seed{seed}"
+            places[condition, seed] = place
+            rows.append({"condition": condition, "seed": seed, **_outcome(place, keys.get(place.name), scores)})
+    return Experiment(
+        name=name,
+        title=str(plan.get("title", name)),
+        commands=tuple(filter(None, [str(plan.get("command", ""))])),
+        baseline=baseline,
+        baselines=baselines,
+        conditions=conditions,
+        seeds=seeds,
+        tasks=tasks,
+        labels={str(key): str(value) for key, value in plan.get("labels", {}).items()},
+        rows=rows,
+        places=places,
+        measures=measures,
+    )
+
+
+def _outcome(place: Path, key: str | None, scores: Container[str]) -> Row:
+    """Status and result of a job; what another configuration left (``key`` differs) does not count.
+
+    Columns that are ``scores`` have to be numbers.
+    """
+    try:
+        result, failed = (_of_key(content_of(place / name), key) for name in ("result.json", "failed.json"))
+    except StoreError as error:  # of a copy that was cut short
+        return {"status": f"failed: {error}"}
+    if result is not None and (wrong := _no_number(result, scores)):
+        return {"status": f"failed: {place / 'result.json'}: {wrong}; remove it and run its job again"}
+    if result is not None:
+        return {"status": "done"} | {name: value for name, value in result.items() if name not in ("condition", "seed")}
+    if failed is not None:
+        return {"status": f"failed: {failed.get('reason', 'no reason is given')}"}
+    stamp = place / "key"
+    if stamp.exists() and key in (None, stamp.read_text(encoding="utf-8").strip()):
+        return {"status": "unfinished"}
+    return {"status": "missing"}
+
+
+def _no_number(result: Row, scores: Container[str]) -> str:
+    """Which score is no finite number; empty where all are.
+
+    >>> _no_number({"ndcg_prime": 0.5, "code": "0.1"}, ["ndcg_prime"]), _no_number({"bpref": "high"}, ["bpref"])
+    ('', "bpref is 'high'")
+    """
+    for name, value in result.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if name in scores and not number:
+            return f"{name} is {value!r}"
+    return ""
+
+
+def _of_key(record: Any, key: str | None) -> Row | None:
+    return record if isinstance(record, dict) and key in (None, record.get("key")) else None
+
+
+def content_of(path: Path) -> Any:
+    """The content of a JSON file; None where there is no such file.
+
+    Raises:
+        StoreError: the file is no JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as error:  # RecursionError: nested a thousand deep
+        raise StoreError(f"not JSON ({error}); remove it and run its job again", path=path) from error
+
+
+def find(folders: Sequence[Path]) -> list[Path]:
+    """The folders ``outputs/EXP`` among ``folders`` and right below them, in the order given, then by name.
+
+    Raises:
+        ConfigError: a folder that is no experiment and holds none.
+    """
+    found: list[Path] = []
+    for folder in folders:
+        inside = [folder] if (folder / "experiment.json").exists() else sorted(_below(folder))
+        if not inside:
+            raise ConfigError(
+                "no experiment.json here, nor in a folder right below; name outputs or outputs/EXP", path=folder
+            )
+        found += [path for path in inside if path.resolve() not in {other.resolve() for other in found}]
+    return found
+
+
+def _below(folder: Path) -> list[Path]:
+    return [path.parent for path in folder.glob("*/experiment.json")] if folder.is_dir() else []
+
+
+def join(parts: Sequence[Experiment]) -> list[Experiment]:
+    """Experiments of the same name made one: all their conditions and seeds, of each job the furthest that any got.
+
+    Raises:
+        ConfigError: they disagree about the baseline, or ran one job with two configurations, or in two regimes or on
+            two sets of topics, whose scores must not stand in one table.
+    """
+    groups: dict[str, list[Experiment]] = {}
+    for part in parts:
+        groups.setdefault(part.name, []).append(part)
+    return [_joined(group) for group in groups.values()]
+
+
+def _joined(parts: Sequence[Experiment]) -> Experiment:
+    first = parts[0]
+    for part in parts[1:]:
+        differing = [c for c in part.conditions if first.baselines.get(c, part.baselines[c]) != part.baselines[c]]
+        if part.baseline != first.baseline or differing:
+            raise ConfigError(
+                f"{first.name}: one folder compares with {first.baseline}, another with {part.baseline}"
+                + (f" (or other baselines for {', '.join(differing)})" if differing else "")
+                + "; run both with one baseline, or report them separately"
+            )
+    conditions = tuple(dict.fromkeys(condition for part in parts for condition in part.conditions))
+    seeds = tuple(sorted({seed for part in parts for seed in part.seeds}))
+    rows, places = [], {}
+    for condition in conditions:
+        for seed in seeds:
+            row, place = _furthest(parts, condition, seed)
+            rows.append(row)
+            if place is not None:
+                places[condition, seed] = place
+    joined = replace(
+        first,
+        commands=tuple(dict.fromkeys(command for part in parts for command in part.commands)),
+        baselines={name: baseline for part in reversed(parts) for name, baseline in part.baselines.items()},
+        conditions=conditions,
+        seeds=seeds,
+        tasks=tuple(sorted(dict.fromkeys(task for part in parts for task in part.tasks), key=_place)),
+        labels={name: label for part in reversed(parts) for name, label in part.labels.items()},
+        rows=rows,
+        places=places,
+    )
+    if any(part.measures != first.measures for part in parts):
+        raise ConfigError(f"{first.name}: folders have different measures; report them separately")
+    _check_one_table(joined)
+    return joined
+
+
+def _place(task: Asked) -> int:
+    """Tasks of ARQMath by their numbers; tests stay in their order.
+
+    >>> sorted([2, 1], key=_place), sorted(["unseen", "regular"], key=_place)
+    ([1, 2], ['unseen', 'regular'])
+    """
+    return task if isinstance(task, int) else 0
+
+
+def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[Row, Path | None]:
+    """The row of one job; of equally far ones the first."""
+    found = [
+        (row, part.places.get((condition, seed)))
+        for part in parts
+        for row in part.rows
+        if (row["condition"], row["seed"]) == (condition, seed)
+    ]
+    finished = [(row, place) for row, place in found if row["status"] == "done"]
+    for row, place in finished[1:]:
+        if row.get("key") != finished[0][0].get("key"):
+            raise ConfigError(
+                f"{condition}-seed{seed} was run with two configurations: its key is {finished[0][0].get('key')} in "
+                f"{finished[0][1]} and {row.get('key')} in {place}; remove one of them, or report them separately"
+            )
+    if not found:
+        return {"condition": condition, "seed": seed, "status": "missing"}, None
+    return min(found, key=lambda pair: _BETTER.index(pair[0]["status"].partition(":")[0]))
+
+
+def _check_one_table(experiment: Experiment) -> None:
+    """Scores of different regimes or topics are never put into one table."""
+    grades = [column(task, "relevant_grade") for task in experiment.tasks]
+    later = ("years", *grades)  # results of earlier versions do not tell them
+    for what in ("regime", *later, *dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks))):
+        values: dict[str, Row] = {}
+        for rows in experiment.done().values():
+            for row in rows:
+                if what in row or what not in later:
+                    values.setdefault(str(row.get(what)), row)
+        if len(values) > 1:
+            one, other = list(values.items())[:2]
+            raise ConfigError(
+                f"{experiment.name}: {what} is {one[0]} in {experiment.place(one[1])} and {other[0]} in "
+                f"{experiment.place(other[1])}; such scores cannot be compared: run the jobs of one of them again"
+            )
+
+
+def per_topic(place: Path, task: Asked, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Topic -> measure -> score of one job, from ``per_topic.csv`` or, e.g. in Task 2, ``per_topic-task2.csv``.
+
+    Raises:
+        StoreError: the file is missing, or has no such columns.
+    """
+    path = place / file_name(task, "per_topic.csv")
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return {row["topic"]: {name: float(row[name]) for name in measures} for row in csv.DictReader(file)}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"no scores by topic ({error!r}); run the job again", path=path) from error
+
+
+def epochs(place: Path) -> list[Row]:
+    """The records of kind ``epoch`` in ``log.jsonl``, one for each epoch; of an epoch that was repeated, the last.
+
+    A line that a killed process left half written is passed by.
+    """
+    path = place / "log.jsonl"
+    found: dict[int, Row] = {}
+    if not path.exists():
+        return []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and record.get("kind") == "epoch":
+            found[int(record["epoch"])] = record
+    return [found[number] for number in sorted(found)]

@@ -1,0 +1,299 @@
+"""The tables of a report, in the thesis's form, with the thesis's own numbers beside ours.
+
+    Condition    nDCG'            thesis, other setting   MAP'             thesis, other setting   ...  Seeds
+    none †       0.709 ± 0.016    0.421 ± 0.008           0.527 ± 0.020    0.125 ± 0.004                3
+    sequential   0.699 ± 0.010    0.409 ± 0.011           0.519 ± 0.013    0.118 ± 0.004                3
+
+The baseline has a †, a significant difference to it a star. The thesis's columns are headed ``thesis`` alone where it
+measured in the same setting: the same topics, what was indexed, and pairs to train on.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.report.blocks import Table
+from experiments.report.results import Experiment, Row
+from experiments.report.thesis import ThesisTable
+from experiments.report.topic_scores import best_row, measured
+from mathamr.evaluation import result_names as columns
+from mathamr.evaluation.result_names import ARQMATH, Asked, column
+from mathamr.evaluation.significance import Comparison
+
+COSTS = {
+    "time_per_epoch_s": ("Time/epoch (s)", 1.0),
+    "pairs_per_second": ("Pairs/s", 1.0),
+    "peak_memory_bytes": ("Peak memory (GB)", 1e9),
+    "peak_gpu_memory_bytes": ("Peak GPU memory (GB)", 1e9),
+    "parameters": ("Parameters (M)", 1e6),
+    "encode_docs_per_second": ("Posts encoded/s", 1.0),
+    "index_bytes": ("Index (MB)", 1e6),
+    "vectors": ("Vectors", 1.0),
+    "queries_per_second": ("Queries/s", 1.0),
+    "task2_index_bytes": ("Index of formulas (MB)", 1e6),
+    "task2_formulas": ("Indexed formulas", 1.0),
+    "task2_queries_per_second": ("Queries/s, Task 2", 1.0),
+}
+"""Costs in ``results.csv``: how tables call them, and the unit that they are divided by; see :func:`costs`."""
+_OF_A_SEARCH = ("index_bytes", "vectors", "queries_per_second")
+
+DEVELOPMENT = {
+    "recall_1000": ("Recall@1000", 1.0),
+    "task2_recall_1000": ("Recall@1000, Task 2", 1.0),
+    "best_val_mrr": ("Validation MRR", 1.0),
+    "best_val_loss": ("Validation loss", 1.0),
+    "epochs": ("Epochs", 1.0),
+    "train_pairs": ("Training pairs", 1.0),
+}
+"""What one looks at while developing; no test is made on these."""
+
+_SETTINGS = {"train_pairs": "training pairs"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of results: the key in ``results.csv``, its unit, and the measure whose stars it carries, if any."""
+
+    title: str
+    key: str
+    unit: float = 1.0
+    measure: str = ""
+
+
+def measure_columns(experiment: Experiment, task: Asked) -> list[Column]:
+    """The measures of a task."""
+    return [Column(title, column(task, measure), measure=measure) for measure, title in experiment.measures.items()]
+
+
+def costs(experiment: Experiment) -> dict[str, tuple[str, float]]:
+    """:data:`COSTS`, and the costs of each search in tests that have a name."""
+    named = [task for task in experiment.tasks if isinstance(task, str)]
+    return COSTS | {
+        column(task, name): (f"{COSTS[name][0]}, {columns.title(task)}", COSTS[name][1])
+        for task in named
+        for name in _OF_A_SEARCH
+    }
+
+
+def thesis_columns(table: ThesisTable) -> list[Column]:
+    """Our columns in the form of a table of the thesis."""
+    columns = []
+    for title in table.columns:
+        key, unit = table.column_of_results(title)
+        measure = next((name for name, known in ARQMATH.items() if known == title), "")
+        columns.append(Column(title, key, unit, measure))
+    return columns
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean ± standard deviation, with the digits that the thesis gives.
+
+    >>> spread([0.5, 0.52]), spread([11.26]), spread([60325, 60325]), spread([])
+    ('0.510 ± 0.014', '11.3', '60,325 ± 0', '–')
+    """
+    if not values:
+        return "–"
+    mean = statistics.mean(values)
+    digits = 3 if abs(mean) < 10 else 1 if abs(mean) < 1000 else 0
+    if len(values) == 1:
+        return f"{mean:,.{digits}f}"
+    return f"{mean:,.{digits}f} ± {statistics.stdev(values):,.{digits}f}"
+
+
+def amount(values: Sequence[float]) -> str:
+    """Like :func:`spread`, and a number alone where all are the same; counts have no decimals.
+
+    >>> amount([7.8, 7.8]), amount([60325, 60325]), amount([5, 6]), amount([11.2, 11.4]), amount([])
+    ('7.800', '60,325', '5.500 ± 0.707', '11.3 ± 0.1', '–')
+    """
+    if values and min(values) == max(values):
+        return f"{values[0]:,.0f}" if float(values[0]).is_integer() else spread(values[:1])
+    return spread(values)
+
+
+def mean_table(
+    rows: Sequence[Row],
+    columns: Mapping[str, tuple[str, float]],
+    show: Callable[[Sequence[float]], str] = spread,
+) -> list[list[str]]:
+    """Header and one line a condition: mean ± standard deviation (n - 1) over its finished seeds.
+
+    ``columns`` maps a key of the rows to its title and the unit that it is divided by.
+    """
+    table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
+    for condition in dict.fromkeys(row["condition"] for row in rows):
+        done = [row for row in rows if row["condition"] == condition and row["status"] == "done"]
+        cells = [show(_values(done, key, unit)) for key, (_, unit) in columns.items()]
+        table.append([condition, *cells, str(len(done))])
+    return table
+
+
+def _values(rows: Sequence[Row], key: str, unit: float) -> list[float]:
+    return [float(row[key]) / unit for row in rows if row.get(key) is not None]
+
+
+def results_table(
+    experiment: Experiment,
+    task: Asked,
+    shown: Sequence[Column],
+    stars: Mapping[tuple[str, str], str],
+    *,
+    best_seed: bool = False,
+    thesis: ThesisTable | None = None,
+) -> Table:
+    """Means over seeds, or the best seed of each condition, with the thesis's numbers beside them.
+
+    A condition without a result says so in place of its numbers.
+    """
+    beside = set(thesis.columns) if thesis else set()
+    same = thesis is not None and same_setting(experiment, thesis)
+    head = ["Condition", *(["Seed"] if best_seed else [])]
+    quiet: set[int] = set()
+    for one in shown:
+        head.append(one.title)
+        if one.title in beside:
+            quiet.add(len(head))
+            head.append("thesis" if same else "thesis, other setting")
+    scored = measured(experiment, task)
+    counts = {len(scored.get(condition, [])) for condition in experiment.conditions}
+    with_seeds = not best_seed and len(counts) > 1  # otherwise the caption says it
+    table = [[*head, "Seeds"] if with_seeds else head]
+    for condition in experiment.conditions:
+        rows = scored.get(condition, [])
+        chosen = [best_row(rows, task, experiment.first_measure)] if best_seed and rows else rows
+        line = [_named(experiment, condition), *([str(chosen[0]["seed"]) if chosen else "–"] if best_seed else [])]
+        for one in shown:
+            values = _values(chosen, one.key, one.unit)
+            cell = spread(values) if one.measure else amount(values)
+            cell += stars.get((condition, one.measure), "") if values else ""
+            line.append(cell if rows or one is not shown[0] else _without_result(experiment, condition))
+            if one.title in beside:
+                line.append(_printed(thesis, condition, one.title))
+        table.append([*line, str(len(rows))] if with_seeds else line)
+    table += _others(thesis, len(table[0]), head, shown)
+    number = f"{max(counts)} seeds" if len(counts) == 1 else "seeds"
+    over = "One seed" if max(counts) == 1 else f"Mean ± standard deviation over {number}"
+    caption = "Best seed, chosen on the same topics" if best_seed else over
+    if thesis is not None:
+        caption = f"{caption}, in the form of Table {thesis.number} of the thesis"
+    return Table(table, caption, _note(experiment, stars, thesis, same=same), frozenset(quiet))
+
+
+def _named(experiment: Experiment, condition: str) -> str:
+    own = experiment.baselines[condition] == condition and len(experiment.conditions) > 1
+    return f"{experiment.label(condition)} †" if own else experiment.label(condition)
+
+
+def _without_result(experiment: Experiment, condition: str) -> str:
+    """``failed``, ``unfinished`` or ``missing``, or several of these; the reasons have a table of their own."""
+    statuses = [row["status"].partition(":")[0] for row in experiment.rows if row["condition"] == condition]
+    return ", ".join(dict.fromkeys("not measured" if status == "done" else status for status in statuses))
+
+
+def _printed(thesis: ThesisTable | None, condition: str, title: str) -> str:
+    value = None if thesis is None else thesis.rows.get(condition, {}).get(title)
+    return "–" if value is None else value.printed
+
+
+def _others(thesis: ThesisTable | None, width: int, head: list[str], shown: Sequence[Column]) -> list[list[str]]:
+    """Systems of other groups, as the thesis reports them."""
+    lines = []
+    for system, values in (thesis.others if thesis else {}).items():
+        line = [system] + ["–"] * (width - 1)
+        for one in shown:
+            if one.title in values:
+                line[head.index(one.title) + 1] = values[one.title].printed
+        lines.append(line)
+    return lines
+
+
+def same_setting(experiment: Experiment, thesis: ThesisTable) -> bool:
+    """Whether every finished job was run in the setting of a table of the thesis."""
+    rows = [row for done in experiment.done().values() for row in done]
+    return bool(rows) and all(thesis.is_setting_of(row, years=row.get("years") or ()) for row in rows)
+
+
+def _note(
+    experiment: Experiment, stars: Mapping[tuple[str, str], str], thesis: ThesisTable | None, *, same: bool
+) -> str:
+    parts = []
+    if len(experiment.conditions) > 1:
+        parts.append("† baseline" + ("; * p < 0.05 against it after Bonferroni's correction" if stars else ""))
+    if thesis is not None:
+        printed = {"best_seed": "the best of five seeds", "mean": "mean over five seeds", "single": "one run"}
+        setting = "in the same setting" if same else f"in another setting ({_setting(experiment, thesis)})"
+        parts.append(f"thesis: Table {thesis.number}, {printed[thesis.statistic]}, {setting}")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _setting(experiment: Experiment, thesis: ThesisTable) -> str:
+    """Where ours differs.
+
+    What the thesis's table and our jobs say of the same key, e.g. ``regime judged, here mini; topics 78, here 104``.
+    """
+    rows = [row for done in experiment.done().values() for row in done]
+    differing = []
+    for key, value in thesis.setting.items():
+        if key == "task":
+            continue
+        name = column(thesis.setting["task"], key) if key == "topics" else key
+        here = {str(row.get(name, "not recorded")) for row in rows}
+        if here != {str(value)}:
+            ours = " and ".join(sorted(here)) or "none"
+            differing.append(f"{_SETTINGS.get(key, key)} {value}, here {ours}")
+    return "; ".join(differing).replace("[]", "none").replace("[", "").replace("]", "")
+
+
+def significance_table(experiment: Experiment, tests: Sequence[Comparison]) -> Table:
+    """The tests: difference, interval, p, corrected p; a star where Bonferroni's is below 0.05."""
+    table = [["Condition", "Measure", "Difference", "95 % interval", "p", "p (Bonferroni)", "p (Holm)"]]
+    for one in tests:
+        table.append(
+            [
+                experiment.label(one.condition),
+                experiment.measures[one.metric],
+                f"{one.test.difference:+.3f}{one.stars()}",
+                f"[{one.low:+.3f}, {one.high:+.3f}]",
+                p_value(one.test.p),
+                p_value(one.p_bonferroni),
+                p_value(one.p_holm),
+            ]
+        )
+    return Table(table)
+
+
+def p_value(value: float) -> str:
+    """
+    >>> p_value(0.0432), p_value(0.00004)
+    ('0.043', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]], caption: str = "") -> Table | None:
+    """Means of those columns that any job has; None where none has one."""
+    done = [row for rows in experiment.done().values() for row in rows]
+    known = {key: column for key, column in columns.items() if any(row.get(key) is not None for row in done)}
+    if not known:
+        return None
+    table = mean_table(experiment.rows, known, amount)
+    return Table([table[0], *([experiment.label(line[0]), *line[1:]] for line in table[1:])], caption)
+
+
+def parameter_groups(experiment: Experiment) -> dict[str, tuple[str, float]]:
+    """The columns that count the parameters of one part of the model."""
+    keys = sorted({key for rows in experiment.done().values() for row in rows for key in row})
+    prefix = "parameters_"
+    return {key: (key.removeprefix(prefix), 1.0) for key in keys if key.startswith(prefix)}
+
+
+def troubles_table(experiment: Experiment) -> Table | None:
+    """Jobs without a result, and why."""
+    rows: list[dict[str, Any]] = [row for row in experiment.rows if row["status"] != "done"]
+    if not rows:
+        return None
+    lines = [[experiment.label(row["condition"]), str(row["seed"]), row["status"]] for row in rows]
+    return Table([["Condition", "Seed", "Status"], *lines])

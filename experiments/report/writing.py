@@ -1,0 +1,383 @@
+"""What came out: ``results.csv``, ``report.md`` and ``report.html`` of experiments that were run here or elsewhere.
+
+    python -m experiments.report.writing outputs/vn_connectivity                    # what a run writes at its end, once
+    more python -m experiments.report.writing gpu1/outputs gpu2/outputs --out together   # several machines, several
+    experiments
+
+Experiments of the same name become one: the union of their jobs. Others stand below one another on one page. Only
+``experiment.json`` and ``jobs/*`` of the folders are read, so that they can be copied to wherever the report is made.
+
+``report.html`` stands alone: send it, put it anywhere, open it without a network. ``report.md`` has the same tables.
+Means and standard deviations (n - 1) are over seeds; for the tests see ``experiments/report/topic_scores.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.analyses import weighting
+from experiments.report import figures, geometry_report, heat_map, page, results, years
+from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
+from experiments.report.results import Experiment, Row
+from experiments.report.tables import (
+    DEVELOPMENT,
+    costs,
+    measure_columns,
+    parameter_groups,
+    plain_table,
+    results_table,
+    significance_table,
+    thesis_columns,
+    troubles_table,
+)
+from experiments.report.thesis import ThesisTable
+from experiments.report.thesis import tables as thesis_tables
+from experiments.report.topic_scores import comparisons, measured, of_conditions, stars
+from graphs.errors import MathAMRError, StoreError
+from graphs.whole_file import write_whole
+from mathamr.evaluation import result_names as columns
+from mathamr.evaluation.metrics import RELEVANT
+from mathamr.evaluation.result_names import ARQMATH, Asked, column
+from mathamr.evaluation.significance import Comparison
+
+_FIRST = ("condition", "seed", "status")
+_SHOWN_TESTS = 16
+"""Rows of tests that a page shows unasked."""
+_PANELS = 4
+"""Measures that fit beside each other in a plot: the first ones."""
+
+
+def write(experiments: Sequence[Experiment], out: Path) -> None:
+    """``results.csv``, ``report.md`` and ``report.html`` in ``out``.
+
+    Raises:
+        ConfigError: jobs of one experiment that cannot stand in one table.
+    """
+    experiments = results.join(experiments)
+    out.mkdir(parents=True, exist_ok=True)
+    several = len(experiments) > 1
+    rows = [({"experiment": one.name} if several else {}) | row for one in experiments for row in one.rows]
+    write_csv(rows, out / "results.csv", [name for one in experiments for name in _scores_of(one)])
+    blocks = [block for one in experiments for block in report_of(one)]
+    title = f"{len(experiments)} experiments" if several else experiments[0].title
+    write_whole(out / "report.md", markdown(blocks))
+    write_whole(out / "report.html", page.page(title, blocks))
+
+
+def _scores_of(experiment: Experiment) -> list[str]:
+    """The columns with the scores of an experiment, there whether or not a job has finished."""
+    if experiment.measures == ARQMATH:
+        return [*ARQMATH, "recall_1000", "topics"]
+    return [column(task, name) for task in experiment.tasks for name in (*experiment.measures, "topics")]
+
+
+def write_csv(rows: Sequence[Row], path: Path, scores: Sequence[str]) -> None:
+    """``results.csv``: a row for each condition x seed with every metric and cost, ``scores`` before all others."""
+    names = ["experiment"] if any("experiment" in row for row in rows) else []
+    names += dict.fromkeys([*_FIRST, *scores, "regime"])
+    for row in rows:
+        names += [key for key in row if key not in names]
+    text = io.StringIO()
+    table = csv.DictWriter(text, names, restval="")
+    table.writeheader()
+    table.writerows(rows)
+    write_whole(path, text.getvalue())
+
+
+def report_of(experiment: Experiment) -> list[Block]:
+    """Everything that is said of one experiment, in order; a part whose files are broken says so in its place."""
+    blocks: list[Block] = [Heading(experiment.title), *(Code(command) for command in experiment.commands)]
+    blocks.append(Text(_facts(experiment)))
+    done = experiment.done()
+    troubles = troubles_table(experiment)
+    if troubles is not None:
+        left = len(troubles.rows) - 1
+        blocks.append(Text(f"Without a result: {left} of {len(experiment.rows)} jobs; the reasons stand at the end."))
+    if done:
+        for task in experiment.tasks:
+            if measured(experiment, task):
+                blocks += _task(experiment, task)
+        parts: list[tuple[str, Callable[[], list[Block]]]] = [
+            ("Learning curves", lambda: _curves(experiment)),
+            ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
+            ("The embedding space", lambda: geometry_report.blocks(experiment)),
+            ("Other weights of virtual nodes", lambda: weighting.blocks(experiment)),
+            ("First results", lambda: _examples(experiment, "examples.json")),
+            ("First formulas", lambda: _examples(experiment, "examples-task2.json")),
+            ("Efficiency", lambda: _efficiency(experiment)),
+            ("Development measures", lambda: _development(experiment)),
+        ]
+        for title, build in parts:
+            blocks += _part(title, build)
+    if troubles is not None:
+        blocks += [Heading("Jobs without a result", 2), troubles]
+    return blocks
+
+
+def _facts(experiment: Experiment) -> str:
+    rows = [row for done in experiment.done().values() for row in done]
+    if not rows:
+        return "No job has finished."
+
+    def all_of(key: str) -> str:
+        return ", ".join(sorted({str(row.get(key, "not recorded")) for row in rows}))
+
+    first, *others = experiment.tasks if isinstance(experiment.tasks[0], str) else (1, *experiment.tasks)
+    facts = [f"{all_of(column(first, 'topics'))} topics, regime {all_of('regime')}"]
+    counted = [task for task in others if any(column(task, "topics") in row for row in rows)]
+    if more := [f"{columns.title(task)}: {all_of(column(task, 'topics'))} topics" for task in counted if task != first]:
+        facts[0] += f" ({', '.join(more)})"
+    for task in dict.fromkeys([first, *counted]):
+        if any((files := column(task, "judgments")) in row for row in rows):
+            facts.append(f"judgments of {columns.title(task)}: {all_of(files)}")
+    if any((grade := column(first, "relevant_grade")) in row for row in rows):
+        facts.append(f"relevant from grade {all_of(grade)}")
+    facts += [f"code {all_of('code')}", all_of("machine")]
+    facts.append(f"last job finished {max(str(row.get('finished', 'not recorded')) for row in rows)}")
+    seeds = ", ".join(str(seed) for seed in experiment.seeds)
+    baselines = sorted({f'"{experiment.label(name)}"' for name in experiment.baselines.values()})  # one may be "None"
+    compared = (
+        f" Baseline{'s' * (len(baselines) > 1)}: {'; '.join(baselines)}." if len(experiment.conditions) > 1 else ""
+    )
+    return f"{'; '.join(facts)}. Seeds: {seeds}.{compared}"
+
+
+def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
+    """A part with its heading; nothing where the jobs left nothing for it, and why where it cannot be made."""
+    try:
+        blocks = build()
+    except MathAMRError as error:
+        blocks = [Text(f"Left out: {error}")]
+    return [Heading(title, 2), *blocks] if blocks else []
+
+
+def _task(experiment: Experiment, task: Asked) -> list[Block]:
+    """Means and best seeds with their tests, bars, and differences topic by topic."""
+    before = f"{columns.title(task)}: " if len(experiment.tasks) > 1 else ""
+    several = max(len(rows) for rows in measured(experiment, task).values()) > 1
+    tables = [table for table in thesis_tables(experiment.name) if table.setting["task"] == task]
+    effective = [table for table in tables if ARQMATH.keys() & {one.measure for one in thesis_columns(table)}]
+
+    def of_thesis(*statistics: str) -> ThesisTable | None:
+        return next((table for name in statistics for table in effective if table.statistic == name), None)
+
+    blocks: list[Block] = []
+    thesis = of_thesis("mean", "single") if several else of_thesis("mean", "single", "best_seed")
+    title = "mean over seeds" if several else "results of one seed"
+    blocks += _part(_title(before, title), lambda: _scores(experiment, task, best_seed=False, thesis=thesis))
+    if several:
+        best = of_thesis("best_seed")
+        blocks += _part(_title(before, "best seed"), lambda: _scores(experiment, task, best_seed=True, thesis=best))
+    blocks += _part(_title(before, "differences by topic"), lambda: _differences(experiment, task))
+    blocks += _part(_title(before, "year by year"), lambda: years.blocks(experiment, task))
+    return blocks
+
+
+def _title(before: str, title: str) -> str:
+    """
+    >>> _title("", "best seed"), _title("Task 2: ", "best seed")
+    ('Best seed', 'Task 2: best seed')
+    """
+    return before + title if before else title.capitalize()
+
+
+def _scores(experiment: Experiment, task: Asked, *, best_seed: bool, thesis: ThesisTable | None) -> list[Block]:
+    """The table in the thesis's form, bars, and the tests behind its stars."""
+    trouble, tests = "", list[Comparison]()
+    try:
+        tests = comparisons(experiment, task, best_seed=best_seed)
+    except MathAMRError as error:
+        trouble = f"No tests: {error}"
+    marks = stars(tests)
+    shown = measure_columns(experiment, task)
+    if thesis is not None:
+        shown += [one for one in thesis_columns(thesis) if one.title not in ARQMATH.values()]
+    blocks: list[Block] = []
+    if best_seed:
+        blocks.append(
+            Text(
+                f"For each condition the seed of highest {experiment.measures[experiment.first_measure]}, chosen on "
+                "the very topics that it is reported on: an optimistic figure, given because the thesis reports it."
+            )
+        )
+    blocks.append(results_table(experiment, task, shown, marks, best_seed=best_seed, thesis=thesis))
+    if not best_seed and not trouble and len(experiment.conditions) > 1:
+        blocks.append(_bars(experiment, task, marks))
+    if trouble:
+        blocks.append(Text(trouble))
+    elif tests:
+        table = significance_table(experiment, tests)
+        several = max(len(rows) for rows in measured(experiment, task).values()) > 1
+        averaged = "of the mean over seeds of each topic's score" if several else "of one seed"
+        what = "of the best seeds" if best_seed else averaged
+        found = sum(bool(one.stars()) for one in tests)
+        blocks.append(
+            Text(
+                f"{found or 'None'} of {len(tests)} differences {'are' if found > 1 else 'is'} significant (*). "
+                f"Two-sided paired t-tests over topics against the baseline, {what}; Bonferroni's and Holm's "
+                "correction over all tests of this table. Intervals: 95 % bootstrap intervals of the mean difference, "
+                "not corrected."
+            )
+        )
+        blocks.append(table if len(tests) <= _SHOWN_TESTS else Folded(f"All {len(tests)} tests", [table]))
+    elif len(experiment.conditions) > 1:
+        baselines = set(experiment.baselines.values()) & measured(experiment, task).keys()
+        why = "only the baseline has a result" if baselines else "the baseline has no result"
+        blocks.append(Text(f"No tests: {why}."))
+    return blocks
+
+
+def _bars(experiment: Experiment, task: Asked, marks: Any) -> Block:
+    scores = of_conditions(experiment, task)
+    rows = measured(experiment, task)
+    drawn = dict(list(experiment.measures.items())[:_PANELS])
+    seeds = {
+        experiment.label(name): {
+            measure: [float(row[column(task, measure)]) for row in rows[name]] for measure in drawn
+        }
+        for name in scores
+    }
+    labelled = {experiment.label(name): values for name, values in scores.items()}
+    named = {(experiment.label(name), measure): star for (name, measure), star in marks.items()}
+    return figures.bars(labelled, seeds, drawn, named)
+
+
+def _differences(experiment: Experiment, task: Asked) -> list[Block]:
+    """Sorted bars of the first measure for each condition that has a baseline with a result."""
+    first = experiment.first_measure
+    tests = [test for test in comparisons(experiment, task, best_seed=False) if test.metric == first]
+    if not tests:
+        return []
+    scores = {name: of[first] for name, of in of_conditions(experiment, task).items()}
+    found = []
+    for test in tests:
+        baseline = experiment.baselines[test.condition]
+        by_topic = {topic: score - scores[baseline][topic] for topic, score in scores[test.condition].items()}
+        labels = experiment.label(test.condition), experiment.label(baseline)
+        found.append(figures.Difference(*labels, test, by_topic))
+    return [figures.differences(found, experiment.measures[first])]
+
+
+def _curves(experiment: Experiment) -> list[Block]:
+    """Learning curves; conditions that share their models, because only retrieval differs, share a line."""
+    logs: dict[str, list[list[Row]]] = {}
+    for condition, rows in experiment.done().items():
+        seeds = [records for row in rows if (records := results.epochs(experiment.place(row)))]
+        if seeds:
+            logs[condition] = seeds
+    groups: list[tuple[list[str], list[list[Row]]]] = []
+    for condition, seeds in logs.items():
+        same = next((names for names, other in groups if other == seeds), None)
+        if same is None:
+            groups.append(([condition], seeds))
+        else:
+            same.append(condition)
+    if not groups:
+        return []
+    labelled = {figures.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
+    return [figures.curves(labelled)]
+
+
+def _examples(experiment: Experiment, file: str) -> list[Block]:
+    """The first results for some topics in each condition: of the first seed that left them."""
+    topics: dict[str, tuple[str, str]] = {}  # title and body
+    found: dict[str, dict[str, list[Found]]] = {}  # topic -> condition -> results
+    done = experiment.done()
+    for row in (row for rows in done.values() for row in rows):
+        path = experiment.place(row) / file
+        try:
+            for record in results.content_of(path) or []:
+                topic = str(record["topic"])
+                topics.setdefault(topic, (str(record.get("title") or ""), str(record.get("body") or "")))
+                by_condition = found.setdefault(topic, {})
+                by_condition.setdefault(row["condition"], [_found(one) for one in record["results"]])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StoreError(f"no examples ({error!r}); run the job again", path=path) from error
+    if not topics:
+        return []
+    table = [["Topic", *(experiment.label(name) for name in done)]]
+    for topic, by_condition in found.items():
+        grades = [["–" if one.grade is None else str(one.grade) for one in by_condition.get(name, [])] for name in done]
+        table.append([topic, *(" ".join(line) for line in grades)])
+    arqmath = experiment.measures == ARQMATH
+    grades_of = "3 high, 2 medium, 1 low, 0 not relevant" if arqmath else "2 the query's own, 1 of the same group"
+    lowest = {row.get("relevant_grade", RELEVANT) for rows in done.values() for row in rows}
+    if arqmath and lowest != {RELEVANT}:
+        grades_of = f"grades of the collection, relevant from {', '.join(sorted(map(str, lowest)))}"
+    note = f"Relevance: {grades_of}, – not judged. The first seed of each condition."
+    blocks: list[Block] = [Table(table, "Relevance of the first results", note)]
+    for topic, (title, body) in topics.items():
+        same: dict[tuple[str, ...], list[str]] = {}  # posts -> the conditions that found them
+        for name, one in found[topic].items():
+            same.setdefault(tuple(result.post for result in one), []).append(name)
+        lists = [
+            ("; ".join(experiment.label(name) for name in names), found[topic][names[0]]) for names in same.values()
+        ]
+        blocks += [Heading(f"Topic {topic}", 3), Examples(topic, title, body, lists)]
+    return blocks
+
+
+def _found(record: Any) -> Found:
+    grade = record.get("grade")
+    return Found(
+        rank=int(record["rank"]),
+        post=str(record["post"]),
+        score=float(record["score"]),
+        grade=None if grade is None else int(grade),
+        title=str(record.get("title") or ""),
+        body=str(record.get("body") or ""),
+    )
+
+
+def _efficiency(experiment: Experiment) -> list[Block]:
+    """Our costs, parameters by group, and the thesis's own tables of costs with ours beside."""
+    tables = [
+        plain_table(experiment, costs(experiment)),
+        plain_table(experiment, parameter_groups(experiment), "Parameters by group"),
+    ]
+    blocks: list[Block] = [table for table in tables if table is not None]
+    for thesis in thesis_tables(experiment.name):
+        shown = thesis_columns(thesis)
+        task = int(thesis.setting["task"])
+        if not any(one.measure for one in shown) and measured(experiment, task):
+            blocks.append(results_table(experiment, task, shown, {}, thesis=thesis))
+    return blocks
+
+
+def _development(experiment: Experiment) -> list[Block]:
+    table = plain_table(experiment, DEVELOPMENT)
+    if table is None:
+        return []
+    recall = " Recall@1000: judged relevant posts among the first 1,000 results."
+    note = (
+        f"For choices while developing, not for comparison: no test is made on them."
+        f"{recall if experiment.measures == ARQMATH else ''} Validation: held-out training pairs."
+    )
+    return [table, Text(note)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the folders, write the report, say where it is."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.report.writing", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="outputs/EXP, or outputs with several")
+    parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")
+    options = parser.parse_args(arguments)
+    try:
+        write([results.read(folder) for folder in results.find(options.folders)], options.out)
+    except MathAMRError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{options.out}/report.html, {options.out}/report.md, {options.out}/results.csv")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Chosen on one year's topics, confirmed on another's: what is left of the best condition where it was not chosen.
+
+The best of many conditions looks better on the topics that it was chosen on than it is. So the same results are read
+year by year: in each year one would have chosen some condition; the other years say what that choice was worth.
+
+>>> year_of("A.77"), year_of("B.237"), year_of("A.301"), year_of("q17")
+(2020, 2021, 2022, None)
+
+Conditions with one baseline are rivals; a baseline may be chosen as well, and confirms itself.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+
+from experiments.report.blocks import Block, Table, Text
+from experiments.report.results import Experiment
+from experiments.report.tables import p_value
+from experiments.report.topic_scores import of_conditions
+from mathamr.evaluation.result_names import ARQMATH, Asked
+from mathamr.evaluation.significance import Comparison, compare, paired_t_test
+
+_MEASURE = "ndcg_prime"
+_REPORTED = 2022  # ARQMath-3 is for the final report: nothing is chosen on its topics
+_HUNDREDS = {0: 2020, 2: 2021, 3: 2022}  # of the topics' numbers: 1-100, 201-300, 301-400
+
+_Years = dict[int, dict[str, dict[str, float]]]  # year -> condition -> topic -> score
+
+
+def year_of(topic: str) -> int | None:
+    """The year of a topic of ARQMath; None of any other name."""
+    found = re.fullmatch(r"[AB]\.(\d+)", topic)
+    return _HUNDREDS.get((int(found[1]) - 1) // 100) if found else None
+
+
+def blocks(experiment: Experiment, task: Asked) -> list[Block]:
+    """nDCG' in each year, and what would have been chosen in each; nothing where all topics are of one year."""
+    scores = {name: of[_MEASURE] for name, of in of_conditions(experiment, task).items() if _MEASURE in of}
+    years = by_year(scores)
+    if len(years) < 2 or len(scores) < 2:
+        return []
+    return [_scores(experiment, years), _choices(experiment, years), Text(_NOTE)]
+
+
+def by_year(scores: Mapping[str, Mapping[str, float]]) -> _Years:
+    """Condition -> topic -> score, parted by the topics' years; topics without a year are left out.
+
+    >>> by_year({"ring": {"A.1": 0.2, "A.201": 0.5, "q": 1.0}})
+    {2020: {'ring': {'A.1': 0.2}}, 2021: {'ring': {'A.201': 0.5}}}
+    """
+    years: _Years = {}
+    for condition, of_topic in scores.items():
+        for topic, score in of_topic.items():
+            if (year := year_of(topic)) is not None:
+                years.setdefault(year, {}).setdefault(condition, {})[topic] = score
+    return dict(sorted(years.items()))
+
+
+def rivals(baselines: Mapping[str, str], conditions: Sequence[str]) -> dict[str, list[str]]:
+    """Baseline -> the conditions with a result that one chooses among, itself first; alone it is left out.
+
+    >>> rivals({"base": "base", "wide": "base", "text": "text"}, ["base", "text", "wide"])
+    {'base': ['base', 'wide']}
+    """
+    groups = {own: [own, *(c for c in conditions if c != own and baselines[c] == own)] for own in conditions}
+    return {own: group for own, group in groups.items() if len(group) > 1 and baselines[own] == own}
+
+
+def best(of_year: Mapping[str, Mapping[str, float]], among: Sequence[str]) -> str:
+    """The condition of the highest mean over the topics of a year; of equals the first."""
+    return max(among, key=lambda name: statistics.fmean(of_year[name].values()))
+
+
+def _scores(experiment: Experiment, years: _Years) -> Table:
+    head = ["Condition"]
+    for year, of_year in years.items():
+        head += [f"nDCG' {year} ({len(next(iter(of_year.values())))} topics)", "difference"]
+    rows = [head]
+    tests = {year: _tests(experiment, of_year) for year, of_year in years.items()}
+    for name in next(iter(years.values())):
+        own = experiment.baselines[name] == name
+        row = [experiment.label(name) + (" †" if own else "")]
+        for year, of_year in years.items():
+            test = tests[year].get(name)
+            row.append(f"{statistics.fmean(of_year[name].values()):.3f}")
+            row.append("" if test is None else f"{test.test.difference:+.3f}{test.stars()}")
+        rows.append(row)
+    return Table(rows, "By the topics' year")
+
+
+def _tests(experiment: Experiment, of_year: Mapping[str, Mapping[str, float]]) -> dict[str, Comparison]:
+    comparable = {name: {_MEASURE: s} for name, s in of_year.items() if experiment.baselines[name] in of_year}
+    return {test.condition: test for test in compare(comparable, experiment.baselines)}
+
+
+def _choices(experiment: Experiment, years: _Years) -> Table:
+    rows = [["Chosen on", "condition", "there", "confirmed on", "nDCG'", "baseline", "difference", "p"]]
+    for own, group in rivals(experiment.baselines, list(next(iter(years.values())))).items():
+        for year, of_year in years.items():
+            if year == _REPORTED:
+                continue
+            chosen = best(of_year, group)
+            for other, elsewhere in years.items():
+                if other == year:
+                    continue
+                test = paired_t_test(elsewhere[own], elsewhere[chosen])
+                rows.append(
+                    [
+                        str(year),
+                        experiment.label(chosen),
+                        f"{statistics.fmean(of_year[chosen].values()):.3f}",
+                        str(other),
+                        f"{statistics.fmean(elsewhere[chosen].values()):.3f}",
+                        f"{statistics.fmean(elsewhere[own].values()):.3f} ({experiment.label(own)})",
+                        f"{test.difference:+.3f}",
+                        p_value(test.p),
+                    ]
+                )
+    return Table(rows, "Chosen on one year, confirmed on another")
+
+
+_NOTE = (
+    f"{ARQMATH[_MEASURE]} of the mean over seeds of each topic's score. * p < 0.05 against the baseline (†), two-sided "
+    "paired t-test over the topics of that year, Bonferroni's correction over the conditions, each year a family of "
+    "its own. The choice is one test a line, not corrected: where it is confirmed, nothing was chosen."
+)

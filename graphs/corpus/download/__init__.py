@@ -1,0 +1,1 @@
+"""Files of a collection from the web."""

@@ -1,0 +1,1 @@
+"""The collection that comes with the installation: docstrings of mathematical packages."""

@@ -1,0 +1,352 @@
+"""The embedded collection: the mathematics in the docstrings of the installed scientific packages.
+
+Needs no download. The docstring of an object that holds formulas becomes a question and its answer:
+
+    title      the summary line                               "Compute the Katz centrality for the nodes of ..."
+    question   the extended summary                           "Katz centrality computes the centrality for ..."
+    answer     Notes, Explanation and the like, and from other sections the paragraphs with formulas
+
+Code, signatures, references and tables are dropped. Where no section gives an answer, as in mpmath's running prose, the
+first paragraph is the question and the others are the answer. A question names no object of the collection: its own
+name becomes "this function", another one's "another function"; a name that is also a word (``center``, ``Maxwell``) is
+masked only where it is written as code.
+
+Not used: an object whose question says too little, whose question or answer is empty, whose docstring keeps no formula,
+whose question another object has already, or whose answer is nearly another's (aliases, copies, the same notes for six
+families of polynomials); the public object with the shortest dotted name stays.
+
+Topics are the objects whose name's SHA-256 falls into the first :data:`TOPIC_SHARE`; the others are the training pairs.
+The answers of all objects are searched. **Judgments** are complete: an object's own answer has grade 3, that of one
+that names it in See Also and is named there 2, that of one that only names it or only is named 1, every other answer 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import html
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from graphs.corpus.files import Fingerprints
+from graphs.corpus.mathdocs import docstrings, object_names, rst
+from graphs.corpus.mathdocs.docstrings import Docstring
+from graphs.corpus.mathdocs.object_names import Names, short_name
+from graphs.corpus.mathdocs.rst import Paragraph, Section
+from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.text import text_formulas
+from graphs.errors import ConfigError, CorpusError, Failure
+
+#: Packages whose docstrings are read, as far as they are installed.
+PACKAGES = ("scipy", "sympy", "numpy", "networkx", "mpmath")
+#: The share of the objects that are test topics.
+TOPIC_SHARE = 0.15
+#: Words of a question (title and body), at least, not counting those that every question has.
+MIN_QUESTION_WORDS = 4
+#: Words of a question, about: of a longer extended summary, what follows its first two paragraphs joins the answer.
+MAX_QUESTION_WORDS = 150
+#: Words of an answer, about: a longer one ends with the paragraph that reaches the bound.
+MAX_ANSWER_WORDS = 400
+#: Answers as like as this (Jaccard similarity of word triples) are one: nobody could tell which of them is meant.
+MAX_SIMILARITY = 0.75
+
+_PROSE = re.compile(
+    r"notes?|explanation|description|details?|definitions?|algorithms?|theory|background|properties|methods?(?: used)?"
+    r"|interpretation|formulas?|remarks?|.*(?:mathematic|definition|explanation|formula|theor|derivation).*",
+    re.IGNORECASE,
+)
+_DROPPED = re.compile(r".*example.*|.*references?|see also|usage|plots?|todo|tests?|attributes|methods", re.I)
+_ENTRIES = re.compile(r"(?:other )?parameters|returns?|yields|raises|warns|receives|(?:keyword )?arguments", re.I)
+_SIGNATURE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?[\w.]+\((?:[^()]|\([^()]*\))*\)(?:\s*->.*|\s*--)?\s*")
+_TEMPLATE = re.compile(r"%\(\w+\)s")
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
+_EMPTY_WORDS = frozenset(
+    """a an the of for to in on at by with from and or is are be as this that it its if then returns return compute
+    computes calculate calculates evaluate evaluates function class method object given""".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An object's question and answer, and the names in its See Also."""
+
+    name: str
+    title: str
+    question: str
+    answer: str
+    see_also: tuple[str, ...]
+
+
+class MathDocs:
+    """The collection in the docstrings of :data:`PACKAGES`; the same for the same versions of them."""
+
+    name = "mathdocs"
+
+    def posts(self) -> Iterator[Post | Failure]:
+        """Every training question and every answer, by name; the questions of test objects are topics, not posts."""
+        for entry in self._entries:
+            if not is_topic(entry.name):
+                yield Post(_question_id(entry), "question", entry.title, entry.question, tags=_tags(entry))
+            question = None if is_topic(entry.name) else _question_id(entry)
+            yield Post(_answer_id(entry), "answer", body=entry.answer, parent_id=question)
+
+    def tasks(self) -> list[int]:
+        """Return the tasks that there are topics of."""
+        return [1]
+
+    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
+        """The questions of the test objects; the topic id is the object's name."""
+        _check(task, years)
+        return [
+            Topic(entry.name, Post(entry.name, "topic", entry.title, entry.question, tags=_tags(entry)))
+            for entry in self._entries
+            if is_topic(entry.name)
+        ]
+
+    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
+        """A grade for every answer of the collection, for every topic."""
+        _check(task, years)
+        links = _links(self._entries)
+        answers = [(entry.name, _answer_id(entry)) for entry in self._entries]
+        judgments: list[Judgment] = []
+        for topic, _ in answers:
+            if not is_topic(topic):
+                continue
+            for name, answer in answers:
+                named = (name in links[topic]) + (topic in links[name])
+                judgments.append(Judgment(topic, answer, 3 if name == topic else named))
+        return judgments
+
+    def pairs(self) -> Iterator[Pair]:
+        """(question, answer) of every object that is no topic."""
+        for entry in self._entries:
+            if not is_topic(entry.name):
+                yield Pair(_question_id(entry), _answer_id(entry))
+
+    def formulas(self) -> None:
+        """None: the trees are made from the LaTeX in the posts."""
+        return
+
+    def fingerprints(self) -> Fingerprints:
+        """Return hashes of the packages' versions and of the code that reads them."""
+        digest = hashlib.sha256()
+        for package in PACKAGES:
+            try:
+                version = metadata.version(package)
+            except metadata.PackageNotFoundError:
+                version = "none"
+            digest.update(f"{package}=={version}\n".encode())
+        for module in (docstrings.__file__, object_names.__file__, rst.__file__, text_formulas.__file__, __file__):
+            digest.update(Path(module).read_bytes())
+        whole = digest.hexdigest()  # posts, topics and judgments come from the same objects
+        return Fingerprints(posts=whole, topics=whole, judgments=whole)
+
+    @property
+    def _entries(self) -> tuple[_Entry, ...]:
+        return _read_all()
+
+
+def is_topic(name: str) -> bool:
+    """Whether the object of this dotted name is a test topic: decided by the name alone, so for good."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") < TOPIC_SHARE * 2**32
+
+
+def _check(task: int, years: Sequence[int]) -> None:
+    if task != 1:
+        raise ConfigError(f"task {task!r}: mathdocs has task 1 (answers) only; for formulas take data=arqmath")
+    if years:
+        raise ConfigError(f"years {list(years)}: mathdocs has one set of topics; leave the years empty")
+
+
+def _question_id(entry: _Entry) -> str:
+    return f"{entry.name}/question"
+
+
+def _answer_id(entry: _Entry) -> str:
+    return f"{entry.name}/answer"
+
+
+def _tags(entry: _Entry) -> tuple[str, ...]:
+    return (entry.name.partition(".")[0],)
+
+
+@functools.cache
+def _read_all() -> tuple[_Entry, ...]:
+    """All usable objects by name. Some seconds; done once in a process."""
+    found = [docstring for package in PACKAGES for docstring in docstrings.read_package(package)]
+    if not found:
+        message = f"none of {', '.join(PACKAGES)} is installed with its sources; mathdocs is read from their docstrings"
+        raise CorpusError(message)
+    names = Names(found)
+    entries: list[_Entry] = []
+    questions: set[str] = set()
+    answers = _Texts()
+    for docstring in sorted(found, key=lambda docstring: ("._" in docstring.name, len(docstring.name), docstring.name)):
+        entry = _entry(docstring, names)
+        if entry is None:
+            continue
+        asked = " ".join(_key(entry.title + " " + entry.question))
+        if asked not in questions and not answers.has_like(_key(entry.answer)):
+            questions.add(asked)
+            answers.add(_key(entry.answer))
+            entries.append(entry)
+    return tuple(sorted(entries, key=lambda entry: entry.name))
+
+
+def _key(markup: str) -> list[str]:
+    return re.sub(r"<[^>]*>|[\W_]+", " ", markup).lower().split()
+
+
+class _Texts:
+    """Texts so far, asked whether one much like a new one is among them: Jaccard similarity of word triples."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.having: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+
+    def add(self, words: list[str]) -> None:
+        for triple in (triples := _triples(words)):
+            self.having[triple].append(len(self.sizes))
+        self.sizes.append(len(triples))
+
+    def has_like(self, words: list[str]) -> bool:
+        triples = _triples(words)
+        common = Counter(number for triple in triples for number in self.having.get(triple, ()))
+        return any(
+            shared >= MAX_SIMILARITY * (len(triples) + self.sizes[number] - shared) for number, shared in common.items()
+        )
+
+
+def _triples(words: list[str]) -> set[tuple[str, ...]]:
+    padded = ["", "", *words]
+    return {tuple(padded[i : i + 3]) for i in range(len(words))}
+
+
+def _entry(docstring: Docstring, names: Names) -> _Entry | None:
+    """The question and answer in a docstring, or None if it does not give both."""
+    is_math_role = docstring.name.startswith(("sympy.", "mpmath."))
+    found = [Section(section.title, _TEMPLATE.sub("", section.text)) for section in rst.sections(docstring.text)]
+    lead = [p for p in rst.paragraphs(found[0].text, backticks_are_math=is_math_role) if not _is_signature(p)]
+    answer = [paragraph for section in found[1:] for paragraph in _answering(section, is_math_role)]
+    at = 1
+    while at < len(lead) and not _words(lead[:at]):
+        at += 1
+    if not answer:  # running prose: the summary and its first paragraph ask, the rest answers
+        cut = at + (1 if len(lead) > at + 2 else 0)
+        lead, answer = lead[:cut], lead[cut:]
+    elif len(_words(lead)) > MAX_QUESTION_WORDS:
+        lead, answer = lead[: at + 2], lead[at + 2 :] + answer
+    answer = _bounded(answer)
+    if not lead or not answer or not _has_formula([*lead, *answer]) or len(_words(answer)) < 8:
+        return None
+    asked = [names.masked(paragraph, docstring) for paragraph in lead]
+    if len(set(_words(asked)) - _EMPTY_WORDS) < MIN_QUESTION_WORDS:
+        return None
+    title, question = asked[:at], asked[at:]
+    return _Entry(
+        docstring.name,
+        " ".join(_inline_html(paragraph) for paragraph in title),
+        _html(question),
+        _html(answer),
+        tuple(name for section in found if section.title.lower() == "see also" for name in _see_also(section.text)),
+    )
+
+
+def _answering(section: Section, is_math_role: bool) -> list[Paragraph]:
+    """The paragraphs of a section that belong to the answer."""
+    if _DROPPED.fullmatch(section.title) and not _PROSE.fullmatch(section.title):
+        return []
+    text = section.text
+    is_entries = _ENTRIES.fullmatch(section.title) is not None
+    if is_entries:  # "x : array_like" stands at the margin, what it means below
+        text = "\n".join(line if line[:1].isspace() else "" for line in text.splitlines())
+    found = rst.paragraphs(text, backticks_are_math=is_math_role)
+    if _PROSE.fullmatch(section.title) and not is_entries:
+        return found
+    return [paragraph for paragraph in found if _has_formula([paragraph])]
+
+
+def _bounded(answer: list[Paragraph]) -> list[Paragraph]:
+    count = 0
+    for number, paragraph in enumerate(answer):
+        count += len(_words([paragraph])) + sum(span.kind == "formula" for span in paragraph)
+        if count >= MAX_ANSWER_WORDS:
+            return answer[: number + 1]
+    return answer
+
+
+def _is_signature(paragraph: Paragraph) -> bool:
+    return all(_SIGNATURE.fullmatch(span.text) is not None for span in paragraph if span.text.strip())
+
+
+def _has_formula(paragraphs: Sequence[Paragraph]) -> bool:
+    return any(span.kind == "formula" for paragraph in paragraphs for span in paragraph)
+
+
+def _words(paragraphs: Sequence[Paragraph]) -> list[str]:
+    return [
+        word.lower()
+        for paragraph in paragraphs
+        for span in paragraph
+        if span.kind != "formula"
+        for word in _WORD.findall(span.text)
+    ]
+
+
+def _see_also(text: str) -> list[str]:
+    """The names in a See Also section: ``jv, yv : Bessel functions`` or ``:func:`~scipy.special.jv```."""
+    names: list[str] = []
+    for line in text.splitlines():
+        if line and not line[0].isspace():
+            head = re.sub(r":\w+:|[`~*]", "", re.split(r"\s:|:\s|:\Z", line.replace("`:", "` :"), maxsplit=1)[0])
+            names += [name for name in re.split(r"[,\s]+", head.strip()) if re.fullmatch(r"[A-Za-z_][\w.]*", name)]
+    return names
+
+
+def _links(entries: Sequence[_Entry]) -> dict[str, set[str]]:
+    """Object -> the objects that its See Also names; among several of that name, the one in the nearest module."""
+    by_short: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in entries:
+        by_short[short_name(entry.name)].append(entry.name)
+    links: dict[str, set[str]] = {entry.name: set() for entry in entries}
+    for entry in entries:
+        for written in entry.see_also:
+            same = [name for name in by_short[short_name(written)] if _may_be(name, written, entry.name)]
+            if same and (nearest := max(same, key=lambda name: (_shared(name, entry.name), name))) != entry.name:
+                links[entry.name].add(nearest)
+    return links
+
+
+def _may_be(name: str, written: str, namer: str) -> bool:
+    """Whether ``written`` in the See Also of ``namer`` may mean ``name``: of the same package, unless it names one."""
+    package = written.partition(".")[0] if "." in written else ""
+    package = {"np": "numpy", "nx": "networkx"}.get(package, package)
+    return name.partition(".")[0] == (package if package in PACKAGES else namer.partition(".")[0])
+
+
+def _shared(name: str, other: str) -> int:
+    """How many leading parts two dotted names have in common."""
+    count = 0
+    for part, same in zip(name.split("."), other.split("."), strict=False):
+        if part != same:
+            break
+        count += 1
+    return count
+
+
+def _html(paragraphs: Sequence[Paragraph]) -> str:
+    return "".join(f"<p>{_inline_html(paragraph)}</p>" for paragraph in paragraphs)
+
+
+def _inline_html(paragraph: Paragraph) -> str:
+    pieces = [
+        f'<span class="math-container">${html.escape(span.text)}$</span>'
+        if span.kind == "formula"
+        else html.escape(span.text.replace("$", " "))
+        for span in paragraph
+    ]
+    return re.sub(r"\s+", " ", "".join(pieces)).strip()

@@ -1,0 +1,171 @@
+r"""Files of pairs of a query and a document that answers it: to learn from, to search in, and to be tested on.
+
+``mathamr/text/benchmarks.py`` writes such a folder; of statements, with two tests, it has::
+
+    answers.jsonl          what is searched, as of :mod:`graphs.corpus.jsonl`
+    train.jsonl            pairs to learn from, see mathamr/text/pairs.py: query, document, query_id, document_id, group
+    related.jsonl          where the collection has some: further pairs, of documents that are related to the query
+    topics-regular.jsonl   the queries of a test, as of :mod:`graphs.corpus.jsonl`; the same for topics-unseen.jsonl
+    qrels-regular.tsv      its judgments: topic 0 document grade
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> for name, line in {
+    ...     "answers-formulas.jsonl": '{"post_id": "f1", "body": "$a+b$"}',
+    ...     "answers-texts.jsonl": '{"post_id": "t1", "body": "The sum."}\n{"post_id": "t2", "body": "The product."}',
+    ...     "train.jsonl": '{"query": "A product", "document": "The product.", "query_id": "q2", "document_id": "t2"}',
+    ...     "topics-formula_to_text.jsonl": '{"post_id": "q1", "body": "$a+b$"}',
+    ...     "qrels-formula_to_text.tsv": "q1 0 t1 2",
+    ... }.items():
+    ...     _ = (root / name).write_text(line + "\n")
+    >>> pairs = PairCollection(root)
+    >>> [post.post_id for post in pairs.posts()], list(pairs.pairs()), pairs.tests()
+    (['f1', 't1', 't2', 'q2'], [Pair(question_id='q2', answer_id='t2')], ('formula_to_text',))
+    >>> test = pairs.test("formula_to_text")
+    >>> [topic.post.body for topic in test.topics], test.judgments, sorted(test.searched)
+    (['$a+b$'], [Judgment(topic_id='q1', doc_id='t1', grade=2)], ['t1', 't2'])
+
+A test searches those files of answers in which something is judged for it. A test whose topics have the tag
+``document`` asks the other way round than the pairs to learn from: their documents are such as its queries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from graphs.corpus.files import Fingerprints, hash_files
+from graphs.corpus.jsonl import JsonLines, post_from, read_lines, topic_from
+from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.qrels import read_qrels
+from graphs.corpus.queries.collection import HeldOut
+from graphs.errors import ConfigError, CorpusError, Failure
+
+_KEYS = frozenset(("query", "document", "query_id", "document_id"))
+_TEST = re.compile(r"topics-([a-z][a-z0-9_]*)\.jsonl")
+
+
+class PairCollection(JsonLines):
+    """The files in folder ``root``."""
+
+    name = "pairs"
+
+    def posts(self) -> Iterator[Post | Failure]:
+        """What is searched, then all other texts of pairs, as questions."""
+        yield from super().posts()
+        seen = set().union(*self._answers)
+        for pair in self._lines("related" if self._has_related else "accepted"):
+            for side in ("query", "document"):
+                post_id = pair[f"{side}_id"]
+                if post_id not in seen:
+                    seen.add(post_id)
+                    yield Post(post_id, "question", body=pair[side], markup="text")
+
+    def pairs(self) -> Iterator[Pair]:
+        """The pairs of ``train.jsonl``."""
+        for pair in self._lines("accepted"):
+            yield Pair(pair["query_id"], pair["document_id"])
+
+    def related(self) -> Iterator[Pair]:
+        """Those of ``related.jsonl``."""
+        known = dict.fromkeys(self.pairs())
+        for pair in self._lines("related"):
+            one = Pair(pair["query_id"], pair["document_id"])
+            if one not in known:
+                yield one
+
+    def pair_files(self, positives: str) -> list[Path]:
+        """The files to learn from: ``train.jsonl`` (``accepted``), and ``related.jsonl`` as well (``related``).
+
+        Raises:
+            ConfigError: other ``positives``, or related ones where there are none.
+        """
+        if positives not in ("accepted", "related"):
+            raise ConfigError(f"train.positives={positives}: a collection of pairs knows accepted and related ones")
+        names = ["train.jsonl", *(["related.jsonl"] if positives == "related" else [])]
+        missing = [name for name in names if not (self.root / name).is_file()]
+        if missing:
+            raise ConfigError(f"train.positives={positives}: no {missing[0]} in {self.root}")
+        return [self.root / name for name in names]
+
+    def tests(self) -> tuple[str, ...]:
+        """Their names, in the order of the alphabet."""
+        matches = (_TEST.fullmatch(path.name) for path in sorted(self.root.iterdir()))
+        return tuple(match[1] for match in matches if match)
+
+    def test(self, name: str) -> HeldOut:
+        """The test ``name``.
+
+        Raises:
+            ConfigError: there is no such test.
+            CorpusError: a line of it is broken, or something is judged that is nowhere.
+        """
+        if name not in self.tests():
+            known = ", ".join(self.tests()) or "there are none"
+            raise ConfigError(f"experiment.tasks: {name} is no test of the collection in {self.root}: {known}")
+        path, judged = self.root / f"topics-{name}.jsonl", self.root / f"qrels-{name}.tsv"
+        topics = []
+        for line, found in read_lines(path):
+            if isinstance(found, Failure):
+                raise CorpusError(found.message)
+            try:
+                topics.append(topic_from(found, test=name))
+            except CorpusError as error:
+                raise CorpusError(error.message, path=path, line=line) from error
+        judgments = read_qrels(judged)
+        places = {post_id: place for place, ids in enumerate(self._answers) for post_id in ids}
+        lost = [one.doc_id for one in judgments if one.doc_id not in places]
+        if lost:
+            raise CorpusError(
+                f"{lost[0]} and {len(lost) - 1} more are judged, but no answers of this folder", path=judged
+            )
+        sides = {places[one.doc_id] for one in judgments}
+        everything = len(sides) == len(self._answers)
+        searched = None if everything else frozenset().union(*(self._answers[place] for place in sides))
+        return HeldOut(topics, judgments, searched, any("document" in topic.post.tags for topic in topics))
+
+    def tasks(self) -> list[int]:
+        """Return no task: tests have names."""
+        return []
+
+    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
+        """None: tests have names; raises ConfigError."""
+        raise ConfigError(f"experiment.tasks names a test of data=pairs, one or more of {', '.join(self.tests())}")
+
+    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
+        """Likewise."""
+        raise ConfigError(f"experiment.tasks names a test of data=pairs, one or more of {', '.join(self.tests())}")
+
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash of the files of each part."""
+        pairs = [self.root / name for name in ("train.jsonl", "related.jsonl")]
+        answers = [path for path, _ in self.posts_files]
+        return Fingerprints(
+            posts=hash_files(self.root, [*answers, *(path for path in pairs if path.is_file())]),
+            topics=self._hash(*(f"topics-{test}.jsonl" for test in self.tests())),
+            judgments=self._hash(*(f"qrels-{test}.tsv" for test in self.tests())),
+        )
+
+    @cached_property
+    def _answers(self) -> list[frozenset[str]]:
+        """The ids in each file of answers."""
+        ids: dict[Path, set[str]] = {}
+        for path, kind in self.posts_files:
+            found = (post_from(one, kind=kind) for _, one in read_lines(path) if not isinstance(one, Failure))
+            ids[path] = {post.post_id for post in found if post.kind == "answer"}
+        return [frozenset(own) for own in ids.values() if own]
+
+    @property
+    def _has_related(self) -> bool:
+        return (self.root / "related.jsonl").is_file()
+
+    def _lines(self, positives: str) -> Iterator[dict[str, Any]]:
+        for path in self.pair_files(positives):
+            for line, found in read_lines(path):
+                if isinstance(found, Failure) or not all(isinstance(found.get(key), str) for key in _KEYS):
+                    message = "is no pair; a line is a JSON object, see mathamr/text/pairs.py"
+                    raise CorpusError(message, path=path, line=line)
+                yield found

@@ -1,0 +1,1 @@
+"""Collections of documents, queries and judgments."""

@@ -1,0 +1,186 @@
+"""A collection in the form of BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/SPLIT.tsv`` and ``qrels/train.tsv``.
+
+    exported = export_beir(open_corpus("arqmath", "/data/ARQMath"), Path("arqmath-beir"), years=[2020])
+    exported.documents, exported.queries    # 1435643, 77
+
+Documents are the answers. Texts are plain, with formulas as LaTeX between dollars (or in ``\\(..\\)``, where dollars
+would be misread); :func:`graphs.corpus.queries.beir.open_beir` reads the same ids, grades and formulas from them. The
+questions of training pairs become queries with judgments of one grade in ``train.tsv``; those that are topics are left
+out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.leaks import pairs_without_topics
+from graphs.corpus.post import QUERY, Pair, Post
+from graphs.corpus.queries.collection import HeldOut, NamedTests
+from graphs.corpus.text.placeholders import extract
+from graphs.corpus.text.text_formulas import MAX_INLINE, find, is_formula
+from graphs.errors import ConfigError, CorpusError, Failure
+from graphs.whole_file import whole_file
+
+_PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
+_OPENING = re.compile(r"\\(?=[(\[])|\\(?=begin\{)")
+_HEADER = "query-id\tcorpus-id\tscore\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Counts of what was written, and of posts that could not be read."""
+
+    documents: int
+    queries: int
+    judgments: int
+    train_pairs: int
+    failures: int
+
+
+def export_beir(
+    corpus: Corpus,
+    folder: Path,
+    *,
+    task: int | str = 1,
+    years: Sequence[int] = (),
+    split: str = "test",
+    progress: Callable[[int], None] | None = None,
+) -> Exported:
+    """Write ``corpus`` to ``folder``; nothing is replaced until everything is written.
+
+    Args:
+        corpus: any collection with topics.
+        folder: made where it is missing; files of an earlier export are replaced.
+        task: 1, or the name of a test.
+        years: years of the topics.
+        split: name of the judgments; ``train`` is that of the training pairs.
+        progress: called with the number of posts written since the last call.
+
+    Raises:
+        ConfigError: Task 2, for BEIR has no form for formulas in their context; or a split that is no file name.
+        CorpusError: no judged topics, or ids that no file of judgments can hold.
+    """
+    if task == 2:
+        raise ConfigError("task 2 finds formulas in posts, which BEIR's form cannot tell; export task 1")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", split) or split == "train":
+        raise ConfigError(f"split {split!r} is no name for the test; use letters, digits and . _ -, and not 'train'")
+    if isinstance(corpus, NamedTests):
+        asked = corpus.test(str(task))
+    else:
+        assert isinstance(task, int)
+        asked = HeldOut(corpus.topics(task, years), corpus.judgments(task, years))
+    if not asked.topics or not asked.judgments:
+        raise CorpusError(f"collection {corpus.name} has no judged topics for task {task} and years {list(years)}")
+    pairs, _ = pairs_without_topics(list(corpus.pairs()), corpus.posts(), asked.topics)
+    topic_ids = {topic.topic_id for topic in asked.topics}
+    query_ids = {pair.question_id: _query_id(pair.question_id, topic_ids) for pair in pairs}
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    train = folder / "qrels" / "train.tsv"
+    with ExitStack() as stack:
+
+        def opened(path: Path) -> TextIO:
+            partial = stack.enter_context(whole_file(path))
+            return stack.enter_context(partial.open("w", encoding="utf-8", newline="\n"))
+
+        documents, queries = opened(folder / "corpus.jsonl"), opened(folder / "queries.jsonl")
+        for topic in asked.topics:
+            _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
+        count = failures = 0
+        known: set[str] = set()
+        for post in corpus.posts():
+            if isinstance(post, Failure):
+                failures += 1
+                continue
+            searched = post.kind == "answer" and (asked.searched is None or post.post_id in asked.searched)
+            if searched:
+                _write(documents, post, "title", "text")
+                count += 1
+            if searched or post.post_id in query_ids:
+                known.add(post.post_id)
+            if post.post_id in query_ids and post.kind == "question":
+                _write(queries, replace(post, post_id=query_ids[post.post_id]), "text")
+            if progress is not None:
+                progress(1)
+        rows = ((one.topic_id, one.doc_id, one.grade) for one in asked.judgments)
+        judged = _write_judgments(opened(folder / "qrels" / f"{split}.tsv"), rows)
+        written = [pair for pair in pairs if pair.question_id in known and pair.answer_id in known]
+        grade = max(1, *(one.grade for one in asked.judgments))  # relevant, whatever grade is said to be
+        if written or train.exists():
+            _write_judgments(opened(train), _train_rows(written, query_ids, grade))
+    return Exported(count, len(topic_ids) + len({pair.question_id for pair in written}), judged, len(written), failures)
+
+
+def plain_text(post: Post) -> str:
+    r"""Return the sentences of a post with its formulas as LaTeX between delimiters that are read back.
+
+    >>> plain_text(Post("7", "answer", body="<p>It costs $5; <span class='math-container'>$x$</span> is odd.</p>"))
+    'It costs \\$5; $x$ is odd.'
+    """
+    text = extract(post)
+    latex = [formula.latex for formula in text.formulas]
+    for delimiters in (_dollars, _brackets):
+        written = " ".join(_filled(sentence, latex, delimiters) for sentence in text.sentences)
+        if [found for _, _, found in find(written)] == [one for one in latex if one]:
+            break
+    return written
+
+
+def _filled(sentence: str, latex: Sequence[str], delimiters: Callable[[str, str, str], str]) -> str:
+    """A sentence with each placeholder replaced; dollars and brackets of its words open no formula."""
+    pieces: list[str] = []
+    end = 0
+    for match in _PLACEHOLDER.finditer(sentence):
+        if int(match[1]) < len(latex):
+            before, after = sentence[max(0, match.start() - 1) : match.start()], sentence[match.end() : match.end() + 1]
+            pieces += [_literal(sentence[end : match.start()]), delimiters(latex[int(match[1])], before, after)]
+            end = match.end()
+    return "".join([*pieces, _literal(sentence[end:])])
+
+
+def _literal(words: str) -> str:
+    return _OPENING.sub("", words.replace("$", "\\$"))
+
+
+def _dollars(latex: str, before: str, after: str) -> str:
+    fits = "$" not in latex and len(latex) < MAX_INLINE and not latex.endswith("\\")
+    return f"${latex}$" if fits and is_formula(latex, before, after) else _brackets(latex, before, after)
+
+
+def _brackets(latex: str, before: str, after: str) -> str:
+    if "\\)" not in latex:
+        return f"\\({latex}\\)" if latex else ""
+    return f"\\[{latex}\\]" if "\\]" not in latex else f"$${latex}$$"
+
+
+def _write(file: TextIO, post: Post, *keys: str) -> None:
+    """A line of a post: title and text apart, or all in its text."""
+    title, body = plain_text(replace(post, body="")), plain_text(replace(post, title=""))
+    texts = {"title": title, "text": body} if "title" in keys else {"text": f"{title}\n\n{body}".strip()}
+    line: dict[str, Any] = {"_id": post.post_id, **texts, "metadata": {"markup": "text"}}
+    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _write_judgments(file: TextIO, rows: Iterator[tuple[str, str, int]]) -> int:
+    file.write(_HEADER)
+    count = 0
+    for query, document, grade in rows:
+        file.write(f"{query}\t{document}\t{grade}\n")
+        count += 1
+    return count
+
+
+def _train_rows(pairs: Sequence[Pair], query_ids: dict[str, str], grade: int) -> Iterator[tuple[str, str, int]]:
+    return ((query_ids[pair.question_id], pair.answer_id, grade) for pair in pairs)
+
+
+def _query_id(question_id: str, topic_ids: set[str]) -> str:
+    """The id of a training question among the queries: its own, unless a topic has that."""
+    own = question_id.removeprefix(QUERY)
+    return f"question:{own}" if own in topic_ids else own

@@ -1,0 +1,1 @@
+"""Text of posts: markup, formulas in it, sentences, placeholders."""

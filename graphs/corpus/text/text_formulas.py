@@ -1,0 +1,144 @@
+r"""Formulas in running text: between dollars, in ``\(..\)`` and ``\[..\]``, in environments such as ``align``.
+
+>>> text = r"It costs $5, or $10 a pair; let $x<5$ and \(y=\$1\), so $$x+y$$."
+>>> [(text[start:end], latex) for start, end, latex in find(text)]
+[('$x<5$', 'x<5'), ('\\(y=\\$1\\)', 'y=\\$1'), ('$$x+y$$', 'x+y')]
+
+A dollar that opens no formula stays where it is: nothing is swallowed by an unbalanced one. Whether ``$...$`` is a
+formula is decided by what is inside: commands and operators speak for it, plain words against it, and a digit on each
+side of the dollars for money. A formula reaches over no :data:`~graphs.corpus.text.markup.FORMULA`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from graphs.corpus.text.markup import FORMULA, strip_delimiters
+
+_OPENING = re.compile(r"\\\\|\\\$|\\\(|\\\[|\\begin\{(?P<environment>[A-Za-z]+\*?)\}|\$\$|\$")
+_ENVIRONMENTS = frozenset(
+    """equation align aligned alignat alignedat gather gathered multline eqnarray flalign split displaymath math cases
+    array matrix pmatrix bmatrix vmatrix Vmatrix Bmatrix smallmatrix subequations IEEEeqnarray dcases CD""".split()  # noqa: SIM905
+)
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.DOTALL)
+_TEXT_COMMAND = re.compile(
+    r"\\(?:text|mbox|textrm|textbf|textit|operatorname|mathrm|mathbf|hbox|rm|bf)\b\*?\s*(?:\{[^{}]*\})?"
+)
+_WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}(?![A-Za-z])")
+_OPERATOR = re.compile(r"[=^_<>+*/|{}≤≥∈⊂→±×·∀∃∑∫√∞≠≡≈]|[A-Za-z)]\(|\d!|[\u0370-\u03ff]|\([^()]*,[^()]*\)|\w ?- ?\d")
+_FUNCTIONS = frozenset(
+    """sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf det dim ker gcd
+    lcm mod deg arg dx dy dz dt du dv ds dr im re tr rank span sgn sign var cov pr id ax bx by cx ab bc ac abc
+    xy yz xz xyz nx ny kx mx iff""".split()  # noqa: SIM905
+)
+# Of the words of three letters or less, those that are prose and no product of variables.
+_SHORT_WORDS = frozenset(
+    """all and any are as at be but by can do for get has i.e if in is it let may my no not of on one or our see set she
+    so the to too two up us was we who you""".split()  # noqa: SIM905
+)
+_ATOM = re.compile(r"[-−]?\s*(?:[A-Za-z]'*|\d+(?:[.,]\d+)?)\s*")
+#: Characters between two dollars, at most: what is longer is text that happens to stand between them.
+MAX_INLINE = 4000
+
+
+def find(text: str) -> list[tuple[int, int, str]]:
+    """``(start, end, latex)`` of the formulas in ``text``, in order and without overlap; linear in its length."""
+    formulas: list[tuple[int, int, str]] = []
+    if "$" not in text and "\\" not in text:
+        return formulas
+    nearest = _Nearest(text)
+    position = 0
+    while (opening := _OPENING.search(text, position)) is not None:
+        position = opening.end()
+        token = opening.group()
+        if token == "$":
+            match = _DOLLAR.search(text, position, position + MAX_INLINE)
+            if match is None or nearest(FORMULA, position) < match.start():
+                continue
+            inner = text[position : match.start()]
+            if not is_formula(inner, text[opening.start() - 1 : opening.start()], text[match.end() : match.end() + 1]):
+                continue
+            end, latex = match.end(), inner.strip()
+        elif token in ("$$", "\\(", "\\["):
+            closing = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}[token]
+            close = nearest(closing, position)
+            if close == _NOWHERE or nearest(FORMULA, position) < close:
+                continue
+            end = close + len(closing)
+            latex = text[position:close].strip()
+        elif opening["environment"] and opening["environment"].rstrip("*") in _ENVIRONMENTS:
+            end = _environment_end(text, opening["environment"], position, nearest)
+            if end < 0 or nearest(FORMULA, position) < end:
+                continue
+            latex = strip_delimiters(text[opening.start() : end])
+        else:
+            continue
+        if latex:
+            formulas.append((opening.start(), end, latex))
+            position = end
+    return formulas
+
+
+def is_formula(inner: str, before: str, after: str) -> bool:
+    """Whether ``inner``, found between two dollars, is a formula; ``before`` and ``after`` are the characters around.
+
+    >>> is_formula("x", " ", " "), is_formula("5 and ", " ", "1"), is_formula(" is odd and ", "x", "y")
+    (True, False, False)
+    """
+    if not inner.strip():
+        return False
+    loose = inner[0].isspace() or inner[-1].isspace()
+    if after.isdigit() and (inner[0].isdigit() or loose or inner[-1] in "-–/(,;"):
+        return False  # "$5-$10", "from $5 to $10"
+    if _ATOM.fullmatch(inner):
+        return not (loose and inner.strip().isdigit())
+    rest = _TEXT_COMMAND.sub(" ", inner)
+    has_command = "\\" in inner
+    bare = _COMMAND.sub(" ", rest)
+    evidence = has_command or _OPERATOR.search(bare) is not None
+    found = {word.lower() for word in _WORD.findall(bare)} - _FUNCTIONS
+    words = [word for word in found if len(word) > 3 or word in _SHORT_WORDS]
+    if loose:  # "$ x+1 $" is a formula; between "$a$, and $b$" the middle is not
+        if not evidence or (inner[0] in ",.;:?!)" and not has_command):
+            return False
+        return len(words) <= (1 if has_command else 0)
+    if evidence:
+        return len(words) <= (8 if has_command else 3) and not (before.isalnum() and after.isalnum())
+    if inner[0].isdigit() or inner[0] in ",.;:?!)":
+        return not words and inner[0].isdigit()
+    return len(words) <= 1
+
+
+_NOWHERE = 1 << 62
+
+
+class _Nearest:
+    """Where a string occurs next at or after a position, each search done once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.found: dict[str, int] = {}
+
+    def __call__(self, string: str, position: int) -> int:
+        known = self.found.get(string, -1)
+        if known < position:
+            known = self.text.find(string, position)
+            known = self.found[string] = _NOWHERE if known < 0 else known
+        return known
+
+
+def _environment_end(text: str, environment: str, position: int, nearest: _Nearest) -> int:
+    """The end of the environment whose ``\\begin{..}`` ends at ``position`` (nested ones count), or -1."""
+    closing = f"\\end{{{environment}}}"
+    opening = f"\\begin{{{environment}}}"
+    close = nearest(closing, position)
+    for _ in range(16 if close != _NOWHERE else 0):
+        inside = text.find(opening, position, close)
+        if inside < 0:
+            return close + len(closing)
+        position = inside + len(opening)
+        close = text.find(closing, close + len(closing))
+        if close < 0:
+            return -1
+    return -1

@@ -1,0 +1,236 @@
+"""A batch of posts becomes rows of a collection: sentences, AMR, formula trees, MathAMR+ graphs, or why there is none.
+
+>>> class Parrot:
+...     name, version, model = "parrot", "1", "none"
+...     def parse(self, chunks):
+...         return ["(s / say-01 :ARG1 (f / FORMULA_0))" for chunk in chunks]
+>>> maker = GraphMaker(ParserFactory(Parrot))
+>>> made = maker([Post("7", "answer", body="Say $x$.", markup="text"), Post("8", "answer")])
+>>> print(made.graphs[0].penman)
+(s / say-01 :ARG1 (F0 / FORMULA_0 :opt (F0o0 / V!x) :slt (F0s0 / V!x)))
+>>> made.failures
+[Failure(post_id='8', stage='read', kind='empty', message='the post has neither words nor formulas')]
+
+A :class:`GraphMaker` lives in each worker process of :func:`graphs.stores.collection.build`.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import penman
+
+from graphs.amr.document import DocumentAMR
+from graphs.amr.parser import AMRParser, parse_documents
+from graphs.corpus.post import FormulaRef, PlaceholderText, Post
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import AMRError, Failure, FormulaError, GraphError
+from graphs.formulas.latex import parse_latex, read_macros
+from graphs.formulas.store import FormulaStore
+from graphs.formulas.tree import ParsedFormula
+from graphs.graph import mathamr_plus
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGraph:
+    """One row of the collection: ``kind`` is question, answer or topic; ``reattached`` counts the parts of its AMR
+    that were connected to nothing when they came from the parser."""
+
+    post_id: str
+    kind: str
+    penman: str
+    formula_map: dict[str, str]
+    attachments: dict[str, str]
+    reattached: int = 0
+
+    def decode(self) -> mathamr_plus.DocumentGraph:
+        """The graph as arrays."""
+        return mathamr_plus.decode(self.penman, self.formula_map)
+
+
+@dataclass(frozen=True, slots=True)
+class ParserFactory:
+    """Makes the parser in each worker process: ``factory`` is importable, ``options`` its keyword arguments."""
+
+    factory: Callable[..., AMRParser]
+    options: dict[str, object] = field(default_factory=dict)
+
+    def __call__(self) -> AMRParser:
+        return self.factory(**self.options)
+
+
+MAX_TREE_NODES = 20_000
+"""Nodes of one formula tree; the largest of the 50,668 formulas in ARQMath-mini has 1,043."""
+MAX_POST_NODES = 200_000
+"""Nodes of all formula trees of a post; in ARQMath-mini a post has at most 8,300."""
+_REFUSED = 2_000  # nodes that a refused formula counts as, for reading it up to the bound takes as long
+_NO_TREES = ParsedFormula(None, None)
+
+
+class FormulaTrees:
+    """The trees of formulas: from formulas.db where it has them, else made from the LaTeX in process."""
+
+    def __init__(self, formulas_db: str | os.PathLike[str] | None = None) -> None:
+        self._store = None if formulas_db is None else FormulaStore.open(formulas_db)
+        self._parsed: dict[str, ParsedFormula] = {}  # short formulas such as ``n`` occur thousands of times
+
+    def of(self, formulas: Sequence[FormulaRef], beyond: list[str] | None = None) -> list[ParsedFormula]:
+        """Both trees of each formula of a post; where the store lacks one of them, the LaTeX supplies it.
+
+        Macros that one formula of the post defines hold in all of them, as they do where posts are rendered. A formula
+        past a bound (of characters, tokens, depth, macros, operands; :data:`MAX_TREE_NODES`, :data:`MAX_POST_NODES`)
+        lacks a tree or both; ``beyond`` gets a message for each.
+        """
+        said = [] if beyond is None else beyond
+        room = MAX_POST_NODES
+        stored = {} if self._store is None else self._store.get_many([f.formula_id for f in formulas])
+        macros = read_macros("\n".join(formula.latex for formula in formulas))
+        trees = []
+        for number, formula in enumerate(formulas):
+            name = f"FORMULA_{number} ({formula.formula_id})"
+            if room <= 0:
+                said.append(f"{name}: the trees before it have {MAX_POST_NODES:,} nodes, the most for a post")
+                trees.append(_NO_TREES)
+                continue
+            known = stored.get(formula.formula_id)
+            if known is None or known.slt is None or known.opt is None:
+                parsed = parse_latex(formula.latex, macros) if macros else self._from_latex(formula.latex)
+                if known is not None:
+                    parsed = ParsedFormula(known.slt or parsed.slt, known.opt or parsed.opt, parsed.errors)
+                known = parsed
+            sizes = [len(tree) for tree in (known.opt, known.slt) if tree is not None]
+            if max(sizes, default=0) > MAX_TREE_NODES:
+                said.append(f"{name}: a tree of {max(sizes):,} nodes; at most {MAX_TREE_NODES:,} are kept")
+                known = _NO_TREES
+            elif len(sizes) < 2 and known.errors and formula.latex.strip():
+                said.append(f"{name}: {known.errors[0][1]}")
+                room -= _REFUSED
+            room -= sum(sizes)
+            trees.append(known)
+        return trees
+
+    def _from_latex(self, latex: str) -> ParsedFormula:
+        if (known := self._parsed.get(latex)) is not None:
+            return known
+        parsed = parse_latex(latex)
+        if len(latex) <= 64 and len(self._parsed) < 50_000:
+            self._parsed[latex] = parsed
+        return parsed
+
+
+@dataclass(slots=True)
+class Made:
+    """What became of one batch of posts."""
+
+    parser: str
+    posts: int
+    graphs: list[StoredGraph] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+
+class GraphMaker:
+    """Posts -> rows of the collection. ``formulas_db`` has trees of the formulas by id; it may lack some."""
+
+    def __init__(self, parser: ParserFactory, formulas_db: str | os.PathLike[str] | None = None) -> None:
+        self._parser = parser()
+        self._trees = FormulaTrees(formulas_db)
+        self._name = " ".join((self._parser.name, self._parser.version, self._parser.model))
+
+    def __call__(self, posts: list[Post | Failure]) -> Made:
+        made = Made(self._name, len(posts))
+        texts: list[tuple[Post, PlaceholderText]] = []
+        for post in posts:
+            if isinstance(post, Failure):
+                made.failures.append(post)
+                continue
+            text = extract(post)
+            if text.cut:
+                made.failures.append(Failure(post.post_id, "read", "too_long", text.cut))
+            if text.sentences or text.formulas:
+                texts.append((post, text))
+            else:
+                made.failures.append(Failure(post.post_id, "read", "empty", "the post has neither words nor formulas"))
+        parsed = parse_documents(self._parser, [(post.post_id, text.sentences) for post, text in texts])
+        for (post, text), amr in zip(texts, parsed, strict=True):
+            if isinstance(amr, Failure):
+                made.failures.append(amr)
+                if not text.formulas:
+                    continue
+                graph = _penman_of_nothing()
+            else:
+                made.failures.extend(amr.failures)
+                graph = amr.graph
+            try:
+                formulas = text.formulas
+                if isinstance(amr, DocumentAMR) and amr.formula_map is not None:
+                    formulas = _numbered_by(amr.formula_map, text.formulas, post.formula_prefix)
+                beyond: list[str] = []
+                full = mathamr_plus.build(graph, formulas, self._trees.of(formulas, beyond))
+            except (GraphError, AMRError, FormulaError) as error:
+                kind = getattr(error, "kind", "round_trip")
+                made.failures.append(Failure(post.post_id, "graph", kind, str(error)))
+                continue
+            except Exception as error:  # noqa: BLE001 - our own mistake on one post of millions is a record, too
+                message = "".join(traceback.format_exception(error))
+                made.failures.append(Failure(post.post_id, "graph", f"bug: {type(error).__name__}", message))
+                continue
+            made.failures.extend(Failure(post.post_id, "formula", "too_large", text) for text in _few(beyond))
+            parts = 0 if isinstance(amr, Failure) else amr.reattached
+            row = StoredGraph(post.post_id, post.kind, full.penman, full.formula_map, full.attachments, parts)
+            made.graphs.append(row)
+        return made
+
+
+def _few(messages: list[str]) -> list[str]:
+    """A post's messages, those past the first :data:`_RECORDS` as one."""
+    if len(messages) <= _RECORDS:
+        return messages
+    return [*messages[:_RECORDS], f"and {len(messages) - _RECORDS:,} more formulas past the bounds"]
+
+
+_RECORDS = 10
+
+
+def _numbered_by(
+    formula_map: dict[str, str], formulas: Sequence[FormulaRef], prefix: str = ""
+) -> tuple[FormulaRef, ...]:
+    """The formulas of a post as a graph made elsewhere numbers them; those that it does not know come after its own.
+
+    Raises :class:`FormulaError` where the post has no formula with an id of the map.
+    """
+    known = {formula.formula_id: formula for formula in formulas}
+    numbered = {}
+    for name, formula_id in formula_map.items():
+        formula = known.get(f"{prefix}{formula_id}") or known.get(formula_id)
+        if formula is None:
+            ids = ", ".join(list(known)[:5])
+            message = f"formula_map of the graph has {name} = {formula_id!r}, the post has the formulas {ids}"
+            raise FormulaError(message, kind="formula_map")
+        numbered[name] = formula
+    mentioned = {formula.formula_id for formula in numbered.values()}
+    return (*numbered.values(), *(formula for formula in formulas if formula.formula_id not in mentioned))
+
+
+def _penman_of_nothing() -> penman.Graph:
+    """The graph of a post whose text no parser could read: its formulas still hang from this root."""
+    return penman.Graph([("a", ":instance", "amr-empty")], top="a")
+
+
+def single(posts: list[Post | Failure]) -> list[list[Post | Failure]]:
+    """Batches of one post each: what a batch that takes its process down with it is tried again in."""
+    return [[post] for post in posts]
+
+
+def worker_died(posts: list[Post | Failure]) -> Made:
+    """The result for posts that take their process down with them."""
+    failures = [p if isinstance(p, Failure) else Failure(p.post_id, "amr", "worker_died", _DIED) for p in posts]
+    return Made("", len(posts), failures=failures)
+
+
+_DIED = (
+    "the process that parsed this post died, out of memory perhaps, and so did another that parsed it alone;"
+    " --retry-failures tries it again"
+)

@@ -1,0 +1,311 @@
+"""The hierarchy of virtual nodes over a MathAMR+ graph, and which nodes are a document's retrieval vectors.
+
+"Solve FORMULA_0." has the concepts ``solve-01`` and ``FORMULA_0``; the operator tree of the formula is ``V!x``:
+
+>>> graph = DocumentGraph(
+...     labels=["solve-01", "FORMULA_0", "V!x"], kinds=[NodeKind.AMR, NodeKind.FORMULA, NodeKind.OPT],
+...     edges=[(0, ":ARG1", 1), (1, ":opt", 2)], root=0, sentence=[0, 0, -1], formula=[-1, 0, 0],
+...     sentence_roots=[0], formula_nodes=[1], formula_ids=["17"])
+>>> full = add_virtual_nodes(graph, VirtualNodeSpec())
+>>> full.labels[3:], full.num_virtual, full.representatives
+(['VIRTUAL_FORMULA', 'VIRTUAL_SENTENCE', 'VIRTUAL_DOCUMENT'], 3, [3, 4, 5])
+>>> full.edges[2:5]
+[(3, ':virtual_formula', 2), (4, ':virtual_sentence', 0), (4, ':virtual_sentence', 1)]
+>>> full.edges[5:]
+[(5, ':virtual_document', 3), (5, ':virtual_document', 4), (5, ':virtual_document', 0)]
+>>> without = add_virtual_nodes(graph, VirtualNodeSpec(structure="none", formulas="none"))
+>>> without.labels, without.representatives
+(['solve-01'], [0])
+
+Edges run from the virtual node down; the inverse of each (``:virtual_formula*`` ...) is added with the tensors, as for
+every relation. Virtual nodes are the last nodes of a graph, in the order formulas, sentences, document.
+
+=============  ============================================================================  =========================
+structure      virtual nodes                                                                 representatives
+=============  ============================================================================  =========================
+``full``       a formula VN over its trees, a sentence VN over its concepts, a document VN   the virtual nodes
+               over these and the AMR root (thesis, section 3.2)
+``global``     one document VN over every node (4.3.2)                                       formula nodes, sentence
+                                                                                             roots, the document VN
+``none``       none (4.3.2)                                                                  formula nodes, sentence
+                                                                                             roots
+=============  ============================================================================  =========================
+
+The i-th representative of kind formula stands for ``FORMULA_i``, always. A formula without any of the kept trees has
+its formula node as the only constituent. A sentence root that is a formula node is represented once, as the formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import combinations, pairwise
+from typing import Literal, get_args
+
+from graphs.errors import ConfigError, GraphTooLargeError
+from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
+
+Structure = Literal["full", "global", "none"]
+Connectivity = Literal["none", "sequential", "circular", "fully_connected"]
+FormulaMode = Literal["both", "opt", "slt", "none"]
+Edge = tuple[int, str, int]
+
+VIRTUAL_LABELS = ("VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT")  # by VirtualKind
+VIRTUAL_RELATIONS = (":virtual_formula", ":virtual_sentence", ":virtual_document")  # by VirtualKind
+AUXILIARY_RELATION = ":auxiliary_vn"
+MAX_AUXILIARY_EDGES = 1_500_000
+"""Edges between the formulas and sentences of a post; the longest in ARQMath-mini would have some 370,000."""
+
+
+class VirtualKind(IntEnum):
+    """What a virtual node, or a representative in its place, stands for."""
+
+    FORMULA = 0
+    SENTENCE = 1
+    DOCUMENT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualNodeSpec:
+    """What is put on top of a graph, and which formula trees stay in it (thesis, 4.3.1 to 4.3.3).
+
+    With structure ``global`` or ``none`` the auxiliary edges of ``connectivity`` run between the formula nodes and
+    sentence roots, which then stand for formulas and sentences.
+    """
+
+    structure: Structure = "full"
+    connectivity: Connectivity = "none"
+    formulas: FormulaMode = "both"
+
+    def __post_init__(self) -> None:
+        choices = {"structure": Structure, "connectivity": Connectivity, "formulas": FormulaMode}
+        for name, allowed in choices.items():
+            value = getattr(self, name)
+            if value not in get_args(allowed):
+                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(get_args(allowed))}")
+
+
+@dataclass(slots=True)
+class ExtendedGraph:
+    """A graph with its virtual nodes as the last ``num_virtual`` nodes; ``kinds`` covers the nodes before them.
+
+    ``representatives`` are the nodes whose vectors stand for the document, formulas first, then sentences, the document
+    last; ``representative_kinds`` says which is which. ``edges`` holds each edge once, without inverses.
+    """
+
+    labels: list[str]
+    kinds: list[NodeKind]
+    edges: list[Edge]
+    num_virtual: int
+    representatives: list[int]
+    representative_kinds: list[VirtualKind]
+
+
+def add_virtual_nodes(graph: DocumentGraph, spec: VirtualNodeSpec) -> ExtendedGraph:
+    """Keep the formula trees that ``spec`` names, add its virtual nodes and edges. Takes time linear in the graph."""
+    graph = select_formulas(graph, spec.formulas)
+    if spec.structure == "full":
+        return _full_hierarchy(graph, spec.connectivity)
+    representatives = [(VirtualKind.FORMULA, i, node) for i, node in enumerate(graph.formula_nodes)]
+    formula_nodes = set(graph.formula_nodes)
+    for number, node in enumerate(graph.sentence_roots):
+        if node not in formula_nodes:
+            representatives.append((VirtualKind.SENTENCE, number, node))
+    if not representatives:
+        representatives.append((VirtualKind.SENTENCE, 0, graph.root))
+    edges = list(graph.edges)
+    labels = list(graph.labels)
+    num_virtual = 0
+    if spec.structure == "global":
+        num_virtual = 1
+        document = len(labels)
+        labels.append(VIRTUAL_LABELS[VirtualKind.DOCUMENT])
+        edges += [(document, VIRTUAL_RELATIONS[VirtualKind.DOCUMENT], node) for node in range(document)]
+    edges += _auxiliary_edges(graph, representatives, spec.connectivity)
+    nodes = [node for _, _, node in representatives]
+    kinds = [kind for kind, _, _ in representatives]
+    if num_virtual:
+        nodes.append(len(labels) - 1)
+        kinds.append(VirtualKind.DOCUMENT)
+    return ExtendedGraph(labels, list(graph.kinds), edges, num_virtual, nodes, kinds)
+
+
+def _full_hierarchy(graph: DocumentGraph, connectivity: Connectivity) -> ExtendedGraph:
+    size = len(graph.labels)
+    trees: list[list[int]] = [[] for _ in graph.formula_nodes]
+    concepts: dict[int, list[int]] = {number: [] for number in range(len(graph.sentence_roots))}
+    for node, kind in enumerate(graph.kinds):
+        if kind in (NodeKind.OPT, NodeKind.SLT):
+            if graph.formula[node] >= 0:
+                trees[graph.formula[node]].append(node)
+        elif graph.sentence[node] >= 0:
+            concepts[graph.sentence[node]].append(node)
+
+    virtual: list[tuple[VirtualKind, int, int]] = []
+    edges = list(graph.edges)
+
+    def cover(kind: VirtualKind, number: int, constituents: Sequence[int]) -> None:
+        node = size + len(virtual)
+        virtual.append((kind, number, node))
+        edges.extend((node, VIRTUAL_RELATIONS[kind], constituent) for constituent in constituents)
+
+    for i, nodes in enumerate(trees):
+        cover(VirtualKind.FORMULA, i, nodes or [graph.formula_nodes[i]])
+    for number, nodes in concepts.items():
+        if nodes:
+            cover(VirtualKind.SENTENCE, number, nodes)
+    edges.extend(_auxiliary_edges(graph, virtual, connectivity))
+    cover(VirtualKind.DOCUMENT, 0, [*(node for _, _, node in virtual), graph.root])
+    kinds = [kind for kind, _, _ in virtual]
+    labels = graph.labels + [VIRTUAL_LABELS[kind] for kind in kinds]
+    representatives = [node for _, _, node in virtual]
+    return ExtendedGraph(labels, list(graph.kinds), edges, len(virtual), representatives, kinds)
+
+
+def _auxiliary_edges(
+    graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]], connectivity: Connectivity
+) -> list[Edge]:
+    """Edges between the sentences and formulas of ``members`` (kind, number, node) (thesis, 4.3.3).
+
+    A ring of two would only repeat its one chain edge, so ``circular`` closes from three members on.
+    """
+    if connectivity == "none":
+        return []
+    ordered = in_document_order(graph, members)
+    if connectivity == "fully_connected":
+        number = len(ordered) * (len(ordered) - 1) // 2
+        if number > MAX_AUXILIARY_EDGES:
+            raise GraphTooLargeError(
+                f"{len(ordered):,} formulas and sentences, fully connected, have {number:,} edges; at most "
+                f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
+            )
+        pairs = list(combinations(ordered, 2))
+    else:
+        pairs = list(pairwise(ordered))
+        if connectivity == "circular" and len(ordered) > 2:
+            pairs.append((ordered[-1], ordered[0]))
+    return [(source, AUXILIARY_RELATION, target) for source, target in pairs]
+
+
+def in_document_order(graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]]) -> list[int]:
+    """The nodes of ``members`` (kind, number, node) as a reader meets them: each sentence, then its formulas.
+
+    Formulas are numbered by occurrence in the text, so one that the parser left in no sentence (it hangs from the
+    document root) comes right behind the formula before it, or at the start of the first sentence.
+    """
+    place: list[int] = []
+    for node in graph.formula_nodes:
+        number = graph.sentence[node]
+        place.append(number if number >= 0 else place[-1] if place else 0)
+
+    def position(member: tuple[VirtualKind, int, int]) -> tuple[int, int, int]:
+        kind, number, _ = member
+        return (place[number], 1, number) if kind is VirtualKind.FORMULA else (number, 0, number)
+
+    return [node for _, _, node in sorted(members, key=position)]
+
+
+def select_formulas(graph: DocumentGraph, formulas: FormulaMode) -> DocumentGraph:
+    """The graph with only the formula trees of the mode (thesis, 4.3.1).
+
+    ``opt`` and ``slt`` drop the nodes of the other tree. ``none`` excludes mathematics entirely: trees and formula
+    nodes go. What only a formula node held together is then tied to that node's parent (or, where it had none, to the
+    first of its neighbours, which also takes its place as a root), so a connected graph stays connected. When a post
+    is nothing but formulas, its root stays, without trees, so that no graph is empty.
+    """
+    if formulas == "both":
+        return graph
+    if formulas != "none":
+        dropped = NodeKind.SLT if formulas == "opt" else NodeKind.OPT
+        return _keep_nodes(graph, [kind is not dropped for kind in graph.kinds])
+    if not any(kind is NodeKind.AMR for kind in graph.kinds):
+        root = graph.root
+        return DocumentGraph([graph.labels[root]], [graph.kinds[root]], [], 0, [0], [-1], [0], [], [])
+    bridged = replace(_bridge_formula_nodes(graph), formula_nodes=[], formula_ids=[])
+    return _keep_nodes(bridged, [kind is NodeKind.AMR for kind in graph.kinds])
+
+
+def _keep_nodes(graph: DocumentGraph, keep: Sequence[bool]) -> DocumentGraph:
+    new: list[int] = []
+    count = 0
+    for kept in keep:
+        new.append(count if kept else -1)
+        count += kept
+    kept_nodes = [node for node, kept in enumerate(keep) if kept]
+    return DocumentGraph(
+        labels=[graph.labels[node] for node in kept_nodes],
+        kinds=[graph.kinds[node] for node in kept_nodes],
+        edges=[(new[s], role, new[t]) for s, role, t in graph.edges if keep[s] and keep[t]],
+        root=new[graph.root],
+        sentence=[graph.sentence[node] for node in kept_nodes],
+        formula=[graph.formula[node] for node in kept_nodes],
+        sentence_roots=[new[node] for node in graph.sentence_roots],
+        formula_nodes=[new[node] for node in graph.formula_nodes],
+        formula_ids=graph.formula_ids,
+    )
+
+
+def _bridge_formula_nodes(graph: DocumentGraph) -> DocumentGraph:
+    """Move the edges and root places that hang on formula nodes alone to AMR nodes, which exist.
+
+    Sentences that consist of formulas only are dropped; the others are numbered anew.
+    """
+    leader = list(range(len(graph.labels)))  # union-find over the AMR nodes
+
+    def find(node: int) -> int:
+        while leader[node] != node:
+            leader[node] = leader[leader[node]]
+            node = leader[node]
+        return node
+
+    neighbours: dict[int, list[Edge]] = {n: [] for n, kind in enumerate(graph.kinds) if kind is NodeKind.FORMULA}
+    is_amr = [kind is NodeKind.AMR for kind in graph.kinds]
+    for source, role, target in graph.edges:
+        if is_amr[source] and is_amr[target]:
+            leader[find(source)] = find(target)
+        elif all(is_amr[node] or node in neighbours for node in (source, target)):
+            for node in {source, target} & neighbours.keys():
+                neighbours[node].append((source, role, target))
+
+    # Formula nodes that touch one another are bridged as one group.
+    stand_in: dict[int, int] = {}
+    edges = list(graph.edges)
+    for start in neighbours:
+        if start in stand_in:
+            continue
+        group, stack = {start}, [start]
+        incident: list[Edge] = []
+        while stack:
+            node = stack.pop()
+            for edge in neighbours[node]:
+                other = edge[0] if edge[2] == node else edge[2]
+                if is_amr[other]:
+                    incident.append(edge)
+                elif other not in group:
+                    group.add(other)
+                    stack.append(other)
+        parents = [s for s, _, _ in incident if is_amr[s]]
+        hub = parents[0] if parents else incident[0][2] if incident else -1
+        for source, role, target in incident:
+            end = source if is_amr[source] else target
+            if find(end) != find(hub):
+                edges.append((hub, role, target) if end == target else (source, role, hub))
+                leader[find(end)] = find(hub)
+        stand_in.update(dict.fromkeys(group, hub))
+
+    first: dict[int, int] = {}  # sentence -> its first AMR node
+    for node, number in enumerate(graph.sentence):
+        if is_amr[node] and number >= 0:
+            first.setdefault(number, node)
+    roots = {n: node if is_amr[node] else first.get(n, -1) for n, node in enumerate(graph.sentence_roots)}
+    kept = [number for number, node in roots.items() if node >= 0]
+    renumbered = {number: i for i, number in enumerate(kept)}
+    root = graph.root if is_amr[graph.root] else stand_in.get(graph.root, -1)
+    return replace(
+        graph,
+        edges=edges,
+        root=root if root >= 0 else is_amr.index(True),
+        sentence=[renumbered.get(number, -1) for number in graph.sentence],
+        sentence_roots=[roots[number] for number in kept],
+    )

@@ -1,0 +1,340 @@
+"""The vocabulary: an id for every node label and relation, counted over a collection.
+
+>>> counts = Counts(
+...     amr={"solve-01": 9, "equations": 4, "equation": 3, "7": 2}, formula={"V!x": 6, "N!2": 5, "N!1729": 1},
+...     relations={":ARG1": 9, ":slt-n": 5}, graphs=3)
+>>> vocabulary = Vocabulary.build(counts, size=12)
+>>> vocabulary.labels[8:]
+('solve-01', 'equat', 'V!x', 'N!2')
+>>> vocabulary.label_name(vocabulary.label_id("1729", NodeKind.AMR)), vocabulary.label_id("unheard-of", NodeKind.AMR)
+('[UNKNUM_INT]', 0)
+>>> vocabulary.relation_id(":slt-n"), vocabulary.relation_name(12), vocabulary.relation_name(13)
+(12, ':slt-n', ':slt-n*')
+
+**Labels.** 0 is ``[UNK]``, 1 ``[MASK]``, 2 to 4 the virtual nodes (by kind), 5 to 7 the three kinds of rare numbers;
+then the labels by falling count. Numbers seen fewer than 5 times are rare (thesis, 3.3.1); then the most frequent
+labels are kept, ``size`` in all with the reserved ones (20,000 in thesis Table 4.2), and the share of nodes that they
+cover is reported.
+
+**Relations.** Relation ``2k`` and its inverse ``2k + 1`` (name with ``*``) stand side by side, so ``id ^ 1`` is the
+inverse. 0 to 7 are the virtual ones (``:virtual_formula``, ``:virtual_sentence``, ``:virtual_document``,
+``:auxiliary_vn``), 8 and 9 ``:unknown``; then the roles by falling count. All roles seen are kept, but for numbered
+ones (``:op12``, ``:snt31``, ``:opt-17``) past 9 that are as rare as a rare number, and all past 31: these, like numbers
+never seen, stand for the nearest lower number that is kept. So the relations stay bounded, however long the lists in
+some posts are (real operator trees have nodes of 500 operands).
+Any other role that was never seen is ``:unknown``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from graphs.errors import GraphError, MathAMRError
+from graphs.graph.labels import UNKNOWN_NUMBERS, normalize, number_type, numbered
+from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
+from graphs.graph.virtual_nodes import (
+    AUXILIARY_RELATION,
+    VIRTUAL_LABELS,
+    VIRTUAL_RELATIONS,
+    FormulaMode,
+    select_formulas,
+)
+from graphs.processes import ordered_map
+
+UNK, MASK, FIRST_VIRTUAL_LABEL = 0, 1, 2
+RESERVED_LABELS = ("[UNK]", "[MASK]", *VIRTUAL_LABELS, *UNKNOWN_NUMBERS)
+UNKNOWN_RELATION = ":unknown"
+RESERVED_RELATIONS = (*VIRTUAL_RELATIONS, AUXILIARY_RELATION, UNKNOWN_RELATION)
+NUM_VIRTUAL_RELATIONS = 8  # ids below are virtual relations and their inverses
+CONSTITUENT_RELATIONS = (1, 3, 5)  # ids, by VirtualKind, of the edges from the constituents to their virtual node
+
+Row = tuple[str, str, str]  # post id, Penman text, formula map as JSON
+Decode = Callable[[str, Mapping[str, str]], DocumentGraph]
+
+
+def formula_map_of(text: str) -> dict[str, str]:
+    """The formula map of a row, from its JSON.
+
+    >>> formula_map_of('{"FORMULA_0": "17"}')
+    {'FORMULA_0': '17'}
+
+    Raises:
+        GraphError: when the text is no JSON object that gives each placeholder a formula id.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GraphError(f"the formula map is no JSON ({error}): {text[:80]!r}") from error
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise GraphError(f"the formula map is no JSON object of placeholders and formula ids: {text[:80]!r}")
+    return found
+
+
+_FORMAT = 1  # of the ids: goes up when normalisation or the reserved ids change
+_ALWAYS_KEPT_INDEX, _HIGHEST_KEPT_INDEX = 9, 31
+_ROWS_PER_TASK = 256
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often each label and role occurs, as written: AMR labels and formula tree labels apart.
+
+    ``failures`` counts the graphs that could not be read. Counts of parts of a collection add up with :meth:`merge`.
+    """
+
+    amr: Counter[str] = field(default_factory=Counter)
+    formula: Counter[str] = field(default_factory=Counter)
+    relations: Counter[str] = field(default_factory=Counter)
+    placeholders: int = 0
+    graphs: int = 0
+    failures: int = 0
+
+    def __post_init__(self) -> None:
+        self.amr, self.formula, self.relations = Counter(self.amr), Counter(self.formula), Counter(self.relations)
+
+    def add(self, graph: DocumentGraph) -> None:
+        """Count one graph."""
+        self.graphs += 1
+        for label, kind in zip(graph.labels, graph.kinds, strict=True):
+            if kind is NodeKind.AMR:
+                self.amr[label] += 1
+            elif kind is NodeKind.FORMULA:
+                self.placeholders += 1
+            else:
+                self.formula[label] += 1
+        self.relations.update(role for _, role, _ in graph.edges)
+
+    def merge(self, other: Counts) -> None:
+        """Add the counts of another part."""
+        self.amr.update(other.amr)
+        self.formula.update(other.formula)
+        self.relations.update(other.relations)
+        self.placeholders += other.placeholders
+        self.graphs += other.graphs
+        self.failures += other.failures
+
+    def to_json(self) -> str:
+        """One JSON object in ASCII, keys sorted: labels made elsewhere may hold what UTF-8 has no bytes for."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Counts:
+        """The inverse of :meth:`to_json`."""
+        return cls(**json.loads(text))
+
+
+def count(
+    rows: Iterable[Row],
+    decode: Decode,
+    formulas: FormulaMode = "both",
+    *,
+    workers: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Counts:
+    """Count the graphs of ``rows``, streaming; ``formulas`` is the mode of the graphs that will be trained on.
+
+    Args:
+        decode: importable function, Penman text and formula map to graph.
+        workers: processes that decode and count.
+        progress: called with the number of graphs done since the last call.
+    """
+    total = Counts()
+    for part in ordered_map(_CountRows, (decode, formulas), batched(rows, _ROWS_PER_TASK), workers=workers):
+        total.merge(part)
+        if progress is not None:
+            progress(part.graphs + part.failures)
+    return total
+
+
+class _CountRows:
+    """Lives in a worker process: rows -> their counts."""
+
+    def __init__(self, decode: Decode, formulas: FormulaMode) -> None:
+        self._decode = decode
+        self._formulas = formulas
+
+    def __call__(self, rows: list[Row]) -> Counts:
+        counts = Counts()
+        for _, text, formula_map in rows:
+            try:
+                graph = self._decode(text, formula_map_of(formula_map))
+            except MathAMRError:
+                counts.failures += 1
+                continue
+            counts.add(select_formulas(graph, self._formulas))
+        return counts
+
+
+def _keeps(index: int, count: int, number_threshold: int) -> bool:
+    """Whether a numbered role has a relation of its own."""
+    return index <= _ALWAYS_KEPT_INDEX or (index <= _HIGHEST_KEPT_INDEX and count >= number_threshold)
+
+
+def own_roles(graph: DocumentGraph) -> DocumentGraph:
+    """The graph with ``:unknown`` for the roles that only virtual nodes have, which a graph made elsewhere may hold."""
+    if not any(role in _VIRTUAL_ROLES for _, role, _ in graph.edges):
+        return graph
+    edges = [(s, UNKNOWN_RELATION if role in _VIRTUAL_ROLES else role, t) for s, role, t in graph.edges]
+    return replace(graph, edges=edges)
+
+
+_VIRTUAL_ROLES = frozenset((*VIRTUAL_RELATIONS, AUXILIARY_RELATION))
+
+
+def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    """Lists of ``size`` rows, the last one shorter."""
+    stream = iter(rows)
+    while batch := list(islice(stream, size)):
+        yield batch
+
+
+class Vocabulary:
+    """Ids of labels and relations.
+
+    Attributes:
+        labels: label of every id.
+        relations: forward relation ``k`` has id ``2k``, its inverse ``2k + 1``.
+        statistics: what was counted and kept; ``coverage`` is the share of nodes whose label is not ``[UNK]``.
+    """
+
+    def __init__(
+        self, labels: Iterable[str], relations: Iterable[str], statistics: Mapping[str, float] | None = None
+    ) -> None:
+        self.labels = tuple(labels)
+        self.relations = tuple(relations)
+        self.statistics = dict(statistics or {})
+        if self.labels[: len(RESERVED_LABELS)] != RESERVED_LABELS:
+            raise GraphError(f"labels begin with {self.labels[:8]}, not with the reserved {RESERVED_LABELS}")
+        if self.relations[: len(RESERVED_RELATIONS)] != RESERVED_RELATIONS:
+            raise GraphError(f"relations begin with {self.relations[:5]}, not with the reserved {RESERVED_RELATIONS}")
+        self._label_ids = {label: i for i, label in enumerate(self.labels)}
+        self._relation_ids = {role: 2 * i for i, role in enumerate(self.relations)}
+        if len(self._label_ids) != len(self.labels) or len(self._relation_ids) != len(self.relations):
+            raise GraphError("a label or relation stands twice in the vocabulary")
+        self._kept_numbers: dict[str, list[int]] = {}
+        for role in self.relations:
+            if parsed := numbered(role):
+                self._kept_numbers.setdefault(parsed[0], []).append(parsed[1])
+        self.hash = hashlib.sha256(self._identity().encode("utf-8", "surrogatepass")).hexdigest()
+
+    @classmethod
+    def build(cls, counts: Counts, *, size: int, number_threshold: int = 5) -> Vocabulary:
+        """Keep the most frequent labels, at most ``size`` ids with the 8 reserved ones, and the relations.
+
+        ``number_threshold``: numbers seen less often share a label (thesis, 3.3.1: 5).
+        """
+        if size < len(RESERVED_LABELS):
+            raise GraphError(f"size {size} leaves no room: {len(RESERVED_LABELS)} ids are reserved")
+        normalized: Counter[str] = Counter()
+        for raw, kind in ((counts.amr, NodeKind.AMR), (counts.formula, NodeKind.OPT)):
+            for label, number in raw.items():
+                normalized[normalize(label, kind)] += number
+        normalized[normalize("", NodeKind.FORMULA)] += counts.placeholders
+        total = normalized.total()
+        distinct = len(normalized)
+        rare_numbers = {label for label, n in normalized.items() if n < number_threshold and number_type(label)}
+        covered = sum(normalized.pop(label) for label in rare_numbers)
+        for label in RESERVED_LABELS:
+            normalized.pop(label, None)
+        ranked = sorted(((n, label) for label, n in normalized.items() if n > 0), key=lambda item: (-item[0], item[1]))
+        kept = ranked[: size - len(RESERVED_LABELS)]
+        covered += sum(n for n, _ in kept) + sum(n for n, label in ranked[len(kept) :] if number_type(label))
+        roles = [
+            role
+            for role, n in sorted(counts.relations.items(), key=lambda item: (-item[1], item[0]))
+            if role not in RESERVED_RELATIONS
+            and ((parsed := numbered(role)) is None or _keeps(parsed[1], n, number_threshold))
+        ]
+        statistics = {
+            "graphs": counts.graphs,
+            "nodes": total,
+            "raw_labels": len(counts.amr) + len(counts.formula) + (counts.placeholders > 0),
+            "normalized_labels": distinct,
+            "rare_numbers": len(rare_numbers),
+            "coverage": covered / total if total else 1.0,
+            "raw_relations": len(counts.relations),
+        }
+        return cls((*RESERVED_LABELS, *(label for _, label in kept)), (*RESERVED_RELATIONS, *roles), statistics)
+
+    @property
+    def num_labels(self) -> int:
+        """Number of label ids."""
+        return len(self.labels)
+
+    @property
+    def num_relations(self) -> int:
+        """Number of relation ids, inverses included: twice the relations."""
+        return 2 * len(self.relations)
+
+    def label_id(self, label: str, kind: NodeKind) -> int:
+        """Id of a label as it stands in a graph; 0 where the vocabulary has none."""
+        normal = normalize(label, kind)
+        found = self._label_ids.get(normal)
+        if found is None:
+            rare = number_type(normal)
+            return UNK if rare is None else self._label_ids[rare]
+        return found if found >= len(RESERVED_LABELS) else UNK
+
+    def relation_id(self, role: str) -> int:
+        """Id of a role, always even; the inverse is the next one.
+
+        Virtual relations have the names in ``virtual_nodes``; roles of a graph that was made elsewhere may have them,
+        too, and go through :func:`own_roles` first.
+        """
+        found = self._relation_ids.get(role)
+        if found is None:
+            found = self._relation_ids[self._substitute(role)]
+            self._relation_ids[role] = found
+        return found
+
+    def _substitute(self, role: str) -> str:
+        if parsed := numbered(role):
+            family, index = parsed
+            below = [number for number in self._kept_numbers.get(family, ()) if number <= index]
+            if below:
+                return next(r for r in self.relations if numbered(r) == (family, max(below)))
+        return UNKNOWN_RELATION
+
+    def label_name(self, label: int) -> str:
+        """The label with this id."""
+        return self.labels[label]
+
+    def relation_name(self, relation: int) -> str:
+        """The relation with this id; inverses end in ``*``."""
+        return self.relations[relation // 2] + "*" * (relation % 2)
+
+    def _identity(self) -> str:
+        content: dict[str, Any] = {"format": _FORMAT, "labels": self.labels, "relations": self.relations}
+        return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+    def to_json(self) -> str:
+        """One JSON object in ASCII: format, labels, relations, statistics."""
+        content = {
+            "format": _FORMAT,
+            "labels": self.labels,
+            "relations": self.relations,
+            "statistics": self.statistics,
+        }
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> Vocabulary:
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            GraphError: when it is not such JSON, or of another format.
+        """
+        try:
+            content = json.loads(text)
+            found, labels, relations = content["format"], content["labels"], content["relations"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise GraphError(f"not a vocabulary ({error!r}): {text[:80]!r}") from error
+        if found != _FORMAT:
+            raise GraphError(f"vocabulary of format {found}, this version reads {_FORMAT}; count and preprocess again")
+        return cls(labels, relations, content.get("statistics"))

@@ -1,0 +1,1 @@
+"""Graphs of a whole collection on disk."""

@@ -1,0 +1,379 @@
+"""collection.db: the MathAMR+ graphs of a collection as Penman text, and a record of every post that has none.
+
+    collection = Collection("work/collection.db")
+    collection.get("255").penman            # '(m / multi-sentence :snt1 (...) ...)'
+    collection.without_graph()              # 4: the posts that have a record of a failure instead
+
+Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached)``, ``failure(post_id,
+stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several processes; it may be
+killed at any moment and started again, and then goes on with the posts that are in neither table. Of several posts with
+one id the first counts, the others are records of failures with the ids ``255 #2``, ``255 #3`` ... No post can have
+these ids: one with a blank or a control character in its id, which no run file could hold, is a record of a failure.
+
+``graphs/stores/shards.py`` builds a collection in parts and merges them, ``graphs/stores/census.py`` counts what is in
+one, ``graphs/stores/exchange.py`` moves one as a plain Penman file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+
+from graphs import database
+from graphs.corpus.post import Post, is_id
+from graphs.errors import Failure, StoreError
+from graphs.graph.graph_maker import GraphMaker, Made, ParserFactory, StoredGraph, single, worker_died
+from graphs.processes import ordered_map
+
+PURPOSE = "MathAMR+ graphs"
+BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS graph(
+    post_id TEXT PRIMARY KEY, kind TEXT NOT NULL, penman TEXT NOT NULL,
+    formula_map TEXT NOT NULL, attachments TEXT NOT NULL, reattached INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failure(
+    post_id TEXT NOT NULL, stage TEXT NOT NULL, kind TEXT NOT NULL, message TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS failure_post ON failure(post_id);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSummary:
+    """What a collection holds: graphs, failures by (stage, kind), formulas, and how these are attached.
+
+    Of an import, ``renamed_roles`` counts the edges of formula trees whose role had another release's name, and
+    ``unknown_roles`` those by (tree, role) whose role is no release's that we know.
+    """
+
+    graphs: int
+    failures: dict[tuple[str, str], int]
+    formulas: int
+    attachments: dict[str, int]
+    renamed_roles: int = 0
+    unknown_roles: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+def build(
+    path: str | os.PathLike[str],
+    posts: Iterable[Post | Failure],
+    parser: ParserFactory,
+    *,
+    source: str,
+    shard: str = "1/1",
+    formulas_db: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    progress: Callable[[int], None] | None = None,
+    whole: bool = True,
+) -> BuildSummary:
+    """Make the graph of every post that ``path`` does not hold yet.
+
+    Args:
+        posts: the collection, streamed; failures of reading are kept as records.
+        parser: makes the AMR parser of each worker process.
+        source: identifies the collection (its fingerprint); going on with another one is refused.
+        shard: which part of the collection the posts are (:class:`graphs.stores.shards.Shard`); likewise.
+        formulas_db: trees of the formulas by id; formulas it lacks are parsed from their LaTeX. Going on without
+            it where the file was begun with it is refused, and so is the reverse.
+        workers: processes that parse, beside the one that reads and writes. Where one is asked for, or there is
+            but a batch to do, this process does it all, for it would wait longer for the others to start. Should it
+            die of a post, the next build works in processes, where such a post becomes a failure.
+        progress: called with the number of posts done since the last call.
+        whole: the posts are all of the collection (or shard); a file of chosen posts is never ``finished``.
+
+    Raises:
+        StoreError: when another process writes to the file, or it was begun from another collection or parser.
+    """
+    with writer(path) as connection:
+        trees = "LaTeX" if formulas_db is None else "formulas.db"
+        continue_only(connection, path, {"source": source, "shard": shard, "trees": trees})
+        database.write_meta(connection, finished=False)
+        connection.commit()
+        batches = _pending_batches(connection, posts, progress or (lambda count: None))
+        first = list(islice(batches, 2))
+        if len(first) < 2:
+            workers = 1
+        with _in_process(connection, workers) as alone:
+            results = ordered_map(
+                GraphMaker,
+                (parser, formulas_db),
+                chain(first, batches),
+                workers=workers,
+                split=single,
+                give_up=worker_died,
+                apart=not alone,
+            )
+            for made in results if first else ():
+                continue_only(connection, path, {"parser": made.parser})
+                _write(connection, made)
+                connection.commit()
+                if progress is not None:
+                    progress(made.posts)
+        database.write_meta(connection, finished=whole)
+        connection.commit()
+    return summarize(path)
+
+
+def add_graphs(path: str | os.PathLike[str], graphs: Iterable[StoredGraph], *, source: str, parser: str) -> None:
+    """Add graphs that were made elsewhere, by ``parser`` from the collection ``source``.
+
+    Raises:
+        StoreError: when another process writes to the file, or it was begun from another collection or parser.
+    """
+    with writer(path) as connection:
+        continue_only(connection, path, {"source": source, "parser": parser})
+        connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in graphs])
+        connection.commit()
+
+
+@contextmanager
+def _in_process(connection: sqlite3.Connection, workers: int) -> Iterator[bool]:
+    """Whether to work in this process alone: with one worker, unless the last that did so has died of it."""
+    died = bool(database.read_meta(connection).get(_ALONE))
+    alone = workers == 1 and not died
+    if alone:
+        database.write_meta(connection, **{_ALONE: True})
+        connection.commit()
+    try:
+        yield alone
+    finally:
+        connection.rollback()  # what an error has left half done
+        connection.execute("DELETE FROM meta WHERE key = ?", (_ALONE,))
+        connection.commit()
+
+
+_ALONE = "in_process"  # in the meta table as long as a build works in one process
+
+
+@contextmanager
+def writer(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """Open a collection as its only writer; a file of an earlier version gets the columns that it lacks."""
+    with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
+        if not _has_reattached(connection):
+            connection.execute("ALTER TABLE graph ADD COLUMN reattached INTEGER NOT NULL DEFAULT 0")
+            connection.commit()
+        yield connection
+
+
+def _has_reattached(connection: sqlite3.Connection) -> bool:
+    return any(column[1] == "reattached" for column in connection.execute("PRAGMA table_info(graph)"))
+
+
+def forget_failures(path: str | os.PathLike[str]) -> int:
+    """Delete every record of a failure, and the graphs that lack a part for it, so that the next :func:`build` tries
+    these posts again; returns the number of posts."""
+    with writer(path) as connection:
+        (posts,) = connection.execute("SELECT count(DISTINCT post_id) FROM failure").fetchone()
+        connection.execute("DELETE FROM graph WHERE post_id IN (SELECT post_id FROM failure)")
+        connection.execute("DELETE FROM failure")
+        database.write_meta(connection, finished=False)
+        connection.commit()
+    return int(posts)
+
+
+def _write(connection: sqlite3.Connection, made: Made) -> None:
+    """Write a batch, without the posts that have come in since it was made up: their ids stood in two batches."""
+    known = _known(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
+    connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in made.graphs if graph.post_id not in known])
+    rows = [(f.post_id, f.stage, f.kind, _storable(f.message)) for f in made.failures if f.post_id not in known]
+    connection.executemany(INSERT_FAILURE, rows)
+
+
+def _storable(message: str) -> str:
+    """The message, without what UTF-8 has no bytes for, which it may quote."""
+    return message.encode(errors="backslashreplace").decode()
+
+
+def _pending_batches(
+    connection: sqlite3.Connection, posts: Iterable[Post | Failure], skipped: Callable[[int], None]
+) -> Iterator[list[Post | Failure]]:
+    """Batches of the posts that are in neither table; ``skipped`` hears how many others went by."""
+    stream = _identified(posts)
+    while batch := list(islice(stream, BATCH_SIZE)):
+        first: dict[str, Post | Failure] = {}
+        for post in batch:
+            first.setdefault(post.post_id, post)
+        done = _known(connection, list(first))
+        pending = [post for post_id, post in first.items() if post_id not in done]
+        if len(pending) < len(batch):
+            skipped(len(batch) - len(pending))
+        if pending:
+            yield pending
+
+
+def _identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
+    """The posts, each with an id of its own.
+
+    A record that could not be read may have no id, and a post one that is none (:func:`graphs.corpus.post.is_id`): the
+    message, which names its place, or the id itself gives it one. A post with the id of an earlier one becomes a
+    failure. The ids are kept in a temporary file, so that memory stays flat.
+    """
+    with closing(sqlite3.connect("")) as seen:
+        seen.execute("CREATE TABLE seen(post_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
+        for post in posts:
+            if not is_id(post.post_id):
+                if isinstance(post, Post):
+                    message = f"post id {post.post_id[:80]!r}; an id is printable, without blanks, and not empty"
+                    post = Failure(post.post_id, "read", "bad_id", message)
+                yield replace(post, post_id=f"unread {_digest(post.post_id or post.message)}")
+                continue
+            (times,) = seen.execute(_COUNT_ID, (post.post_id,)).fetchone()
+            if times == 1:
+                yield post
+            elif isinstance(post, Failure):
+                yield replace(post, post_id=f"{post.post_id} #{times}")
+            else:
+                message = f"there are {times} posts with the id {post.post_id} up to here; the first counts"
+                yield Failure(f"{post.post_id} #{times}", "read", "duplicate_id", message)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:16]
+
+
+_COUNT_ID = "INSERT INTO seen VALUES (?, 1) ON CONFLICT(post_id) DO UPDATE SET times = times + 1 RETURNING times"
+
+
+def _known(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:
+    """Those of the posts that are in either table."""
+    marks = ",".join("?" * len(post_ids))
+    return {
+        row[0]
+        for table in ("graph", "failure")
+        for row in connection.execute(f"SELECT post_id FROM {table} WHERE post_id IN ({marks})", post_ids)
+    }
+
+
+def continue_only(connection: sqlite3.Connection, path: str | os.PathLike[str], wanted: dict[str, str]) -> None:
+    """Refuse to go on with a file that was begun from something else."""
+    meta = database.read_meta(connection)
+    for key, value in wanted.items():
+        if value and meta.setdefault(key, value) != value:
+            message = f"begun with {key} {meta[key]!r}, now asked to go on with {value!r}; build into another file"
+            raise StoreError(message, path=path)
+    database.write_meta(connection, **{key: value for key, value in wanted.items() if value})
+
+
+class Collection:
+    """Reads collection.db. Iteration is in the order of post ids; nothing is held in memory."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._connection = database.connect_read_only(path, purpose=PURPOSE)
+        last = "reattached" if _has_reattached(self._connection) else "0"  # 0: written by an earlier version
+        self._columns = f"post_id, kind, penman, formula_map, attachments, {last}"
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __len__(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM graph").fetchone()[0])
+
+    @property
+    def meta(self) -> dict[str, object]:
+        """Where the collection comes from: source, parser, shard; ``finished``: whether all its posts went through."""
+        return database.read_meta(self._connection)
+
+    def get(self, post_id: str) -> StoredGraph:
+        """The graph of one post.
+
+        Raises:
+            StoreError: when the collection has none, with the reason where there is one.
+        """
+        row = self._connection.execute(f"SELECT {self._columns} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
+        if row is None:
+            reason = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
+            why = f": {reason[0]}" if reason else " and no record of a failure: is the id right?"
+            raise StoreError(f"no graph of post {post_id}{why}", path=self.path)
+        return _stored(row)
+
+    def post_ids(self, *kinds: str) -> list[str]:
+        """Ids of the posts that have a graph; of some kinds only, where they are given."""
+        where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+        return [row[0] for row in self._connection.execute(f"SELECT post_id FROM graph{where} ORDER BY post_id", kinds)]
+
+    def __iter__(self) -> Iterator[StoredGraph]:
+        return self.graphs()
+
+    def graphs(self, *kinds: str) -> Iterator[StoredGraph]:
+        """Every graph (of some kinds)."""
+        where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+        for row in self._connection.execute(f"SELECT {self._columns} FROM graph{where} ORDER BY post_id", kinds):
+            yield _stored(row)
+
+    def rows(self, *kinds: str) -> Iterator[tuple[str, str, str]]:
+        """``(post id, Penman text, formula map as JSON)`` of every graph (of some kinds), undecoded."""
+        where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+        query = f"SELECT post_id, penman, formula_map FROM graph{where} ORDER BY post_id"
+        yield from self._connection.execute(query, kinds)
+
+    def failures(self) -> Iterator[Failure]:
+        """Every record of a failure."""
+        for row in self._connection.execute(
+            "SELECT post_id, stage, kind, message FROM failure ORDER BY post_id, rowid"
+        ):
+            yield Failure(*row)
+
+    def without_graph(self, stage: str = "", kind: str = "") -> int:
+        """The number of posts that have a record of a failure (of one stage and kind) and no graph."""
+        chosen = " AND stage = ? AND kind = ?" if stage else ""
+        query = f"SELECT count(DISTINCT post_id) FROM failure WHERE post_id NOT IN (SELECT post_id FROM graph){chosen}"
+        return int(self._connection.execute(query, (stage, kind) if stage else ()).fetchone()[0])
+
+    def incomplete(self) -> int:
+        """The number of posts that have both a graph and a record of a failure: a part of their text is missing."""
+        query = "SELECT count(*) FROM graph WHERE post_id IN (SELECT post_id FROM failure)"
+        return int(self._connection.execute(query).fetchone()[0])
+
+    def fingerprint(self) -> str:
+        """Identifies the content: changes when a graph is added, removed or changed."""
+        digest = hashlib.sha256()
+        for row in self._connection.execute("SELECT post_id, penman FROM graph ORDER BY post_id"):
+            digest.update("\0".join(row).encode())
+        return digest.hexdigest()[:16]
+
+
+INSERT_GRAPH = (
+    "INSERT OR REPLACE INTO graph(post_id, kind, penman, formula_map, attachments, reattached)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+INSERT_FAILURE = "INSERT INTO failure(post_id, stage, kind, message) VALUES (?, ?, ?, ?)"
+
+
+def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str, int]:
+    """The values of :data:`INSERT_GRAPH`."""
+    maps = json.dumps(graph.formula_map), json.dumps(graph.attachments)
+    return graph.post_id, graph.kind, graph.penman, *maps, graph.reattached
+
+
+def _stored(row: tuple[str, str, str, str, str, int]) -> StoredGraph:
+    return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
+
+
+def summarize(path: str | os.PathLike[str]) -> BuildSummary:
+    """Count what is in the file."""
+    with Collection(path) as collection:
+        attachments: Counter[str] = Counter()
+        graphs = 0
+        for graph in collection:
+            graphs += 1
+            attachments.update(graph.attachments.values())
+        failures = Counter((f.stage, f.kind) for f in collection.failures())
+    return BuildSummary(graphs, dict(failures), attachments.total(), dict(attachments))

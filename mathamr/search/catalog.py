@@ -1,0 +1,284 @@
+"""A folder with all that a search needs: vectors, formulas, texts, and the model and vocabulary that made them.
+
+    build("index", post_ids, documents, material)       # scripts/index.py
+    catalog = Catalog.open(Path("index"))
+    catalog.search(query.vectors, Strategy("maxsim"), k=10)       # [[('540', 3.71), ...]]
+    catalog.explain(query, ["540"])                               # {'540': Explanation(...)}
+
+======================  ==========================================================================
+``index.json``          the model's hash, the graphs' configuration, the backend; names the data
+``data-*/vectors``      every post's vectors (:mod:`mathamr.retrieval.exact`); explanations read them
+``data-*/qdrant``       the index of the backend ``qdrant``, where it is the one
+``data-*/formulas``     every formula's vector (:mod:`mathamr.retrieval.formulas`)
+``data-*/posts.db``     texts and formula ids (:mod:`mathamr.retrieval.posts`)
+``data-*/model``        the checkpoint; ``vocabulary.json`` beside it
+======================  ==========================================================================
+
+A new build is switched to in one step, see :mod:`mathamr.retrieval.folder`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphs.corpus.post import Post
+from graphs.errors import Failure, RetrievalError, StoreError
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from mathamr.evaluation.efficiency import bytes_on_disk
+from mathamr.evaluation.runs import Hit
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval import backends, posts
+from mathamr.retrieval.exact import DType, ExactIndex
+from mathamr.retrieval.explanation import Explanation, explain, nodes_of
+from mathamr.retrieval.folder import new_data, read_header, switch
+from mathamr.retrieval.formulas import FormulaIndex, formula_points
+from mathamr.retrieval.index import Index, Ranking, Strategy
+from mathamr.retrieval.posts import PostTexts
+from mathamr.retrieval.strategies import search
+from mathamr.search.query import EncodedQuery
+
+FORMAT = "mathamr-catalog"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What goes into a catalog beside the vectors.
+
+    ``model`` is the checkpoint folder and ``model_hash`` its hash; ``parser`` names the AMR parser of the posts;
+    ``formula_ids`` are those of each post's graph, by the order of its vectors; ``texts`` the posts of the collection.
+    """
+
+    model: Path
+    model_hash: str
+    vocabulary: Vocabulary
+    spec: VirtualNodeSpec
+    config_hash: str
+    parser: str
+    formula_ids: Mapping[str, Sequence[str]]
+    visual_ids: Mapping[str, str] = field(default_factory=dict)
+    texts: Iterable[Post | Failure] = ()
+
+
+def build(
+    path: Path,
+    post_ids: Sequence[str],
+    documents: VectorSets,
+    material: Material,
+    *,
+    backend: str = "exact",
+    location: str | None = None,
+    name: str = "mathamr",
+    dtype: DType = "float32",
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Write a catalog to ``path`` and switch to it; what was there before is then removed.
+
+    With ``location``, a Qdrant server's URL, posts and formulas are indexed there, as ``name`` and ``name-formulas``: a
+    catalog that was there under that name answers no more once the new one has been uploaded.
+
+    ``progress`` is called with the number of texts written since the last call. One process builds at a time
+    (:func:`alone`). Raises :class:`RetrievalError` and :class:`StoreError` as the indexes do.
+    """
+    check_backend(backend, location)
+    data = new_data(path)
+    try:
+        shutil.copytree(material.model, data / "model", ignore=shutil.ignore_patterns("state.*"))
+        (data / "vocabulary.json").write_text(material.vocabulary.to_json(), encoding="utf-8")
+        names = [list(material.formula_ids.get(post_id, ())) for post_id in post_ids]
+        posts.build(data / "posts.db", material.texts, zip(post_ids, names, strict=True), progress)
+        vectors = data / "vectors"
+        ExactIndex.build(post_ids, documents, path=vectors, dtype=dtype, model_hash=material.model_hash).close()
+        if backend != "exact":
+            backends.build(
+                backend,
+                post_ids,
+                documents,
+                path=data / backend,
+                location=location,
+                name=name,
+                model_hash=material.model_hash,
+            ).close()
+        points = formula_points(post_ids, documents, names, material.visual_ids)
+        if len(points):
+            FormulaIndex.build(
+                points,
+                backend=backend,
+                path=data / "formulas",
+                location=location,
+                name=f"{name}-formulas",
+                model_hash=material.model_hash,
+            ).close()
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "model_hash": material.model_hash,
+            "config_hash": material.config_hash,
+            "virtual_nodes": asdict(material.spec),
+            "parser": material.parser,
+            "backend": backend,
+            "location": location,
+            "name": name,
+            "dtype": dtype,
+            "documents": len(post_ids),
+            "vectors": len(documents.vectors),
+            "formulas": len(points),
+        }
+        switch(path, data, header)
+    except BaseException as error:
+        shutil.rmtree(data, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise StoreError(f"the index cannot be written: {error}", path=path) from error
+        raise
+
+
+def check_backend(backend: str, location: str | None = None) -> None:
+    """Refuse a backend that there is not, or that is not kept at ``location``."""
+    backends.check(backend, Strategy(), location=location)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold ``path`` as its only builder; a second one is refused with a :class:`StoreError`."""
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StoreError("another process is building this index; wait until it has finished", path=path) from error
+        yield
+
+
+class Catalog:
+    """An opened catalog. ``model`` is the folder of the checkpoint that made it."""
+
+    def __init__(self, header: dict[str, Any], data: Path) -> None:
+        self.model_hash: str = header["model_hash"]
+        self.config_hash: str = header["config_hash"]
+        self.spec = VirtualNodeSpec(**header["virtual_nodes"])
+        self.parser: str = header["parser"]
+        self.backend: str = header["backend"]
+        self.location: str | None = header.get("location")
+        self._name: str = header.get("name", "mathamr")
+        self.model = data / "model"
+        self._data = data
+        self.has_formulas: bool = header["formulas"] > 0
+        self._formulas: FormulaIndex | None = None
+        self.vocabulary = Vocabulary.from_json((data / "vocabulary.json").read_text(encoding="utf-8"))
+        self.vectors = ExactIndex.open(data / "vectors", model_hash=self.model_hash)
+        self.texts = PostTexts(data / "posts.db")
+        self.index: Index = self.vectors
+        if self.backend != "exact":
+            self.index = backends.open_index(
+                self.backend,
+                path=data / self.backend,
+                location=self.location,
+                name=self._name,
+                model_hash=self.model_hash,
+            )
+
+    @classmethod
+    def open(cls, path: Path, *, model_hash: str | None = None) -> Catalog:
+        """Open the catalog in ``path``; with ``model_hash``, one of another model is refused.
+
+        Raises :class:`StoreError` for a folder that is missing, damaged, of another format or model, and where a
+        server has other posts under its name.
+        """
+        header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
+        try:
+            catalog = cls(header, data)
+        except OSError as error:
+            raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        found = len(catalog.index)
+        if (found, catalog.index.num_vectors) != (header["documents"], header["vectors"]):
+            catalog.close()
+            raise StoreError(
+                f"the index {catalog._name!r} at {catalog.location} holds {found:,} posts, this folder has "
+                f"{header['documents']:,}: another build has taken its name; build it again under a name of its own",
+                path=path,
+            )
+        return catalog
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole folder."""
+        return bytes_on_disk(self._data)
+
+    @property
+    def index_nbytes(self) -> int:
+        """Bytes of the vectors that posts are found by."""
+        return self.index.nbytes
+
+    @property
+    def formulas(self) -> FormulaIndex:
+        """The index of formulas, opened when it is first asked for."""
+        if not self.has_formulas:
+            raise RetrievalError(
+                f"this index has no formulas: its graphs were made with formulas={self.spec.formulas}; "
+                "build it from graphs with formulas"
+            )
+        if self._formulas is None:
+            folder = self._data / "formulas"
+            self._formulas = FormulaIndex.open(
+                folder,
+                backend=self.backend,
+                location=self.location,
+                name=f"{self._name}-formulas",
+                model_hash=self.model_hash,
+            )
+        return self._formulas
+
+    def close(self) -> None:
+        """Let go of all files."""
+        if self._formulas is not None:
+            self._formulas.close()
+        if self.index is not self.vectors:
+            self.index.close()
+        self.vectors.close()
+        self.texts.close()
+
+    def search(self, queries: VectorSets, strategy: Strategy | str = "maxsim", k: int = 1000) -> list[Ranking]:
+        """The best posts for each query; see :func:`mathamr.retrieval.strategies.search`."""
+        return search(self.index, queries, strategy, k)
+
+    def search_formulas(self, query: Tensor, k: int = 1000) -> list[Hit]:
+        """The formulas most like the one with the vector ``query`` (p,), each look once."""
+        (hits,) = self.formulas.search(query.unsqueeze(0), k)
+        return hits
+
+    def explain(self, query: EncodedQuery, post_ids: Sequence[str]) -> dict[str, Explanation]:
+        """Why each of the posts fits the query."""
+        if not post_ids:
+            return {}
+        shown = self.texts.get(post_ids)
+        sets = self.vectors.vectors_of(post_ids)
+        (vectors,) = query.vectors
+        found = {}
+        for post_id, own in zip(post_ids, sets, strict=True):
+            post = shown.get(post_id)
+            if post is None:
+                raise StoreError(f"the index has the vectors of post {post_id} and not its text", path=self._data)
+            nodes = nodes_of(post.text, post.formula_ids, len(own), self.spec.structure)
+            found[post_id] = explain(vectors, query.nodes, own, nodes)
+        return found
+
+    def spread(self, count: int) -> VectorSets:
+        """The vectors of ``count`` posts from all over the catalog, fewer where it is smaller: queries for a check."""
+        ids = sorted(self.vectors.post_ids())
+        places = np.unique(np.linspace(0, len(ids) - 1, count).astype(int))
+        sets = self.vectors.vectors_of([ids[place] for place in places])
+        return VectorSets(sets.vectors.contiguous(), sets.ptr.to(torch.int64))

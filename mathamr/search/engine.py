@@ -1,0 +1,176 @@
+r"""An index and the model that made it, opened once, that answer what a person types.
+
+    engine = Engine.open(Path("index"))                                 # seconds
+    answer = engine.answer(r"Why is $\sqrt 2$ irrational?", k=3)        # a tenth of one
+    answer.results[0].post.title, answer.results[0].score
+    answer.results[0].explanation.matches          # what of the post fits each formula and sentence of the query
+    engine.answer(r"$\sqrt 2$", task="formulas").results[0].formula     # formulas like the first one of the query
+    (result,) = engine.explain(r"Why is $\sqrt 2$ irrational?", "255").results
+    result.explanation.similarities                     # the heat map (thesis, Figure 4.1)
+
+scripts/search.py and the web page of scripts/serve.py are two faces of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from graphs.corpus.post import FormulaRef
+from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
+from mathamr.evaluation.runs import Hit
+from mathamr.retrieval import backends
+from mathamr.retrieval.explanation import Explanation
+from mathamr.retrieval.index import STRATEGIES, Strategy
+from mathamr.retrieval.posts import PostText
+from mathamr.search.catalog import Catalog
+from mathamr.search.query import EncodedQuery, QueryEncoder
+from mathamr.training import checkpoint
+
+TASKS = ("answers", "formulas")
+RESULTS, MAX_RESULTS = 5, 1000  # unless told, and at most
+ENCODED_QUERIES_KEPT = 32  # a heat map is asked for after the search with the same query
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A post that was found, and why; or, for the task ``formulas``, the formula of a post."""
+
+    post: PostText
+    score: float
+    explanation: Explanation | None = None
+    formula: FormulaRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Results, best first, and the seconds that went into ``query`` (to vectors), ``search`` and ``explanation``.
+
+    ``best`` is the score of a result that fits in everything: the number of the query's vectors for MaxSim, else 1.
+    """
+
+    query: EncodedQuery
+    results: list[Result]
+    best: float
+    seconds: dict[str, float]
+
+
+class Engine:
+    """What :meth:`open` makes. One thread at a time may ask it."""
+
+    def __init__(self, catalog: Catalog, reader: QueryEncoder) -> None:
+        self.catalog = catalog
+        self._encode = lru_cache(ENCODED_QUERIES_KEPT)(reader.encode)
+
+    @classmethod
+    def open(cls, index: Path, *, model: Path | None = None, device: str = "cpu") -> Engine:
+        """Open the index in the folder ``index``, and search once, so that the first query is as fast as the others.
+
+        Raises :class:`MathAMRError` for an index that cannot be opened, or was not made by the checkpoint ``model``.
+        """
+        wanted = None if model is None else checkpoint.weights_hash(model)
+        catalog = Catalog.open(index, model_hash=wanted)
+        try:
+            encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
+            engine = cls(catalog, QueryEncoder(encoder, catalog.vocabulary, catalog.spec))
+            engine.answer(r"Let $x \le \frac{1}{2}$ be a number. Is $\int_0^1 f(x)\,dx$ finite?", k=1)
+        except BaseException:
+            catalog.close()
+            raise
+        return engine
+
+    @property
+    def note(self) -> str:
+        """What whoever searches should know about the index, "" if there is nothing."""
+        if not self.catalog.parser or self.catalog.parser.startswith("embedded"):
+            return ""
+        return f"the posts were parsed by {self.catalog.parser}, the query is parsed by the embedded parser"
+
+    @property
+    def strategies(self) -> list[Strategy]:
+        """What this index can be searched by."""
+        return [s for exact in (True, False) for name in STRATEGIES if self._can(s := Strategy(name, exact))]
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self.catalog.close()
+
+    def answer(self, text: str, *, task: str = "answers", strategy: Strategy | None = None, k: int = RESULTS) -> Answer:
+        """At most ``k`` posts that answer ``text``, or formulas that are like its first one.
+
+        Raises :class:`MathAMRError` for a query that cannot be read, and for what the index cannot do.
+        """
+        check(task, k)
+        strategy = strategy or Strategy()
+        start = time.perf_counter()
+        query = self._encode(text)
+        encoded = time.perf_counter()
+        if task == "formulas":
+            if not query.formula_ids:
+                raise ConfigError("task=formulas needs a formula in the query, between dollar signs")
+            (vectors,) = query.vectors
+            hits = self.catalog.search_formulas(vectors[0], k)
+            searched = time.perf_counter()
+            results, best = self._formulas(hits), 1.0
+        else:
+            (ranking,) = self.catalog.search(query.vectors, strategy, k)
+            searched = time.perf_counter()
+            results = self._posts(query, ranking)
+            best = 1.0 if strategy.name == "single_vector" else float(len(query.nodes))
+        end = time.perf_counter()
+        seconds = {"query": encoded - start, "search": searched - encoded, "explanation": end - searched}
+        return Answer(query, results, best, seconds)
+
+    def explain(self, text: str, post_id: str) -> Answer:
+        """The answer that has this post alone, for its explanation; its score is MaxSim.
+
+        Raises :class:`RetrievalError` for a post that the index does not have.
+        """
+        start = time.perf_counter()
+        query = self._encode(text)
+        encoded = time.perf_counter()
+        why = self.catalog.explain(query, [post_id])[post_id]
+        (post,) = self.catalog.texts.get([post_id]).values()
+        seconds = {"query": encoded - start, "search": 0.0, "explanation": time.perf_counter() - encoded}
+        return Answer(query, [Result(post, why.score, why)], float(len(query.nodes)), seconds)
+
+    def post(self, post_id: str) -> PostText:
+        """A post by its id; :class:`RetrievalError` where the index has none."""
+        posts = self.catalog.texts.get([post_id])
+        if post_id not in posts:
+            raise RetrievalError(f"the index has no post {post_id!r}; give the id of a post that was found")
+        return posts[post_id]
+
+    def _posts(self, query: EncodedQuery, ranking: Sequence[tuple[str, float]]) -> list[Result]:
+        post_ids = [post_id for post_id, _ in ranking]
+        posts, why = self.catalog.texts.get(post_ids), self.catalog.explain(query, post_ids)
+        return [Result(posts[post_id], score, why[post_id]) for post_id, score in ranking]
+
+    def _formulas(self, hits: Sequence[Hit]) -> list[Result]:
+        posts = self.catalog.texts.get([hit.post_id or "" for hit in hits])
+        results = []
+        for hit in hits:
+            post = posts.get(hit.post_id or "")
+            if post is None:
+                raise StoreError(f"the index has formula {hit.doc_id} and not the text of its post {hit.post_id}")
+            formula = next((f for f in post.text.formulas if f.formula_id == hit.doc_id), FormulaRef(hit.doc_id, ""))
+            results.append(Result(post, hit.score, formula=formula))
+        return results
+
+    def _can(self, strategy: Strategy) -> bool:
+        try:
+            backends.check(self.catalog.backend, strategy)
+        except MathAMRError:
+            return False
+        return True
+
+
+def check(task: str, k: int) -> None:
+    """Refuse a task that there is not, and more or fewer results than can be shown."""
+    if task not in TASKS:
+        raise ConfigError(f"task={task}; there are {', '.join(TASKS)}")
+    if not 1 <= k <= MAX_RESULTS:
+        raise ConfigError(f"k={k}; from 1 to {MAX_RESULTS:,} results can be shown")

@@ -1,0 +1,142 @@
+r"""A query typed by a person -> vectors, by the same way that posts took.
+
+    queries = QueryEncoder(encoder, vocabulary, spec)
+    query = queries.encode(r"Prove that $\|A\|_2 \le \sqrt{\|A\|_1\|A\|_\infty}$")
+    query.vectors           # VectorSets of one set: formulas, sentences, the document
+    query.nodes             # [VirtualNode('formula', 0, '\\|A\\|_2 ...'), VirtualNode('sentence', 0, 'Prove ...'), ...]
+
+Text is plain, with formulas between dollar signs, ``\(..\)`` or ``\[..\]``. It goes through
+:class:`graphs.graph.graph_maker.GraphMaker`, which makes the graphs of a collection, then through virtual nodes, the
+model's vocabulary and the encoder; so a post that is typed in has the vectors that it has in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import torch
+
+from graphs.amr.embedded import EmbeddedParser
+from graphs.corpus.post import PlaceholderText, Post
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import Failure, RetrievalError
+from graphs.graph.batching import collate
+from graphs.graph.graph_maker import GraphMaker, ParserFactory, StoredGraph
+from graphs.graph.tensors import GraphArrays, to_arrays
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from graphs.stores.collection import Collection
+from mathamr.maxsim import VectorSets
+from mathamr.model.encoder import Encoder
+from mathamr.model.sentence_text import refusal
+from mathamr.retrieval.explanation import VirtualNode, nodes_of
+
+MAX_CHARACTERS = 10_000  # the longest questions of ARQMath; 2,000 formulas of one letter take a few seconds
+POSTS_A_BATCH = 64
+_EMBEDDED = ParserFactory(EmbeddedParser)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedQuery:
+    """A query as a set of vectors: ``vectors`` holds one set, ``nodes`` says what each vector stands for.
+
+    ``formula_ids`` are the formulas in the order of their vectors; a formula typed in has the id ``query:i``.
+    """
+
+    post_id: str
+    text: PlaceholderText
+    vectors: VectorSets
+    nodes: list[VirtualNode]
+    formula_ids: list[str]
+
+
+class QueryEncoder:
+    """Holds an AMR parser, a vocabulary and an encoder ready; making one takes seconds, a query a few hundredths.
+
+    Args:
+        parser: as the posts of the index were parsed, where that can be had.
+        formulas_db: trees of formulas by id, for topics of a collection that publishes them.
+
+    Raises:
+        ConfigError: an encoder that reads vectors of sentences beside graphs.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        vocabulary: Vocabulary,
+        spec: VirtualNodeSpec,
+        *,
+        parser: ParserFactory = _EMBEDDED,
+        formulas_db: Path | None = None,
+    ) -> None:
+        if encoder.config.sentence_vectors is not None:
+            raise refusal(encoder.config.sentence_vectors)
+        self._encoder = encoder.eval()
+        self._vocabulary = vocabulary
+        self._spec = spec
+        self._make = GraphMaker(parser, formulas_db)
+
+    def encode(self, query: str) -> EncodedQuery:
+        """The vectors of a query as it was typed.
+
+        Raises :class:`RetrievalError` for a query that is empty, too long, or has nothing that a parser can read.
+        """
+        if len(query) > MAX_CHARACTERS:
+            raise RetrievalError(
+                f"the query has {len(query):,} characters, at most {MAX_CHARACTERS:,} are read; shorten it, or encode "
+                "it as a post of a collection"
+            )
+        if not query.strip():
+            raise RetrievalError("the query is empty; type words, or a formula between dollar signs")
+        (encoded,) = self.encode_posts([Post("query", "topic", body=query, markup="text")])
+        if isinstance(encoded, Failure):
+            raise RetrievalError(f"the query cannot be read: {encoded.message}")
+        return encoded
+
+    def encode_posts(self, posts: Sequence[Post], collection: Collection | None = None) -> list[EncodedQuery | Failure]:
+        """The vectors of posts or topics, in their order; a failure in the place of one that has no graph.
+
+        Graphs that ``collection`` has are taken from there, made by the parser that made the posts'.
+        """
+        there = set() if collection is None else set(collection.post_ids())
+        found: list[EncodedQuery | Failure] = []
+        for start in range(0, len(posts), POSTS_A_BATCH):
+            batch = posts[start : start + POSTS_A_BATCH]
+            graphs: dict[str, StoredGraph] = {}
+            if collection is not None:
+                graphs = {post.post_id: collection.get(post.post_id) for post in batch if post.post_id in there}
+            made = self._make([post for post in batch if post.post_id not in graphs])
+            graphs |= {graph.post_id: graph for graph in made.graphs}
+            failures = {failure.post_id: failure for failure in made.failures}
+            vectors = iter(self._vectors([graphs[post.post_id] for post in batch if post.post_id in graphs]))
+            for post in batch:
+                if post.post_id not in graphs:
+                    found.append(failures[post.post_id])
+                    continue
+                text, own = extract(post), next(vectors)
+                with_formulas = self._spec.formulas != "none"
+                formula_ids = list(graphs[post.post_id].formula_map.values()) if with_formulas else []
+                nodes = nodes_of(text, formula_ids, len(own), self._spec.structure)
+                found.append(EncodedQuery(post.post_id, text, VectorSets.of([own]), nodes, formula_ids))
+        return found
+
+    @torch.no_grad()
+    def _vectors(self, graphs: Sequence[StoredGraph]) -> list[torch.Tensor]:
+        """The vectors (V, p) of each graph, on the CPU."""
+        if not graphs:
+            return []
+        device = next(self._encoder.parameters()).device
+        arrays = [self._arrays(graph) for graph in graphs]
+        return list(self._encoder(collate(arrays).to(device)).to("cpu"))
+
+    def _arrays(self, graph: StoredGraph) -> GraphArrays:
+        return to_arrays(graph.decode(), self._spec, self._vocabulary)
+
+
+def query_sets(queries: Sequence[EncodedQuery]) -> VectorSets:
+    """The sets of several queries as one."""
+    return VectorSets.of(list(chain.from_iterable(query.vectors for query in queries)))

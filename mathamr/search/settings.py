@@ -1,0 +1,78 @@
+"""Words of a command line -> how to search: what scripts/search.py and scripts/serve.py have in common.
+
+>>> settings, others = read(["index=outputs/index", "k=3", "strategy=single_vector", "Why is $a=b$?"])
+>>> settings.k, settings.strategy.name, settings.task, others
+(3, 'single_vector', 'answers', ['Why is $a=b$?'])
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphs.errors import ConfigError
+from mathamr.retrieval.index import Strategy
+from mathamr.search.engine import RESULTS, Engine, check
+
+KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "model", "device")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``index`` is a folder of scripts/index.py; ``model`` a checkpoint that must be the one that made it."""
+
+    index: Path
+    strategy: Strategy
+    k: int
+    task: str
+    model: Path | None
+    device: str
+
+
+def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list[str]]:
+    """The settings ``KEY=VALUE`` among the words, and the other words, in any order.
+
+    Words of the keys ``more`` are left among the others. Raises :class:`ConfigError` for a key or value that there is
+    not; a word with spaces, or with ``=`` after something else than a name, such as ``$a=b$``, is no setting.
+    """
+    given: dict[str, str] = {}
+    others = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in KEYS:
+            given[key] = value
+        elif equals and key in more:
+            others.append(word)
+        elif equals and key.isidentifier() and len(key) > 2 and not value.startswith((" ", "=")) and " " not in word:
+            raise ConfigError(f"unknown key {key!r}; there are {', '.join((*KEYS, *more))}")
+        else:
+            others.append(word)
+    if not given.get("index"):
+        raise ConfigError("index=FOLDER is missing; scripts/index.py writes one")
+    exact = given.get("exact", "true").lower()
+    if exact not in ("true", "false"):
+        raise ConfigError(f"exact={exact}; give true or false")
+    task, k = given.get("task", "answers"), whole(given, "k", RESULTS)
+    check(task, k)
+    plain = Strategy(given.get("strategy", Strategy().name), exact == "true")
+    strategy = Strategy(plain.name, plain.exact, whole(given, "pool", plain.pool), whole(given, "ef", plain.ef))
+    model = Path(given["model"]) if given.get("model") else None
+    return Settings(Path(given["index"]), strategy, k, task, model, given.get("device", "cpu")), others
+
+
+def opened(settings: Settings) -> tuple[Engine, str]:
+    """The engine of these settings; and a line that tells what was loaded, and another one if there is a note."""
+    start = time.perf_counter()
+    engine = Engine.open(settings.index, model=settings.model, device=settings.device)
+    told = f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s"
+    return engine, f"{told}\nnote: {engine.note}" if engine.note else told
+
+
+def whole(given: Mapping[str, str], key: str, default: int) -> int:
+    """The whole number of ``key``, ``default`` where it is not given; :class:`ConfigError` for what is none."""
+    try:
+        return int(given.get(key, default))
+    except ValueError as error:
+        raise ConfigError(f"{key}={given[key]}; a whole number is needed") from error

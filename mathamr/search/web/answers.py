@@ -1,0 +1,118 @@
+r"""What the engine finds, as JSON for the page.
+
+Text goes out in parts, words as strings and formulas as objects, so that the page need not guess what is a formula:
+
+>>> as_parts("Take FORMULA_0.", PlaceholderText((), (FormulaRef("7", "x^2"),)))
+['Take ', {'latex': 'x^2'}, '.']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphs.corpus.post import FormulaRef, PlaceholderText
+from graphs.errors import RetrievalError
+from mathamr.retrieval.explanation import Explanation, VirtualNode, parts
+from mathamr.retrieval.posts import PostText
+from mathamr.search.engine import Answer, Result
+
+Parts = list[str | dict[str, Any]]
+DIGITS = 4  # of scores
+MAX_CELLS = 250_000  # of a heat map: 500 virtual nodes a side
+MAX_MATCHES = 100  # of a result: a query may have thousands of formulas, and a thousand results
+
+
+def answer(found: Answer) -> dict[str, Any]:
+    """``results`` with ``matches`` or ``formula``, ``best``, the highest score there can be, and ``seconds``.
+
+    Of a result the first :data:`MAX_MATCHES` matches are told, and of how many others there are (``more_matches``).
+    """
+    return {
+        "results": [_result(result, found) for result in found.results],
+        "best": found.best,
+        "formula": next(({"latex": formula.latex} for formula in found.query.text.formulas), None),
+        "seconds": found.seconds,
+    }
+
+
+def heat_map(found: Answer) -> dict[str, Any]:
+    """``similarities`` (num_query_nodes, num_document_nodes) of ``query`` and ``document``; ``best`` of each row."""
+    (result,) = found.results
+    why = result.explanation
+    assert why is not None
+    if why.similarities.numel() > MAX_CELLS:
+        raise RetrievalError(
+            f"a heat map of {len(why.query):,} by {len(why.document):,} virtual nodes is too large to be shown; ask "
+            "with a shorter query"
+        )
+    return {
+        "post_id": result.post.post_id,
+        "query": [node(n, found.query.text) for n in why.query],
+        "document": [node(n, result.post.text) for n in why.document],
+        "similarities": [[round(score, DIGITS) for score in row] for row in why.similarities.tolist()],
+        "best": why.similarities.argmax(1).tolist(),
+        "score": round(result.score, DIGITS),
+    }
+
+
+def post(found: PostText) -> dict[str, Any]:
+    """The whole text of a post, a list of parts for each sentence."""
+    return {
+        "post_id": found.post_id,
+        "title": _joined(found.heading.sentences, found.heading),
+        "sentences": [as_parts(sentence, found.text) for sentence in found.text.sentences],
+    }
+
+
+def node(virtual: VirtualNode, text: PlaceholderText) -> dict[str, Any]:
+    """A virtual node of ``text``: ``kind``, ``number`` within the kind, from 1, and ``text`` in parts."""
+    shown: Parts = []
+    if virtual.kind == "formula" and virtual.text:
+        shown = [{"latex": virtual.text}]
+    elif virtual.kind == "sentence" and virtual.text:
+        shown = as_parts(text.sentences[virtual.number], text)
+    return {"kind": virtual.kind, "number": virtual.number + 1, "text": shown}
+
+
+def as_parts(sentence: str, text: PlaceholderText, found: FormulaRef | None = None) -> Parts:
+    """Words and formulas of a sentence; the formula ``found`` is marked."""
+    return [
+        part if isinstance(part, str) else {"latex": part.latex} | ({"found": True} if part == found else {})
+        for part in parts(sentence, text)
+    ]
+
+
+def _result(result: Result, found: Answer) -> dict[str, Any]:
+    own = result.post
+    shown: dict[str, Any] = {
+        "post_id": own.post_id,
+        "title": _joined(own.heading.sentences, own.heading),
+        "score": round(result.score, DIGITS),
+    }
+    if result.formula is not None:
+        formula = {"formula_id": result.formula.formula_id, "latex": result.formula.latex}
+        return shown | {"formula": formula, "snippet": _around(result.formula, own)}
+    why = result.explanation
+    matches = [] if why is None else _matches(why, found.query.text, own.text)
+    more = 0 if why is None else len(why.query) - len(matches)
+    return shown | {"snippet": as_parts(own.beginning(), own.text), "matches": matches, "more_matches": more}
+
+
+def _matches(why: Explanation, query: PlaceholderText, document: PlaceholderText) -> list[dict[str, Any]]:
+    return [
+        {"query": node(m.query, query), "document": node(m.document, document), "score": round(m.score, DIGITS)}
+        for m in why.matches[:MAX_MATCHES]
+    ]
+
+
+def _around(formula: FormulaRef, own: PostText) -> Parts:
+    """The sentence that ``formula`` stands in."""
+    for sentence in own.text.sentences:
+        if formula in parts(sentence, own.text):
+            return as_parts(sentence, own.text, formula)
+    return as_parts(own.beginning(), own.text)
+
+
+def _joined(sentences: Sequence[str], text: PlaceholderText) -> Parts:
+    return as_parts(" ".join(" ".join(sentences).split()), text)

@@ -1,0 +1,164 @@
+"""The web page and its JSON interface, behind a :class:`~mathamr.search.web.guard.Guard`.
+
+======================  =========================================================================================
+``GET /``               the page (``page/``), KaTeX below ``/katex``
+``GET /api/index``      what is searched, by which strategies, and how long queries may be
+``POST /api/search``    ``{"query": ..., "task": ..., "strategy": ..., "exact": ..., "k": ...}`` -> results
+``POST /api/heat-map``  ``{"query": ..., "post_id": ...}`` -> similarities of all pairs of virtual nodes
+``GET /api/posts/ID``   the whole text of a post
+======================  =========================================================================================
+
+What cannot be answered comes back as ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
+be read, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a time. docs/search.md shows
+requests and answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from graphs.errors import MathAMRError
+from mathamr.retrieval.index import Strategy
+from mathamr.search.engine import MAX_RESULTS, TASKS, Engine
+from mathamr.search.query import MAX_CHARACTERS
+from mathamr.search.settings import Settings
+from mathamr.search.web import answers, katex
+from mathamr.search.web.guard import Guard
+
+PAGE = Path(__file__).with_name("page")
+MAX_WAITING = 8  # questions, the one being answered among them
+
+
+class SearchRequest(BaseModel):
+    """What is left out is as the server was started."""
+
+    query: str
+    task: str | None = None
+    strategy: str | None = None
+    exact: bool | None = None
+    k: int | None = None
+
+
+class HeatMapRequest(BaseModel):
+    query: str
+    post_id: str
+
+
+class Busy(Exception):
+    """More questions wait than may."""
+
+
+class Turns:
+    """Work for the engine, one piece after the other in a thread of its own; for how many pieces there is room."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._taken = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
+
+    async def __call__(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What ``work`` returns; raises :class:`Busy` where no place is free."""
+        if self._taken >= self._places:
+            raise Busy
+        self._taken += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        finally:
+            self._taken -= 1
+
+
+def create_app(engine: Engine, settings: Settings, *, names: Collection[str] = ()) -> Guard:
+    """The application that answers from ``engine``, by ``settings`` unless asked otherwise.
+
+    ``names`` are names of this host, see :mod:`mathamr.search.web.guard`.
+    """
+    # FastAPI's pages of documentation load their program from elsewhere; the schema itself does not.
+    app = FastAPI(title="MathAMR+ search", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    _explain_errors(app)
+    turns = Turns(MAX_WAITING)
+    usual = settings.strategy
+
+    about = _about(engine, settings)
+
+    @app.get("/api/index")
+    async def index() -> dict[str, Any]:
+        return about
+
+    @app.post("/api/search")
+    async def search(asked: SearchRequest) -> dict[str, Any]:
+        def work() -> dict[str, Any]:
+            exact = usual.exact if asked.exact is None else asked.exact
+            strategy = Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
+            task = settings.task if asked.task is None else asked.task
+            k = settings.k if asked.k is None else asked.k
+            return answers.answer(engine.answer(asked.query, task=task, strategy=strategy, k=k))
+
+        return await turns(work)
+
+    @app.post("/api/heat-map")
+    async def heat_map(asked: HeatMapRequest) -> dict[str, Any]:
+        return await turns(lambda: answers.heat_map(engine.explain(asked.query, asked.post_id)))
+
+    @app.get("/api/posts/{post_id:path}")
+    async def post(post_id: str) -> dict[str, Any]:
+        return await turns(lambda: answers.post(engine.post(post_id)))
+
+    app.mount("/katex", StaticFiles(directory=katex.FOLDER))
+    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    return Guard(app, names)
+
+
+def _about(engine: Engine, settings: Settings) -> dict[str, Any]:
+    catalog, usual = engine.catalog, settings.strategy
+    return {
+        "posts": len(catalog),
+        "formulas": len(catalog.formulas) if catalog.has_formulas else 0,
+        "backend": catalog.backend,
+        "note": engine.note,
+        "tasks": list(TASKS) if catalog.has_formulas else list(TASKS[:1]),
+        "strategies": [{"strategy": s.name, "exact": s.exact} for s in engine.strategies],
+        "usual": {"task": settings.task, "strategy": usual.name, "exact": usual.exact, "k": settings.k},
+        "max_characters": MAX_CHARACTERS,
+        "max_results": MAX_RESULTS,
+    }
+
+
+def _explain_errors(app: FastAPI) -> None:
+    """Have every error answered as ``{"error": message}``."""
+
+    def error(status: int, message: str, **headers: str) -> JSONResponse:
+        return JSONResponse({"error": message}, status, headers)
+
+    @app.exception_handler(MathAMRError)
+    async def refused(_: Request, exception: MathAMRError) -> JSONResponse:
+        return error(422, str(exception))
+
+    @app.exception_handler(Busy)
+    async def busy(_: Request, __: Busy) -> JSONResponse:
+        message = f"{MAX_WAITING} questions are waiting already; ask again in a moment"
+        return error(503, message, **{"Retry-After": "1"})
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_: Request, exception: RequestValidationError) -> JSONResponse:
+        first = exception.errors()[0]
+        place = ".".join(str(step) for step in first["loc"] if step != "body")
+        return error(422, f"{place or 'body'}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, exception: HTTPException) -> JSONResponse:
+        return error(exception.status_code, f"{request.url.path}: {exception.detail}")
+
+    @app.exception_handler(Exception)
+    async def failed(_: Request, __: Exception) -> JSONResponse:
+        return error(500, "the server has failed at this request; what happened stands in its terminal")

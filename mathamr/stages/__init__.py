@@ -1,0 +1,1 @@
+"""Stages of the pipeline, each once: commands and experiments call them."""

@@ -1,0 +1,453 @@
+"""The graphs of one collection in its folder below ``outputs/shared``: posts -> formula trees -> graphs -> counts.
+
+    parsed = ParsedCollection(corpus, Path("outputs/shared/arqmath-c2cab975a849"), console, needed=None)
+    with parsed.alone():
+        parsed.make(config, topics)
+    parsed.content(config).learned        # 'd3259534cb41c6f2', another one when these graphs have changed
+
+The collection that is searched and the sources that are learned from are made alike; of sources there are no topics.
+With ``needed``, only these posts are parsed; files grow as more are asked for, and nothing is parsed twice. Files that
+a script or another machine has made (``data.collection``, ``data.formulas``) are checked, read, and never written.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from omegaconf import DictConfig
+
+from graphs.corpus.files import Fingerprints, FormulaFiles
+from graphs.corpus.post import Post
+from graphs.errors import ConfigError, Failure
+from graphs.formulas import store as formula_store
+from graphs.formulas.store import FormulaStore
+from graphs.graph import mathamr_plus, vocabulary
+from graphs.graph.vocabulary import Counts, Row
+from graphs.shared_files import key, locked, read_json, write_json
+from graphs.stores import collection
+from graphs.stores.collection import Collection
+from graphs.whole_file import write_whole
+from mathamr.retrieval import posts as post_texts
+from mathamr.retrieval.posts import PostTexts
+from mathamr.stages import parsers
+from mathamr.stages.console import Console, Stage, duration
+from mathamr.stages.needed import NeededPosts
+
+POSTS = ("question", "answer")
+"""The kinds of graphs that are not topics."""
+
+_MEASURED = 128  # posts of a first batch, which the estimate of the rest is made from
+_TENSOR_BYTES = 0.44  # of tensors a byte of graphs, as measured on arqmath-mini
+
+
+class Parsable(Protocol):
+    """A collection whose posts can be parsed."""
+
+    @property
+    def name(self) -> str: ...
+
+    def posts(self) -> Iterator[Post | Failure]: ...
+
+    def formulas(self) -> FormulaFiles | None: ...
+
+    def fingerprints(self) -> Fingerprints: ...
+
+
+@dataclass(frozen=True)
+class Content:
+    """Identity of graphs: of posts that are learned from, of those that are only searched, and of topics."""
+
+    learned: str
+    added: str
+    topics: str
+
+
+class ParsedCollection:
+    """The files of ``corpus`` in ``folder``; of several processes that want the same, one makes it, others wait.
+
+    Args:
+        needed: the posts to parse; None: all.
+    """
+
+    def __init__(self, corpus: Parsable, folder: Path, console: Console, needed: NeededPosts | None = None) -> None:
+        self._corpus, self._folder, self._console, self._needed = corpus, folder, console, needed
+
+    @property
+    def folder(self) -> Path:
+        """Where the files lie."""
+        return self._folder
+
+    @property
+    def needed(self) -> NeededPosts | None:
+        """The posts that are parsed; None: all."""
+        return self._needed
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the folder."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lock = self._folder / ".lock"
+        with locked(lock) as mine:
+            if mine:
+                yield
+                return
+        self._console.say(f"  waiting for another process that works in {self._folder}")
+        with locked(lock, wait=True):
+            yield
+
+    # -- graphs ------------------------------------------------------------------------------------------------------
+
+    def path(self, config: DictConfig) -> Path:
+        """Return collection.db: the given one, or the one of this folder."""
+        given = self._given(config, "collection")
+        return given or self._folder / f"collection-{parsers.name(config)}.db"
+
+    def topics_path(self, config: DictConfig) -> Path:
+        """Return the collection of the topics' graphs."""
+        given = self._given(config, "collection")
+        of = "" if given is None else f"-{key(given_parser(given))[:8]}"
+        return self._folder / f"topic-graphs-{parsers.name(config)}{of}.db"
+
+    def make(self, config: DictConfig, topics: Iterable[Post] = ()) -> Path | None:
+        """Make the graphs of the posts and of these topics, as far as they are missing; return formulas.db."""
+        formulas, path = self.formulas(config), self.path(config)
+        given = self._given(config, "collection")
+        if given is not None:
+            self._check_given(given)
+        elif self._needed is None:
+            done = path.with_suffix(".done")
+            if not (is_done(done, path, self._console) and _is_whole(path)):
+                self._add(path, config, self._corpus.posts(), formulas, "posts to graphs", "posts", self._total(path))
+                self._list_failures(path)
+                done.write_text(graphs_version(), encoding="utf-8")
+        elif missing := self._needed.all - _known(path):
+            some = _those(self._corpus.posts(), missing)
+            self._add(path, config, some, formulas, "posts to graphs", "posts", len(missing), whole=False)
+            self._list_failures(path)
+        self._make_topics(config, topics, formulas, given)
+        return formulas
+
+    def _make_topics(
+        self, config: DictConfig, topics: Iterable[Post], formulas: Path | None, given: Path | None
+    ) -> None:
+        path = self.topics_path(config)
+        known = _known(path)
+        missing = {post.post_id: post for post in topics if post.post_id not in known}
+        if not missing:
+            return
+        if given is not None:
+            copied = _copy_topics(given, path, missing, self._corpus.fingerprints().graphs)
+            missing = {post_id: post for post_id, post in missing.items() if post_id not in copied}
+        if missing:
+            self._add(path, config, missing.values(), formulas, "topics to graphs", "topics", len(missing))
+            self._list_failures(path)
+            if given is not None and given_parser(path) != given_parser(given):
+                path.unlink()
+                raise ConfigError(
+                    f"data.collection={given} was parsed by {given_parser(given)!r}, and the topics would be by "
+                    f"graph.parser={config.graph.parser}; choose the same parser, or give a collection with the topics"
+                )
+
+    def _check_given(self, given: Path) -> None:
+        """Refuse a collection that was made from other posts, and say how much of what is needed it has."""
+        with Collection(given) as graphs:
+            source = str(graphs.meta.get("source", ""))
+            posts = graphs.post_ids(*POSTS)
+        mine = self._corpus.fingerprints().graphs
+        if source != mine and not source.startswith("import "):
+            raise ConfigError(
+                f"data.collection={given} was made from the collection {source[:12]}, data.root holds {mine[:12]}; "
+                "build it again from data.root"
+            )
+        if not posts:
+            raise ConfigError(f"data.collection={given} has no graph of a post; was its build interrupted?")
+        if self._needed is not None:
+            lost = len(self._needed.all.difference(posts))
+            self._console.once(
+                f"  {given}: {len(posts):,} graphs; of {len(self._needed.all):,} needed posts {lost:,} have none"
+            )
+
+    def _total(self, path: Path) -> int | None:
+        """Return how many posts are still to be parsed, where the texts of all posts are there to be counted."""
+        texts = self._folder / "posts.db"
+        if not texts.with_suffix(".done").exists():
+            return None
+        with PostTexts(texts) as posts:
+            return max(0, posts.count() - len(_known(path)))
+
+    def _add(
+        self,
+        path: Path,
+        config: DictConfig,
+        posts: Iterable[Post | Failure],
+        formulas: Path | None,
+        stage: str,
+        unit: str,
+        total: int | None = None,
+        *,
+        whole: bool = True,
+    ) -> None:
+        parser = parsers.factory(*parsers.chosen(config))
+        if total is not None and unit == "posts":
+            self._console.say(f"  {stage}: {total:,} posts to parse with {config.workers} processes")
+        with self._console.stage(stage, total=total, unit=unit) as advance:
+            summary = collection.build(
+                path,
+                posts,
+                parser,
+                source=self._corpus.fingerprints().graphs,
+                formulas_db=formulas,
+                workers=config.workers,
+                progress=self._estimated(advance, path) if unit == "posts" else advance,
+                whole=whole,
+            )
+        attached = ", ".join(f"{how} {count:,}" for how, count in sorted(summary.attachments.items()))
+        self._console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
+        self._console.failures("posts that failed", summary.failures)
+
+    def _estimated(self, stage: Stage, path: Path) -> Callable[[int], None]:
+        """Wrap a stage's progress: after a first batch, say how long the rest takes and how much disk."""
+        said = False
+        begun = path.stat().st_size if path.exists() else 0
+
+        def advance(count: int) -> None:
+            nonlocal said
+            stage(count)
+            if said or stage.done < _MEASURED or stage.total is None or stage.total <= 2 * stage.done:
+                return
+            said = True
+            left = stage.total - stage.done
+            graphs = (path.stat().st_size - begun) / stage.done * left
+            free = shutil.disk_usage(self._folder).free
+            self._console.say(
+                f"  estimate from {stage.done} posts: {left:,} posts take {duration(left / stage.rate)}; "
+                f"{_gigabytes(graphs)} of graphs, some {_gigabytes(graphs * _TENSOR_BYTES)} of tensors; "
+                f"{_gigabytes(free)} are free"
+            )
+
+        return advance
+
+    def _list_failures(self, path: Path) -> None:
+        """Write ``collection-PARSER.failures.tsv``, and say its first lines."""
+        with Collection(path) as source:
+            failures = list(source.failures())
+        listed = path.with_suffix(".failures.tsv")
+        with listed.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, delimiter="\t")
+            table.writerow(["post_id", "stage", "kind", "message"])
+            table.writerows((f.post_id, f.stage, f.kind, f.message) for f in failures)
+        for failure in failures[:5]:
+            self._console.say(f"    {failure.post_id}: {failure.message.strip().splitlines()[-1]}")
+        if failures:
+            self._console.say(f"    all of them: {listed}")
+
+    # -- texts and formula trees -------------------------------------------------------------------------------------
+
+    def texts(self) -> Path:
+        """Make posts.db: the texts, without formula ids, which depend on the graphs."""
+        path = self._folder / "posts.db"
+        done = path.with_suffix(".done")
+        if done.exists() and path.exists():
+            return path
+        if self._needed is None:
+            with self._console.stage("texts", unit="posts") as advance:
+                post_texts.build(path, self._corpus.posts(), (), advance)
+            done.touch()
+            return path
+        missing = self._needed.all.difference(_texts_in(path))
+        kept = self._folder / "posts.absent.json"
+        absent = frozenset((read_json(kept) or {}).get("posts", ()))
+        if missing := missing - absent:
+            with self._console.stage("texts", total=len(missing), unit="posts") as advance:
+                post_texts.build(path, _those(self._corpus.posts(), missing), (), advance)
+            write_json(kept, {"posts": sorted(absent | missing.difference(_texts_in(path)))})
+        return path
+
+    def formulas(self, config: DictConfig) -> Path | None:
+        """Make formulas.db, where the collection publishes trees."""
+        given = self._given(config, "formulas")
+        if given is not None:
+            FormulaStore.open(given).close()
+            return given
+        files = self._corpus.formulas()
+        if files is None:
+            return None
+        path = self._folder / "formulas.db"
+        done = path.with_suffix(".done")
+        stamp = path.with_suffix(".covers.json")  # new topics bring files of their own, and new posts are read
+        covered = read_json(stamp) or {}
+        topics = self._corpus.fingerprints().topics
+        done_topics = covered.get("topics") == topics
+        if is_done(done, path, self._console) and done_topics:
+            return path
+        posts = None
+        if self._needed is not None and not done.exists():
+            posts = self._needed.all.difference(covered.get("posts", ()))
+            if not posts and done_topics:
+                return path
+        with self._console.stage("formula trees", unit="formulas") as advance:
+            rows = 0
+
+            def progress(state: formula_store.Progress) -> None:
+                nonlocal rows
+                advance(state.rows - rows)
+                rows = state.rows
+
+            summary = formula_store.build(path, files, posts=posts, workers=config.workers, progress=progress)
+        self._console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
+        self._console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
+        if posts is None:
+            write_json(stamp, {"topics": topics})
+            done.write_text(graphs_version(), encoding="utf-8")
+        else:
+            write_json(stamp, {"topics": topics, "posts": sorted(posts.union(covered.get("posts", ())))})
+        return path
+
+    def _given(self, config: DictConfig, name: str) -> Path | None:
+        """Return the file that ``data.NAME`` names; sources have none.
+
+        Raises:
+            ConfigError: there is no such file.
+        """
+        value = config.data.get(name) if self._corpus.name == config.data.name else None
+        if value is None:
+            return None
+        path = Path(value)
+        if not path.is_file():
+            raise ConfigError(f"data.{name}={value} is no file")
+        return path
+
+    # -- identity and counts -----------------------------------------------------------------------------------------
+
+    def content(self, config: DictConfig) -> Content:
+        """Return the identity of the graphs; it is computed again when a file has changed."""
+        learned = None if self._needed is None else self._needed.learned
+        added = frozenset[str]() if self._needed is None else self._needed.added
+        path = self.path(config)
+        return Content(
+            learned=self._identity(path, learned),
+            added=self._identity(path, added) if added else "",
+            topics=self._identity(self.topics_path(config), None),
+        )
+
+    def _identity(self, path: Path, posts: frozenset[str] | None) -> str:
+        """Return the digest of the graphs of some posts; None: of all in the file."""
+        if not path.exists():
+            return ""
+        status = path.stat()
+        of = "" if posts is None else hashlib.sha256("\0".join(sorted(posts)).encode()).hexdigest()[:12]
+        kept = self._folder / f"{path.stem}{of and '-'}{of}.content.json"
+        stamp = {"path": str(path), "size": status.st_size, "mtime_ns": status.st_mtime_ns}
+        known = read_json(kept)
+        if known is None or any(known.get(name) != value for name, value in stamp.items()):
+            with Collection(path) as source:
+                rows = source.rows() if posts is None and path.stem.startswith("topic-graphs-") else source.rows(*POSTS)
+                known = {**stamp, "graphs": _rows_digest(chosen_rows(rows, posts))}
+            write_json(kept, known)
+        return str(known["graphs"])
+
+    def counts(self, config: DictConfig) -> Counts:
+        """Count labels and relations over the posts that are learned from; topics stay unseen."""
+        content = self.content(config).learned
+        path = self._folder / f"counts-{parsers.name(config)}-{config.graph.formulas}-{content[:10]}.json"
+        if path.exists():
+            return Counts.from_json(path.read_text(encoding="utf-8"))
+        learned = None if self._needed is None else self._needed.learned
+        with (
+            Collection(self.path(config)) as source,
+            self._console.stage("vocabulary", total=len(learned or source), unit="graphs") as advance,
+        ):
+            counts = vocabulary.count(
+                chosen_rows(source.rows(*POSTS), learned),
+                mathamr_plus.decode,
+                config.graph.formulas,
+                workers=config.workers,
+                progress=advance,
+            )
+        write_whole(path, counts.to_json())
+        return counts
+
+
+def chosen_rows(rows: Iterable[Row], posts: frozenset[str] | None) -> Iterator[Row]:
+    """Yield the rows of some posts; None: all."""
+    return (row for row in rows if posts is None or row[0] in posts)
+
+
+def given_parser(path: Path) -> str:
+    """Return the name, version and model of the parser that made a collection."""
+    with Collection(path) as graphs:
+        return str(graphs.meta.get("parser", "unknown"))
+
+
+def is_done(done: Path, path: Path, console: Console) -> bool:
+    """Return whether a stage is finished; say once where another version of the code has made it."""
+    if not (done.exists() and path.exists()):
+        return False
+    if done.read_text(encoding="utf-8") != graphs_version():
+        console.once(f"  {path} was made by another version of graphs/; delete {done} and it to make it anew")
+    return True
+
+
+@cache
+def graphs_version() -> str:
+    """Return a hash of the code that makes graphs: what another version has made is not passed off as this one's."""
+    digest = hashlib.sha256()
+    root = Path(collection.__file__).parents[1]
+    for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
+        digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _those(posts: Iterable[Post | Failure], wanted: frozenset[str]) -> Iterator[Post | Failure]:
+    """Yield the wanted posts and all failures of reading."""
+    return (post for post in posts if isinstance(post, Failure) or post.post_id in wanted)
+
+
+def _known(path: Path) -> frozenset[str]:
+    """Return the ids of the posts that have a graph or a record of a failure."""
+    if not path.exists():
+        return frozenset()
+    with Collection(path) as source:
+        return frozenset([*source.post_ids(), *(failure.post_id for failure in source.failures())])
+
+
+def _copy_topics(given: Path, path: Path, topics: Iterable[str], source: str) -> frozenset[str]:
+    """Copy the graphs of topics that a given collection has; return their ids."""
+    with Collection(given) as graphs:
+        rows = [graphs.get(post_id) for post_id in frozenset(graphs.post_ids("topic")).intersection(topics)]
+        parser = str(graphs.meta.get("parser", "unknown"))
+    if rows:
+        collection.add_graphs(path, rows, source=source, parser=parser)
+    return frozenset(row.post_id for row in rows)
+
+
+def _texts_in(path: Path) -> frozenset[str]:
+    if not path.exists():
+        return frozenset()
+    with PostTexts(path) as texts:
+        return frozenset(texts.all_ids())
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether every post went through: not after ``scripts/collection.py`` has forgotten the failures."""
+    with Collection(path) as source:
+        return bool(source.meta.get("finished"))
+
+
+def _rows_digest(rows: Iterable[Row]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update("\0".join(row).encode() + b"\1")
+    return digest.hexdigest()[:16]
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:,.1f} GB"

@@ -1,0 +1,140 @@
+"""The posts that a run needs: those that its models learn from and those that it searches.
+
+The collection here has a judged answer, its question, and a pair to learn from; nothing else is parsed:
+
+>>> posts = [Post("1", "question"), Post("2", "answer", parent_id="1"), Post("3", "answer", parent_id="1"),
+...     Post("4", "question"), Post("5", "answer", parent_id="4"), Post("6", "question")]
+>>> needed = NeededPosts(learned=frozenset({"4", "5"}), searched=with_questions(posts, {"2"}))
+>>> sorted(needed.searched), sorted(needed.all)
+(['1', '2'], ['1', '2', '4', '5'])
+
+In the regime ``judged`` a part of a large collection is searched, so ``data.posts=needed`` saves most of the parsing:
+judged answers, their questions, and the pairs of the run, whose answers are the pool of mined negatives. In the regimes
+``full`` and ``mini`` every post is searched, and every post is needed. What is learned from does not depend on
+judgments, so vocabularies and models stay as they are when judgments change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, get_args
+
+from omegaconf import DictConfig
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.post import Pair, Post
+from graphs.errors import ConfigError, Failure
+from graphs.formulas.visual_ids import posts_with_visual_ids
+from graphs.shared_files import read_json, write_json
+from mathamr.stages.console import Console, Stage
+from mathamr.stages.system import Question
+
+Extent = Literal["needed", "all"]
+
+
+@dataclass(frozen=True)
+class NeededPosts:
+    """Ids of the posts that models learn from and of those that are searched, which may overlap."""
+
+    learned: frozenset[str]
+    searched: frozenset[str]
+
+    @cached_property
+    def all(self) -> frozenset[str]:
+        """Ids of all of them."""
+        return self.learned | self.searched
+
+    @cached_property
+    def added(self) -> frozenset[str]:
+        """Ids of the posts that are searched and not learned from."""
+        return self.searched - self.learned
+
+
+def extent_of(data: DictConfig) -> Extent:
+    """Return which posts a configuration asks for: the value of ``data.posts``, by default that of the regime.
+
+    Raises:
+        ConfigError: for another value than needed or all.
+    """
+    given = data.get("posts")
+    if given is not None and given not in get_args(Extent):
+        raise ConfigError(f"data.posts={given} is not one of {', '.join(get_args(Extent))}")
+    return "needed" if data.get("regime") == "judged" and given != "all" else "all"
+
+
+def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:
+    """Return the ids of the posts of pairs."""
+    return frozenset(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
+
+
+def with_questions(posts: Iterable[Post | Failure], answers: frozenset[str] | set[str]) -> frozenset[str]:
+    """Return those of the answers that are among ``posts``, and the questions that they answer."""
+    found: set[str] = set()
+    for post in posts:
+        if isinstance(post, Post) and post.post_id in answers:
+            found.add(post.post_id)
+            if post.parent_id is not None:
+                found.add(post.parent_id)
+    return frozenset(found)
+
+
+def needed_posts(
+    config: DictConfig,
+    corpus: Corpus,
+    questions: Sequence[Question],
+    learned: frozenset[str],
+    folder: Path,
+    console: Console,
+) -> NeededPosts | None:
+    """Return the posts that a configuration needs; None: all posts.
+
+    Args:
+        learned: posts that the configuration learns from.
+        folder: what experiments share of the collection.
+    """
+    if extent_of(config.data) == "all":
+        return None
+    first = {judgment.doc_id for question in questions if question.task == 1 for judgment in question.judgments}
+    second = {judgment.doc_id for question in questions if question.task == 2 for judgment in question.judgments}
+    if (example := config.experiment.example.post) is not None:
+        first.add(example)
+    return NeededPosts(learned, searched_posts(corpus, first, second, folder, console))
+
+
+def searched_posts(
+    corpus: Corpus, answers: Iterable[str], visual_ids: Iterable[str], folder: Path, console: Console
+) -> frozenset[str]:
+    """Return the ids of answers, of posts with formulas of some visual ids, and of their questions.
+
+    Finding them takes a pass over the collection. Its result is kept in ``folder``.
+    """
+    judged, looks = frozenset(answers), frozenset(visual_ids)
+    digest = hashlib.sha256("\0".join([*sorted(judged), "", *sorted(looks)]).encode()).hexdigest()[:12]
+    kept = folder / f"searched-{digest}.json"
+    if (known := read_json(kept)) is not None:
+        return frozenset(known["posts"])
+    found = judged
+    if looks:
+        files = corpus.formulas()
+        if files is None:  # the collection publishes no visual ids: a formula's id is its post's with a number
+            found |= {name.rpartition(":")[0] for name in looks}
+        else:
+            with console.stage("posts with judged formulas", unit="formulas") as advance:
+                found |= posts_with_visual_ids(files, looks, advance)
+    with console.stage("questions of judged answers", unit="posts") as advance:
+        found = with_questions(_counted(corpus.posts(), advance), found)
+    folder.mkdir(parents=True, exist_ok=True)
+    if lost := len(judged - found):
+        console.say(f"  {lost:,} of {len(judged):,} judged posts are not in the collection")
+    write_json(kept, {"posts": sorted(found)})
+    return found
+
+
+def _counted(posts: Iterable[Post | Failure], advance: Stage) -> Iterator[Post | Failure]:
+    for post in posts:
+        yield post
+        advance(1)

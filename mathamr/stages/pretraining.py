@@ -1,0 +1,58 @@
+"""Encoders after pretraining on a collection's texts, which all models that begin with the same one share.
+
+    encoder, costs = pretrained(TextConfig(...), open_encoder("minilm"), texts, shared / "pretrained", seed=42, ...)
+
+``dapt`` and ``dapt_finetuned`` of +exp=text_finetuning differ in what follows alone. Pretraining is the longer part,
+and is done once a seed: ``outputs/shared/COLLECTION/pretrained/KEY``, by one process while others wait, and goes on
+where it was interrupted. KEY is a hash of the encoder's weights, of the settings and of the way formulas are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphs.shared_files import key, locked, read_json, write_json
+from mathamr.stages.console import Console
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import TextEncoder
+from mathamr.text.pretraining import depends_on, pretrain, tidy
+from mathamr.text.training.adapting import fingerprint
+
+
+def pretrained(
+    config: TextConfig,
+    encoder: TextEncoder,
+    texts: Callable[[], Iterable[str]],
+    places: Path,
+    *,
+    seed: int,
+    console: Console,
+) -> tuple[Path, Mapping[str, float]]:
+    """The folder of ``encoder`` after pretraining, and what it took, whoever has done it.
+
+    Args:
+        texts: those of the collection, each time anew.
+        places: the folder of all pretrained encoders of the collection.
+
+    Raises:
+        ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.pretraining.pretrain`.
+    """
+    known = {"encoder": fingerprint(encoder), "seed": seed, "linearize": config.linearize, **depends_on(config)}
+    place = places / key(known)
+    place.mkdir(parents=True, exist_ok=True)
+    with locked(place / ".lock", wait=True):
+        if (costs := read_json(place / "costs.json")) is not None:
+            console.say(f"  pretrained encoder {place.name} is there already")
+            return place / "best", costs
+        with console.stage("pretraining", unit="steps") as advance:
+
+            def told(record: dict[str, Any]) -> None:
+                if record["kind"] == "start":
+                    advance.expect(record["total_steps"])
+
+            done = pretrain(config, encoder, texts(), out=place, seed=seed, log=told, progress=advance)
+        tidy(place)
+        write_json(place / "costs.json", done.costs)
+    return done.best, done.costs

@@ -1,0 +1,88 @@
+"""Vectors of sentences by the text encoder that a configuration names (``model.sentence_vectors=minilm``), of posts and
+topics.
+
+    text = SentenceText(console)
+    text.make("minilm", {"": parsed, "math": parsed_problems}, topics, "cpu")
+    text("minilm", {"": parsed, "math": parsed_problems})      # SentenceVectors, for GraphStore
+
+Those of each collection lie in its own folder, ``outputs/shared/COLLECTION/sentence_vectors/IDENTITY.db``, also those
+of a source that is learned from, and all graphs of the collection share them (:mod:`graphs.stores.sentence_vectors`).
+They are made as far as they are missing, by one process while others wait, and go on where that was interrupted. A
+sentence is encoded as a document, whether it is a query's or not: in training, questions are both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from graphs.corpus.post import PlaceholderText, Post
+from graphs.corpus.text.placeholders import extract
+from graphs.shared_files import locked
+from graphs.stores import sentence_vectors
+from graphs.stores.sentence_vectors import SentenceVectors
+from mathamr.retrieval.explanation import with_latex
+from mathamr.retrieval.posts import IDS_PER_QUERY, PostTexts
+from mathamr.stages.collection import ParsedCollection
+from mathamr.stages.console import Console
+from mathamr.text.encoder import identity, open_encoder
+
+Collections = Mapping[str, ParsedCollection]
+"""The collection under the name "", and the sources by theirs."""
+
+
+class SentenceText:
+    """Makes what is missing of the vectors of collections, and opens them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def __call__(self, name: str, collections: Collections) -> SentenceVectors:
+        """The vectors by the encoder called ``name``, where :meth:`make` has made them."""
+        known = identity(name)
+        return SentenceVectors({source: _path(own, known) for source, own in collections.items()}, encoder=known)
+
+    def make(self, name: str, collections: Collections, topics: Iterable[Post], device: str) -> None:
+        """Make the vectors of all posts of the collections and of these topics, as far as they are missing."""
+        for source, parsed in collections.items():
+            parsed.folder.mkdir(parents=True, exist_ok=True)
+            with locked(parsed.folder / ".sentence_vectors.lock", wait=True):
+                self._make(name, parsed, {} if source else {post.post_id: post for post in topics}, device)
+
+    def _make(self, name: str, parsed: ParsedCollection, topics: Mapping[str, Post], device: str) -> None:
+        known = identity(name)
+        path = _path(parsed, known)
+        with parsed.alone():
+            texts = parsed.texts()
+        with PostTexts(texts) as posts:
+            missing = sentence_vectors.lacks(path, posts.post_ids())
+            asked = sentence_vectors.lacks(path, topics)
+            if not missing and not asked and path.exists():
+                return
+            encoder = open_encoder(name, device=device)
+            with self._console.stage(f"sentence vectors of {name}", len(missing) + len(asked), "posts") as advance:
+                sentence_vectors.add(
+                    path,
+                    _sentences(posts, missing, [topics[post_id] for post_id in asked]),
+                    lambda texts: encoder.encode(texts, "document", batch_size=128),
+                    encoder=known,
+                    dimension=encoder.dimension,
+                    progress=advance,
+                )
+
+
+def _path(parsed: ParsedCollection, known: str) -> Path:
+    return parsed.folder / "sentence_vectors" / f"{known}.db"
+
+
+def _sentences(posts: PostTexts, post_ids: Sequence[str], topics: Iterable[Post]) -> Iterator[tuple[str, list[str]]]:
+    """The sentences of posts and topics, formulas as LaTeX between dollars."""
+    for start in range(0, len(post_ids), IDS_PER_QUERY):
+        for post_id, post in posts.get(post_ids[start : start + IDS_PER_QUERY]).items():
+            yield post_id, _with_formulas(post.text)
+    for topic in topics:
+        yield topic.post_id, _with_formulas(extract(topic))
+
+
+def _with_formulas(text: PlaceholderText) -> list[str]:
+    return [with_latex(sentence, text) for sentence in text.sentences]

@@ -1,0 +1,123 @@
+"""The vectors of the text encoder that a graph model is trained to follow (``train.teacher=minilm``).
+
+    teacher("minilm", ["154", "math/train-1"], ["255"], {"": parsed, "math": parsed_problems}, "cpu", console)
+
+Those of each collection lie in its own folder, ``outputs/shared/COLLECTION/teachers/IDENTITY``, also those of a source
+that is learned from (:mod:`mathamr.stages.sources`): another content of the source has another folder. They are made as
+far as they are missing, by one process while others wait, and go on where that was interrupted. A fine-tuned encoder is
+named by its folder, such as the ``best`` of a model of the text track.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import torch
+
+from graphs.shared_files import locked
+from mathamr.maxsim import VectorSets
+from mathamr.model import encoding_shards
+from mathamr.retrieval.explanation import as_text
+from mathamr.retrieval.posts import PostTexts
+from mathamr.stages import sources
+from mathamr.stages.collection import ParsedCollection
+from mathamr.stages.console import Console
+from mathamr.stages.vectors import EncodedPosts
+from mathamr.text.encoder import Side, TextEncoder, identity, open_encoder
+from mathamr.training.graph.distillation import Teacher
+
+_POSTS_A_SHARD = 500  # some minutes of a laptop's work
+
+
+def teacher(
+    name: str,
+    questions: Iterable[str],
+    documents: Iterable[str],
+    collections: Mapping[str, ParsedCollection],
+    device: str,
+    console: Console,
+) -> Teacher:
+    """The teacher called ``name``, with vectors of these posts.
+
+    Args:
+        questions: ids of posts, those of a source with its name before them; likewise ``documents``.
+        collections: the collection under the name "", and the sources by theirs.
+    """
+    known = identity(name)
+    asked: dict[Side, Iterable[str]] = {"query": questions, "document": documents}
+    sides: dict[str, dict[Side, list[str]]] = {source: {side: [] for side in asked} for source in collections}
+    for side, post_ids in asked.items():
+        for post_id in sorted(set(post_ids)):
+            source, own = _placed(post_id, collections)
+            sides[source][side].append(own)
+
+    @cache
+    def encoder() -> TextEncoder:
+        return open_encoder(name, device=device)
+
+    vectors = {
+        source: _vectors(name, known, sides[source], parsed, encoder, console) for source, parsed in collections.items()
+    }
+
+    def vectors_of(post_ids: Sequence[str]) -> VectorSets:
+        places: dict[str, list[int]] = {}
+        owns: dict[str, list[str]] = {}
+        for place, post_id in enumerate(post_ids):
+            source, own = _placed(post_id, vectors)
+            places.setdefault(source, []).append(place)
+            owns.setdefault(source, []).append(own)
+        together = VectorSets.concatenated([vectors[source].sets(some) for source, some in owns.items()])
+        order = torch.tensor([place for some in places.values() for place in some])
+        return together.select(order.argsort())
+
+    return Teacher(known, vectors_of)
+
+
+def _placed(post_id: str, collections: Mapping[str, object]) -> tuple[str, str]:
+    """The source of a post, and its id there."""
+    source = sources.source_of(post_id, collections)
+    return source, post_id.removeprefix(f"{source}/") if source else post_id
+
+
+def _vectors(
+    name: str,
+    known: str,
+    sides: Mapping[Side, Sequence[str]],
+    parsed: ParsedCollection,
+    encoder: Callable[[], TextEncoder],
+    console: Console,
+) -> EncodedPosts:
+    """The vectors of some posts of one collection."""
+    place = parsed.folder / "teachers" / known
+    place.mkdir(parents=True, exist_ok=True)
+    with locked(place / ".lock", wait=True):
+        vectors = EncodedPosts(place, known)
+        missing = {side: vectors.lacks(post_ids) for side, post_ids in sides.items()}
+        if not any(missing.values()):
+            return vectors
+        with parsed.alone():
+            path = parsed.texts()
+        count = sum(map(len, missing.values()))
+        with PostTexts(path) as texts, console.stage(f"vectors of {name}", count, "posts") as advance:
+
+            def encode(side: Side, working: Path) -> encoding_shards.Encoded:
+                def some(post_ids: Sequence[str]) -> VectorSets:
+                    posts = texts.get(post_ids)
+                    read = [as_text(posts[post_id].text) for post_id in post_ids]
+                    made = torch.from_numpy(encoder().encode(read, side, progress=advance))
+                    return VectorSets.of_sizes(made, torch.ones(len(made), dtype=torch.int64))
+
+                return encoding_shards.in_shards(
+                    some,
+                    missing[side],
+                    working,
+                    identity=f"{known} {side}",
+                    posts_a_shard=_POSTS_A_SHARD,
+                    resumed=advance,
+                )
+
+            for side, post_ids in missing.items():
+                vectors.extend(partial(encode, side), post_ids, "posts")
+        return vectors

@@ -1,0 +1,328 @@
+"""What the jobs of the graph track share: posts -> graphs -> tensors, each stage made once.
+
+It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
+
+    formulas.db                   trees of the formulas that the collection publishes as MathML (arqmath)
+    collection-PARSER.db          graphs of the posts, of all or of those that were needed so far; beside it
+                                  collection-PARSER.failures.tsv, the posts without one
+    topic-graphs-PARSER.db        graphs of the topics that were asked for so far
+    posts.db                      texts of the posts, for examples
+    counts-PARSER-MODE-HASH.json  how often each label and relation occurs in what is learned from, by formula mode
+    preprocessed-HASH.db          tensors of the posts that are learned from, for each way of making them
+    searched-HASH.db              tensors of needed posts that are searched alone (:mod:`mathamr.stages.needed`)
+    topics-HASH.db                tensors of the topics
+
+Sources that are learned from as well (:mod:`mathamr.stages.sources`) have folders of their own, with the graphs and
+counts that every experiment uses which learns from them. The vocabulary is that of the sum of all counts, and
+preprocessed-HASH.db also has the tensors of the sources' posts, under ids with the source's name before them; posts.db
+and topics-HASH.db know nothing of them, and what is searched are the posts in collection-PARSER.db.
+
+A stage that is finished leaves a ``.done`` file, so the next job passes it by; one that was interrupted goes on. Hashes
+are of the configuration and of the graphs that the files were made from. So where graphs have changed (posts that
+failed were tried again, say) tensors are made anew, and models trained anew; more topics change neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
+
+from graphs import database, shared_files
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.sources import Source, asked
+from graphs.errors import ConfigError, StoreError
+from graphs.graph import mathamr_plus
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Counts, Row, Vocabulary
+from graphs.stores import store
+from graphs.stores.collection import Collection
+from graphs.stores.store import GraphStore
+from mathamr.stages import parsers, sources
+from mathamr.stages.collection import POSTS, ParsedCollection, chosen_rows, graphs_version, is_done
+from mathamr.stages.console import Console
+from mathamr.stages.needed import extent_of, needed_posts
+from mathamr.stages.system import Question
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Where the stages of a configuration lie.
+
+    Attributes:
+        collection: graphs of the posts.
+        topic_graphs: graphs of the topics.
+        texts: posts.db.
+        posts: tensors of the posts that are learned from, in most cases of all posts.
+        searched: tensors of further posts that are searched; None: there are no others.
+        topics: tensors of the topics.
+        formulas: formulas.db, where the collection publishes trees.
+        content: identity of the graphs that are learned from.
+        sources: identity of the graphs of each source.
+    """
+
+    collection: Path
+    topic_graphs: Path
+    texts: Path
+    posts: Path
+    searched: Path | None
+    topics: Path
+    formulas: Path | None
+    content: str
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tensors(self) -> list[Path]:
+        """The files with tensors of posts."""
+        return [self.posts, *([self.searched] if self.searched else [])]
+
+
+class Preparation:
+    """Makes the stages in ``shared``; of several processes that want the same, one makes it and the others wait."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        shared: Path,
+        console: Console,
+        learned: Callable[[DictConfig], frozenset[str]] = lambda config: frozenset(),
+    ) -> None:
+        """Args:
+        learned: tells which posts of the collection a configuration learns from, before any is parsed.
+        """
+        self._corpus = corpus
+        self._shared = shared
+        self._console = console
+        self._learned = learned
+        self._prepared: dict[str, Prepared] = {}
+        self._parsed: dict[str, dict[str, ParsedCollection]] = {}
+        self._sources: dict[str, Source] = {}
+
+    def __call__(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
+        """What the configuration needs; looked for once a process, later files of others do not change it."""
+        key = self._key(config)
+        if key not in self._prepared:
+            further = {
+                name: self._parse(name, source, config, questions) for name, source in self.sources(config).items()
+            }
+            needed = needed_posts(config, self._corpus, questions, self._learned(config), self._shared, self._console)
+            own = ParsedCollection(self._corpus, self._shared, self._console, needed)
+            with own.alone():
+                self._prepared[key] = self._prepare(config, questions, own, further)
+            self._parsed[key] = {"": own, **further}
+        return self._prepared[key]
+
+    def _key(self, config: DictConfig) -> str:
+        learned = sorted(self._learned(config)) if extent_of(config.data) == "needed" else []
+        plan = [_plain(config.graph), parsers.name(config), sorted(sources.opened(config)), learned]
+        return json.dumps(plan, sort_keys=True)
+
+    def of(self, config: DictConfig) -> Prepared:
+        """What an earlier call has prepared."""
+        return self._prepared[self._key(config)]
+
+    def counts(self, config: DictConfig) -> Counts:
+        """What the vocabulary of a prepared configuration was built from: its collection and its sources together."""
+        return _together([parsed.counts(config) for parsed in self.collections(config).values()])
+
+    def collections(self, config: DictConfig) -> Mapping[str, ParsedCollection]:
+        """The collection of a prepared configuration, under the name "", and its sources."""
+        return self._parsed[self._key(config)]
+
+    def sources(self, config: DictConfig) -> dict[str, Source]:
+        """The sources that a configuration learns from; each is read once a process."""
+        return {name: self._sources.setdefault(name, source) for name, source in sources.opened(config).items()}
+
+    def _parse(self, name: str, source: Source, config: DictConfig, questions: Sequence[Question]) -> ParsedCollection:
+        """The graphs of a source, which is refused where it holds a topic."""
+        topics = {topic.post.post_id: topic.post for question in questions for topic in question.topics}
+        ids = {topic.topic_id for question in questions for topic in question.topics} | topics.keys()
+        held = [pair.question_id for pair in source.pairs() if pair.question_id in ids]
+        if held:
+            raise ConfigError(
+                f"data.sources.{name} holds {len(held)} topics of the experiment, {held[0]} among them: a model would "
+                "learn their answers; use a source without them"
+            )
+        alike = asked(source.posts(), topics.values())
+        some = f", e.g. {', '.join(alike[:3])}" if alike else ""
+        self._console.say(
+            f"  source {name}: {len(source.pairs()):,} pairs; posts that read like a topic: {len(alike)}{some}"
+        )
+        folder = self._shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
+        parsed = ParsedCollection(source, folder, self._console)
+        with parsed.alone():
+            parsed.make(config)
+            parsed.counts(config)
+        return parsed
+
+    def _prepare(
+        self,
+        config: DictConfig,
+        questions: Sequence[Question],
+        own: ParsedCollection,
+        further: Mapping[str, ParsedCollection],
+    ) -> Prepared:
+        texts = own.texts()
+        formulas = own.make(config, [topic.post for question in questions for topic in question.topics])
+        graph, content = _plain(config.graph), own.content(config)
+        contents = {name: parsed.content(config).learned for name, parsed in further.items()}
+        identity = _digest(content.learned, contents) if contents else content.learned
+        needed = own.needed
+        learned = None if needed is None else needed.learned
+        posts = self._given_tensors(config)
+        if posts is None:
+            posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
+            if not is_done(posts.with_suffix(".done"), posts, self._console):
+                labels = self._vocabulary(config, [parsed.counts(config) for parsed in (own, *further.values())])
+                paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
+                self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
+        labels = GraphStore(posts).vocabulary
+        searched = None
+        if needed is not None and needed.added:
+            searched = self._shared / f"searched-{_digest(graph, labels.hash, content.added)}.db"
+            if not is_done(searched.with_suffix(".done"), searched, self._console):
+                own_graphs = {"": own.path(config)}
+                self._build_tensors(searched, config, own_graphs, POSTS, content.added, labels, needed.added)
+        topics = self._shared / f"topics-{_digest(graph, labels.hash, content.topics)}.db"
+        if not is_done(topics.with_suffix(".done"), topics, self._console):
+            topic_graphs = {"": own.topics_path(config)} if content.topics else {}
+            self._build_tensors(topics, config, topic_graphs, ("topic",), content.topics, labels)
+        return Prepared(
+            collection=own.path(config),
+            topic_graphs=own.topics_path(config),
+            texts=texts,
+            posts=posts,
+            searched=searched,
+            topics=topics,
+            formulas=formulas,
+            content=content.learned,
+            sources=contents,
+        )
+
+    def _given_tensors(self, config: DictConfig) -> Path | None:
+        """Return the tensors that ``data.graphs`` names, checked against the configuration.
+
+        Raises:
+            ConfigError: there is no such file, it has other virtual nodes, or no collection was given beside it.
+        """
+        if config.data.get("graphs") is None:
+            return None
+        path = Path(config.data.graphs)
+        if not path.is_file():
+            raise ConfigError(f"data.graphs={path} is no file")
+        if config.data.get("collection") is None:
+            raise ConfigError(
+                f"data.graphs={path} has tensors alone; add data.collection=, the graphs that they are of"
+            )
+        tensors, spec = GraphStore(path), spec_of(config)
+        if tensors.config_hash != store.config_hash(spec, tensors.vocabulary):
+            raise ConfigError(f"data.graphs={path} was made with other virtual nodes than {spec}; preprocess it again")
+        self._console.once(f"  {path}: {len(tensors):,} graphs as tensors, {tensors.vocabulary.num_labels:,} labels")
+        return path
+
+    def _build_tensors(
+        self,
+        path: Path,
+        config: DictConfig,
+        graphs: Mapping[str, Path],
+        kinds: Sequence[str],
+        content: str,
+        labels: Vocabulary,
+        chosen: frozenset[str] | None = None,
+    ) -> None:
+        """Make tensors of the graphs of some ``kinds``.
+
+        Args:
+            graphs: collections, by the source that their ids begin with.
+            chosen: posts of the collection itself; None: all.
+        """
+        spec = spec_of(config)
+        _remove_begun_otherwise(path, store.config_hash(spec, labels), content)
+        total = 0
+        for name, collection in graphs.items():
+            with Collection(collection) as source:
+                total += sum(name != "" or chosen is None or post_id in chosen for post_id in source.post_ids(*kinds))
+        with self._console.stage("graphs to tensors", total=total, unit="graphs") as advance:
+            store.build(
+                path,
+                _rows(graphs, kinds, chosen),
+                mathamr_plus.decode,
+                spec,
+                labels,
+                source=content,
+                workers=config.workers,
+                progress=advance,
+            )
+        lost = Counter((failure.stage, failure.kind) for failure in GraphStore(path).failures())
+        self._console.failures("graphs without tensors", lost)
+        path.with_suffix(".done").write_text(graphs_version(), encoding="utf-8")
+
+    def _vocabulary(self, config: DictConfig, counted: Sequence[Counts]) -> Vocabulary:
+        """The vocabulary of the collection and its sources together."""
+        made = Vocabulary.build(
+            _together(counted), size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
+        )
+        facts = made.statistics
+        self._console.say(
+            f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
+            f"{made.num_labels:,} kept, {facts['coverage']:.2%} of nodes; {made.num_relations} relations"
+        )
+        return made
+
+
+def _together(counted: Sequence[Counts]) -> Counts:
+    total = Counts()
+    for counts in counted:
+        total.merge(counts)
+    return total
+
+
+def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[str] | None) -> Iterator[Row]:
+    """The rows of several collections, ids with the name of the source before them where there is one.
+
+    Raises:
+        ConfigError: a post of the collection itself whose id is as if it were a source's.
+    """
+    for name, path in graphs.items():
+        with Collection(path) as source:
+            for post_id, penman, formula_map in chosen_rows(source.rows(*kinds), None if name else chosen):
+                if not name and (taken := sources.source_of(post_id, graphs)):
+                    raise ConfigError(
+                        f"the collection has a post {post_id}, which looks like one of data.sources.{taken}; give this "
+                        "source another name, there and in train.pairs"
+                    )
+                yield sources.post_id_of(name, post_id) if name else post_id, penman, formula_map
+
+
+def spec_of(config: DictConfig) -> VirtualNodeSpec:
+    """The virtual nodes and formula mode of a configuration."""
+    graph = config.graph
+    return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
+
+
+def _remove_begun_otherwise(path: Path, config_hash: str, content: str) -> None:
+    """An unfinished file that is damaged, or that another version of the code has begun, cannot be gone on with."""
+    if not path.exists():
+        return
+    try:
+        with closing(database.connect_read_only(path, purpose=store.PURPOSE)) as connection:
+            meta = database.read_meta(connection)
+    except StoreError:
+        path.unlink()
+        return
+    if (meta.get("config_hash", config_hash), meta.get("source", content)) != (config_hash, content):
+        path.unlink()
+
+
+def _digest(*content: Any) -> str:
+    return shared_files.key(content)[:10]
+
+
+def _plain(group: DictConfig) -> dict[str, Any]:
+    return cast(dict[str, Any], OmegaConf.to_container(group, resolve=True))

@@ -1,0 +1,129 @@
+"""The vectors that a model makes of posts and topics, kept beside it: those that were asked for so far.
+
+    place = EncodedPosts(model_folder, model_hash)
+    place.add(encoder, store, place.lacks(post_ids), "posts")
+    place.sets(post_ids)                  # VectorSets, one a post; memory-mapped
+    place.costs(2863)                     # {'encode_docs_per_second': 310.2, 'encode_seconds': 9.2, ...}
+
+So strategies, tasks and experiments that search with one model encode each post once. In the model's folder lie
+
+    encoded/          an exact index (:mod:`mathamr.retrieval.exact`) of all of them, replaced whole when more come
+    encoded.json      how many posts and topics were encoded, and in how long
+    encoding/         shards of an encoding that is not finished; it goes on from them
+
+One process adds at a time (:mod:`experiments.models` sees to it); others read on what they have open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from graphs.errors import StoreError
+from graphs.shared_files import read_json, write_json
+from graphs.stores.store import GraphStore
+from mathamr.maxsim import VectorSets
+from mathamr.model import encoding_shards
+from mathamr.model.encoder import Encoder
+from mathamr.model.encoding import MAX_EDGES, MAX_NODES
+from mathamr.retrieval.exact import ExactIndex
+
+_RATES = {"posts": "encode_docs_per_second", "topics": "encode_queries_per_second"}
+
+
+class EncodedPosts:
+    """Vectors of posts and topics under one model, in ``folder``."""
+
+    def __init__(self, folder: Path, model_hash: str) -> None:
+        self.model_hash = model_hash
+        self.folder = folder
+        self._index: ExactIndex | None = None
+        self._there: frozenset[str] = frozenset()
+        measured = read_json(folder / "encoded.json") or {}
+        if measured.get("model_hash") != model_hash:
+            measured = {"model_hash": model_hash}
+        self._measured: dict[str, Any] = measured
+        try:
+            self._open(ExactIndex.open(folder / "encoded", model_hash=model_hash))
+        except StoreError:  # none yet, of another model, or damaged: it is made anew
+            return
+
+    def _open(self, index: ExactIndex) -> None:
+        self._index, self._there = index, frozenset(index.post_ids())
+
+    def there(self, post_ids: Sequence[str]) -> list[str]:
+        """Those of the posts that have vectors here."""
+        return [post_id for post_id in post_ids if post_id in self._there]
+
+    def lacks(self, post_ids: Sequence[str]) -> list[str]:
+        """Those that are still to be encoded, each once."""
+        return [post_id for post_id in dict.fromkeys(post_ids) if post_id not in self._there]
+
+    def sets(self, post_ids: Sequence[str]) -> VectorSets:
+        """One set of vectors a post, in the order of ``post_ids``; all of them have to be :meth:`there`."""
+        assert self._index is not None
+        return self._index.vectors_of(post_ids)
+
+    def costs(self, posts: int) -> dict[str, float]:
+        """Columns of the results table: posts and topics encoded a second, and the seconds for so many ``posts``.
+
+        Each vector was made once; every row that uses it names the same rates. Empty where a kill lost the times.
+        """
+        costs = {}
+        for kind, column in _RATES.items():
+            count, seconds = self._measured.get(kind, 0), self._measured.get(f"{kind}_seconds", 0.0)
+            if count and seconds:
+                costs[column] = count / seconds
+        if rate := costs.get(_RATES["posts"]):
+            costs["encode_seconds"] = posts / rate
+        return costs
+
+    def add(
+        self,
+        encoder: Encoder,
+        store: GraphStore,
+        post_ids: Sequence[str],
+        kind: Literal["posts", "topics"],
+        progress: Callable[[int], None] | None = None,
+        *,
+        node_budget: int = MAX_NODES,
+        edge_budget: int = MAX_EDGES,
+    ) -> None:
+        """Encode posts of ``store`` that are not here yet; goes on where a killed call stopped.
+
+        Within the budgets of training, which are what a device has memory for, and never more at once than encoding
+        gains by.
+        """
+        budgets = {"max_nodes": min(node_budget, MAX_NODES), "max_edges": min(edge_budget, MAX_EDGES)}
+
+        def encode(working: Path) -> encoding_shards.Encoded:
+            identity = self.model_hash
+            return encoding_shards.encode_in_shards(
+                encoder, store, post_ids, working, identity=identity, progress=progress, **budgets
+            )
+
+        self.extend(encode, post_ids, kind)
+
+    def extend(
+        self,
+        encode: Callable[[Path], encoding_shards.Encoded],
+        post_ids: Sequence[str],
+        kind: Literal["posts", "topics"],
+    ) -> None:
+        """Add posts that are not here yet, with the vectors that ``encode`` makes of them in a folder for shards."""
+        if not post_ids:
+            return
+        working = self.folder / "encoding"
+        start = time.perf_counter()
+        made = encode(working)
+        # Before the vectors are in place: what a kill makes happen twice is measured twice, and the rate stays.
+        self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - made.resumed
+        self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
+        write_json(self.folder / "encoded.json", self._measured)
+        before = [] if self._index is None else self._index.post_ids()
+        together = VectorSets.concatenated([self.sets(before), made.sets]) if before else made.sets
+        path = self.folder / "encoded"
+        self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))
+        encoding_shards.remove(working)

@@ -1,0 +1,85 @@
+"""The track of BM25: no model, no vectors; words and LaTeX, or pairs of symbols in formulas' trees, are compared.
+
+In Task 1 answers are found, in Task 2 formulas, one of each visual id. The same in every process and for every seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from graphs.errors import ConfigError
+from graphs.formulas.store import FormulaStore
+from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.retrieval.bm25 import BM25Index
+from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
+from mathamr.stages.searching import say_lost, speed
+from mathamr.stages.system import Encoded, Indexed, Question, Retrieved
+from mathamr.systems.untrained import Untrained
+
+
+class BM25Track(Untrained):
+    """See :class:`mathamr.stages.system.Track`."""
+
+    def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
+        """Two settings."""
+        try:
+            Tokens(config.bm25.by)
+        except ConfigError as error:
+            raise ConfigError(f"bm25.{error.message}") from error
+        if not 1 <= config.retrieval.k <= MAX_PER_TOPIC:
+            raise ConfigError(f"retrieval.k={config.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+
+    def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
+        """posts.db, and formulas.db where trees or visual ids are needed; no graphs."""
+        needs_formulas = config.bm25.by == "formulas" or any(question.task == 2 for question in questions)
+        self.prepare_texts(config, questions, formulas=needs_formulas)
+
+    def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+        """Read the posts of the collection; ``index_seconds`` is of that as well."""
+        tokens = Tokens(config.bm25.by, self._formulas)
+        reset_peak_memory()
+        with Stopwatch() as watch, self._console.stage("reading", unit="posts") as advance:
+            posts = self._corpus.posts()
+            if question.task == 1:
+                answers = index_answers(posts, tokens, wanted=question.indexed, progress=advance)
+                searchable, size = _Searchable(tokens, answers), answers.nbytes
+            else:
+                store = None if self._formulas is None else FormulaStore.open(self._formulas)
+                formulas = index_formulas(posts, tokens, store=store, wanted=question.indexed, progress=advance)
+                searchable, size = _Searchable(tokens, formulas), formulas.index.nbytes
+        costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
+        if question.task == 2:
+            costs["formulas"] = len(formulas.index)
+        return Indexed(searchable, costs)
+
+    def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+        """Search the index with the topics; ``queries_per_second`` is of the search alone."""
+        tokens, made, k = indexed.index.tokens, indexed.index.made, config.retrieval.k
+        if isinstance(made, BM25Index):
+            asked = [tokens.of_post(topic.post) for topic in question.topics]
+            with Stopwatch() as watch:
+                rankings = made.search(asked, k)
+            results = {topic.topic_id: ranking for topic, ranking in zip(question.topics, rankings, strict=True)}
+            return Retrieved(results, speed(len(asked), watch))
+        queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in question.topics}
+        found = {topic_id: query for topic_id, query in queries.items() if query is not None}
+        say_lost(self._console, question, [t for t in question.topics if t.topic_id in found], "lack the query formula")
+        with Stopwatch() as watch:
+            hits = made.search(found.values(), k)
+        return Retrieved(dict(zip(found, hits, strict=True)), speed(len(found), watch), made.visual_ids)
+
+
+@dataclass(frozen=True)
+class _Searchable:
+    """An index and the tokens that it is of."""
+
+    tokens: Tokens
+    made: BM25Index | FormulaDocuments
+
+    def close(self) -> None:
+        """Nothing is open."""

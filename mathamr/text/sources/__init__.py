@@ -1,0 +1,1 @@
+"""Papers and pairs as they arrive: archives, folders, plain text."""

@@ -1,0 +1,155 @@
+r"""Pairs to fine-tune on, from what a collection has: answers, statements, formulas in their sentences, concepts.
+
+>>> from mathamr.text.queries import PaperQueries
+>>> from mathamr.text.statements import Statement
+>>> statement = Statement("theorem", "thm", "Euclid", "There are infinitely many primes $p$.", "On primes", "")
+>>> paper = Paper("2501.1", "Primes", ("math.NT",), (statement,), {})
+>>> [(pair.query, pair.document) for pair in of_statements([paper], PaperQueries())]
+[('Euclid', 'There are infinitely many primes $p$.'), ('On primes: theorem', 'There are infinitely many primes $p$.')]
+>>> text = r"Recall that $a^2 + b^2 = c^2$ for a right triangle with $c$ opposite to the right angle."
+>>> there, back = of_formulas([Passage("p1", "p1", text)])
+>>> there.query
+'Recall that FORMULA for a right triangle with $c$ opposite to the right angle.'
+>>> there.document, back.query == there.document
+('a ^ { 2 } + b ^ { 2 } = c ^ { 2 }', True)
+
+Titles lead to bodies in the collection ``titles`` (:mod:`graphs.corpus.pair_sets.titles`), as questions lead to
+answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from graphs.corpus.post import Pair, PlaceholderText
+from graphs.errors import Failure
+from mathamr.retrieval.explanation import as_text
+from mathamr.retrieval.posts import PostTexts
+from mathamr.text.knowledge_graph import KnowledgeGraph
+from mathamr.text.knowledge_graph import pairs as graph_pairs
+from mathamr.text.linearize import linearize
+from mathamr.text.pairs import TextPair
+from mathamr.text.queries import QueryGenerator
+from mathamr.text.sentences import split
+from mathamr.text.sources.papers import Paper
+from mathamr.text.sources.plain import formula_spans
+from mathamr.text.splits import Split
+
+HIDDEN = "FORMULA"  # what stands in a sentence for the formula that it is to find
+MIN_TOKENS = 5  # of a formula: "n" is found by nothing, and is in every text
+MIN_WORDS = 4  # of the sentence around it
+_AT_ONCE = 256
+
+
+def of_answers(
+    pairs: Iterable[Pair], texts: PostTexts, written: Callable[[PlaceholderText], str] = as_text
+) -> Iterator[TextPair]:
+    """Question -> answer, for each of the graph track's pairs whose posts have a text.
+
+    A thread is a group: other answers to the same question are no negatives of it.
+
+    Args:
+        written: how a post's sentences and formulas become one text.
+    """
+    remaining = iter(pairs)
+    while some := list(islice(remaining, _AT_ONCE)):
+        found = texts.get(list({post_id for pair in some for post_id in (pair.question_id, pair.answer_id)}))
+        for pair in some:
+            query, document = (
+                written(found[name].text) if name in found else "" for name in (pair.question_id, pair.answer_id)
+            )
+            if query and document:
+                yield TextPair(query, document, pair.question_id, pair.answer_id, group=pair.question_id)
+
+
+def of_statements(
+    papers: Iterable[Paper], generator: QueryGenerator, *, split_by: Split | None = None, part: str = "train"
+) -> Iterator[TextPair | Failure]:
+    """Query -> statement; ModernBERT thesis, section 3. A statement without a query is a failure in its place.
+
+    Args:
+        generator: asks for statements of one paper at a time.
+        split_by: take the statements of ``part`` alone.
+    """
+    for paper in papers:
+        numbers = [
+            number
+            for number in range(len(paper.statements))
+            if split_by is None or split_by.part(paper.paper_id, number) == part
+        ]
+        answers = generator([paper.statements[number] for number in numbers])
+        for number, queries in zip(numbers, answers, strict=True):
+            name = f"{paper.paper_id}/{number}"
+            if isinstance(queries, Failure):
+                yield Failure(name, queries.stage, queries.kind, queries.message)
+                continue
+            for k, query in enumerate(queries):
+                text = paper.statements[number].text
+                yield TextPair(query, text, f"{name}/{k}", name, group=paper.paper_id, categories=paper.categories)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text with formulas ``$...$``, and the thread or paper that it belongs to."""
+
+    passage_id: str
+    group: str
+    text: str
+    categories: tuple[str, ...] = ()
+
+
+def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator[TextPair]:
+    """Sentence -> formula and formula -> sentence, for each formula of some length; formula-text paper.
+
+    In the sentence :data:`HIDDEN` stands in place of the formula, wherever it has it, so that what is found is found by
+    what is said of it. Of a passage each formula counts once, with the first sentence that has it.
+
+    Args:
+        linear: formulas as :func:`mathamr.text.linearize.linearize` writes them (formula-text paper, section 3.1), or
+            as they are typed (its Table 4, "Raw LaTeX").
+    """
+    for passage in passages:
+        seen: set[str] = set()
+        for number, sentence in enumerate(split(passage.text)):
+            spans = [(start, end, sentence[start:end].strip("$").strip()) for start, end in formula_spans(sentence)]
+            all_tokens = [linearize(typed) for _, _, typed in spans]
+            for (start, _, typed), tokens in zip(spans, all_tokens, strict=True):
+                same = [span for span, other in zip(spans, all_tokens, strict=True) if other == tokens]
+                around = _without(sentence, same)
+                if tokens in seen or len(tokens.split()) < MIN_TOKENS or len(around.split()) <= MIN_WORDS:
+                    continue
+                seen.add(tokens)
+                formula = tokens if linear else typed
+                asked, found = f"{passage.passage_id}/s{number}/{start}", f"{passage.passage_id}/f{number}/{start}"
+                yield TextPair(around, formula, asked, found, passage.group, passage.categories)
+                yield TextPair(formula, around, found, asked, passage.group, passage.categories)
+
+
+def _without(sentence: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """The sentence with a hole wherever one of the spans stands, which are in order."""
+    parts, rest = [], 0
+    for start, end, _ in spans:
+        parts.append(sentence[rest:start])
+        rest = end
+    return HIDDEN.join([*parts, sentence[rest:]])
+
+
+def of_concepts(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: int = 0) -> Iterator[TextPair]:
+    """Concept -> chunk, of the concept's own papers and over edges; knowledge-graph paper, section 5.
+
+    A concept's name and its description are one query: neither's chunk is a negative of the other.
+
+    Args:
+        chunks: passages by paper, as of :func:`mathamr.text.knowledge_graph.chunked`.
+        seed: of the choice among too many chunks.
+    """
+    concept_of = {anchor: one.name for one in graph.concepts for anchor in (one.description, one.name)}
+    place: dict[str, tuple[str, int]] = {}
+    for paper, passages in chunks.items():
+        for number, passage in enumerate(passages):
+            place.setdefault(passage, (paper, number))
+    for anchor, chunk in graph_pairs(graph, chunks, seed=seed):
+        paper, number = place[chunk]
+        yield TextPair(anchor, chunk, concept_of[anchor], f"{paper}/{number}", group=paper)

@@ -1,0 +1,201 @@
+r"""Papers with their statements: one JSON object a line, made from archives, folders and files.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> _ = (folder / "p1.tex").write_text(r"\title{Primes}\begin{thm} There are infinitely many. \end{thm}")
+>>> summary = extract([folder / "p1.tex", folder / "gone.tar.gz"], folder / "papers.jsonl")
+>>> summary.papers, summary.kinds["theorem"], [failure.post_id for failure in summary.failures]
+(1, 1, ['gone'])
+>>> [paper] = read_papers(folder / "papers.jsonl")
+>>> paper.paper_id, paper.title, paper.statements[0].text
+('p1', 'Primes', 'There are infinitely many.')
+
+A paper that cannot be read is a failure that is counted and kept (``papers.failures.jsonl``), and the others go on.
+What is written stays: the same call goes on after a kill, and only reads what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphs.errors import CorpusError, Failure, MathAMRError
+from graphs.processes import ordered_map
+from graphs.whole_file import write_whole
+from mathamr.text.latex_source import assemble
+from mathamr.text.sources.archives import read_files
+from mathamr.text.sources.plain import plain
+from mathamr.text.statements import KINDS, MAX_CHARACTERS, Statement, find_statements
+
+_ENDINGS = (".tar.gz", ".tgz", ".tar", ".gz", ".tex", ".ltx", ".texx")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's id, title, subject ``categories`` (arXiv's, where they are known) and statements, in its own order.
+
+    ``dropped`` counts statements that were left out, by reason (:class:`mathamr.text.statements.Found`).
+    """
+
+    paper_id: str
+    title: str
+    categories: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    dropped: Mapping[str, int]
+
+
+@dataclass
+class Summary:
+    """What a file of papers holds: papers, statements by kind, statements dropped by reason, papers that failed."""
+
+    papers: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, paper: Paper) -> None:
+        """Count one paper."""
+        self.papers += 1
+        self.kinds.update(statement.kind for statement in paper.statements)
+        self.dropped.update(paper.dropped)
+
+
+def paper_id(path: Path) -> str:
+    """The id of the paper in a file or folder: its name without the ending (``2501.00001.tar.gz`` is 2501.00001).
+
+    Ids of posts have neither white space nor halves of characters; these are underscores.
+    """
+    ending = next((ending for ending in _ENDINGS if path.name.endswith(ending)), "")
+    return "".join(sign if sign.isprintable() and sign != " " else "_" for sign in path.name.removesuffix(ending))
+
+
+def read_paper(path: Path, categories: Sequence[str] = (), *, max_characters: int = MAX_CHARACTERS) -> Paper:
+    """The paper in an archive, a folder or a file.
+
+    Raises:
+        CorpusError: it cannot be read, is hostile, or holds no LaTeX.
+    """
+    try:
+        source = assemble(read_files(path))
+    except CorpusError as error:
+        raise error if error.path else CorpusError(error.message, path=path) from error
+    found = find_statements(source.text, source.declarations, max_characters=max_characters)
+    return Paper(paper_id(path), plain(source.title), tuple(categories), found.statements, found.dropped)
+
+
+def to_json(paper: Paper) -> str:
+    """A paper as one line."""
+    return json.dumps({**asdict(paper), "dropped": dict(paper.dropped)}, ensure_ascii=False)
+
+
+def read_papers(path: Path) -> Iterator[Paper]:
+    """The papers of a file, a line at a time.
+
+    Raises:
+        CorpusError: naming the line that is no paper.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                paper = _paper(json.loads(line.decode()))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                message = f"is no paper ({error}); papers come from scripts/extract_statements.py"
+                raise CorpusError(message, path=path, line=number) from error
+            yield paper
+
+
+def _paper(content: dict[str, Any]) -> Paper:
+    statements = tuple(Statement(**{**one, "terms": tuple(one.get("terms", ()))}) for one in content["statements"])
+    categories = tuple(content["categories"])
+    for one in statements:
+        if one.kind not in KINDS:
+            raise ValueError("a statement of no known kind")
+        _check((one.environment, one.title, one.text, one.section, one.before, *one.terms))
+    _check((content["paper_id"], content["title"], *categories))
+    return Paper(content["paper_id"], content["title"], categories, statements, Counter(content["dropped"]))
+
+
+def _check(texts: Sequence[str]) -> None:
+    """Raise TypeError for what is no text, ValueError for halves of characters, which no file takes."""
+    "".join(texts).encode()
+
+
+def extract(
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    categories: Mapping[str, Sequence[str]] | None = None,
+    max_characters: int = MAX_CHARACTERS,
+    workers: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Summary:
+    """Read the papers that ``out`` does not hold yet, append them, and count all that it holds.
+
+    Args:
+        paths: one archive, folder or file a paper.
+        out: one JSON object a line; a line that a kill left half written is taken off.
+        categories: subject categories by paper id.
+        progress: is called with 1 for each paper that was read.
+
+    Raises:
+        CorpusError: two papers of one id.
+    """
+    twins = [name for name, count in Counter(map(paper_id, paths)).items() if count > 1]
+    if twins:
+        raise CorpusError(f"{len(twins)} ids stand for several papers, such as {twins[0]!r}; rename the files")
+    _mend(out)
+    summary = Summary()
+    done = set()
+    for paper in read_papers(out) if out.exists() else ():
+        done.add(paper.paper_id)
+        summary.add(paper)
+    missing = [path for path in paths if paper_id(path) not in done]
+    results = ordered_map(_Reader, (dict(categories or {}), max_characters), iter(missing), workers=workers)
+    with out.open("a", encoding="utf-8") as file:
+        for result in results:
+            if isinstance(result, Failure):
+                summary.failures.append(result)
+            else:
+                file.write(to_json(result) + "\n")
+                summary.add(result)
+            if progress is not None:
+                progress(1)
+    failures = "".join(json.dumps(asdict(failure), ensure_ascii=False) + "\n" for failure in summary.failures)
+    write_whole(out.with_suffix(".failures.jsonl"), failures)
+    return summary
+
+
+class _Reader:
+    """Reads one paper after the other in a process of its own."""
+
+    def __init__(self, categories: Mapping[str, Sequence[str]], max_characters: int) -> None:
+        self._categories, self._max_characters = categories, max_characters
+
+    def __call__(self, path: Path) -> Paper | Failure:
+        name = paper_id(path)
+        try:
+            return read_paper(path, self._categories.get(name, ()), max_characters=self._max_characters)
+        except MathAMRError as error:
+            return Failure(name, "latex", type(error).__name__, str(error))
+
+
+def _mend(out: Path) -> None:
+    """Take off what stands behind the last line end."""
+    if not out.exists():
+        return
+    with out.open("r+b") as file:
+        content_end = file.seek(0, 2)
+        position = content_end
+        while position > 0:
+            start = max(0, position - 65_536)
+            file.seek(start)
+            newline = file.read(position - start).rfind(b"\n")
+            if newline >= 0:
+                file.truncate(start + newline + 1)
+                return
+            position = start
+        file.truncate(0)

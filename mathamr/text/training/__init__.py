@@ -1,0 +1,1 @@
+"""Parts that fine-tuning and pretraining share."""

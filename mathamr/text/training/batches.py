@@ -1,0 +1,126 @@
+"""Which pairs stand in which batch: no two that share a text or an id, so that no right answer counts as a wrong one.
+
+>>> keys = np.array([[1, 11], [1, 12], [2, 13], [3, 14]], np.uint64)  # the first two pairs have the same query
+>>> batches = no_duplicates(keys, np.arange(4), batch_size=2, seed=0, epoch=0)
+>>> batches.shape, any({0, 1} == set(batch) for batch in batches.tolist())
+((2, 2), False)
+
+Nor is a document that answers a query elsewhere in the file: :class:`KnownPairs` says which those are.
+
+>>> known = KnownPairs(np.hstack([keys, keys]))  # here texts and ids are the same
+>>> known.mask(np.array([0, 2]), np.array([0, 1, 2]))  # the query of pairs 0 and 1, and that of 2
+array([[ True,  True, False],
+       [False, False,  True]])
+
+Everything random is a function of the seed and of the place of a batch in training (:mod:`mathamr.training.seeds`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.errors import TrainingError
+from mathamr.training.seeds import ORDER, stream
+
+Rows = npt.NDArray[np.int64]
+
+
+def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, seed: int, epoch: int) -> Rows:
+    """Batches of an epoch, int64 (batches, batch_size), of the pairs ``rows`` in an order of their own.
+
+    A pair that shares a key with a batch waits for the next; those that are over at the end sit the epoch out.
+
+    Args:
+        keys: uint64 (n, any), of all pairs.
+    """
+    order = np.random.default_rng(stream(seed, ORDER, epoch)).permutation(rows)
+    waiting = order.tolist()
+    batches: list[list[int]] = []
+    while waiting:
+        batch: list[int] = []
+        seen: set[int] = set()
+        passed: list[int] = []
+        taken = 0
+        for row in waiting:
+            taken += 1
+            own = keys[row].tolist()
+            if seen.isdisjoint(own):
+                seen.update(own)
+                batch.append(row)
+                if len(batch) == batch_size:
+                    break
+            else:
+                passed.append(row)
+        if len(batch) < batch_size:
+            break
+        batches.append(batch)
+        waiting = passed + waiting[taken:]
+    return np.array(batches, np.int64).reshape(-1, batch_size)
+
+
+class KnownPairs:
+    """Which documents answer which queries, by their texts or by their ids.
+
+    Args:
+        keys: uint64 (n, 4), of all pairs: :attr:`mathamr.text.pairs.PairFile.keys`.
+    """
+
+    def __init__(self, keys: npt.NDArray[np.uint64]) -> None:
+        self._keys = keys
+        self._known = [np.unique(_joined(keys[:, k], keys[:, k + 1])) for k in (0, 2)]
+
+    def mask(self, queries: Rows, documents: Rows) -> npt.NDArray[np.bool_]:
+        """Whether the query of a pair is answered by the document of another: of pairs (B,) and (C,), bool (B, C)."""
+        answered = np.zeros((len(queries), len(documents)), np.bool_)
+        for k, known in zip((0, 2), self._known, strict=True):
+            asked = _joined(self._keys[queries, k][:, None], self._keys[documents, k + 1][None])
+            places = np.searchsorted(known, asked).clip(max=len(known) - 1)
+            answered |= known[places] == asked
+        return answered
+
+
+def _joined(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A hash of two hashes, whose order counts."""
+    return one * np.uint64(0x9E3779B97F4A7C15) ^ other
+
+
+def draw_negatives(
+    pool: Rows,
+    rows: Rows,
+    groups: npt.NDArray[np.uint64],
+    train: Rows,
+    count: int,
+    seed: int,
+    known: KnownPairs | None = None,
+) -> Rows:
+    """Pairs whose documents are hard negatives of the pairs ``rows``, int64 (B, count).
+
+    Where a pair's pool has fewer, pairs of other groups are drawn from ``train`` in their place. Documents that are
+    ``known`` to answer a query are none of its negatives.
+
+    Args:
+        pool: int64 (n, most), for each pair those to draw from, -1 behind the last.
+        groups: uint64 (n,).
+        train: int64 (any,), pairs that are trained on.
+
+    Raises:
+        TrainingError: all pairs answer a query, or are of its group.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for row in rows.tolist():
+        here = np.array([row])
+        own = pool[row][pool[row] >= 0]
+        if known is not None:
+            own = own[~known.mask(here, own)[0]]
+        some = rng.choice(own, size=min(count, len(own)), replace=False).tolist()
+        if len(some) < count:
+            others = train[groups[train] != groups[row]]
+            if known is not None:
+                others = others[~known.mask(here, others)[0]]
+            if not len(others):
+                raise TrainingError("a query has no hard negatives: all pairs answer it, or are of its group")
+            some += rng.choice(others, size=count - len(some)).tolist()
+        drawn.append(some)
+    return np.array(drawn, np.int64).reshape(len(rows), count)

@@ -1,0 +1,157 @@
+"""What each epoch trains on: pairs of one or several sources in a stage, or in two, the first of them pretraining.
+
+>>> own, titles = [Pair(f"q{i}", f"a{i}") for i in range(8)], [Pair(f"t{i}", f"t{i}/body") for i in range(9)]
+>>> course = Curriculum([Stage("pretraining", (titles,), (9,), 1), Stage("training", (own, titles), (8, 4), 2)], 4)
+>>> [course.batches(epoch) for epoch in range(3)], [course.stage(epoch).name for epoch in range(3)]
+([2, 3, 3], ['pretraining', 'training', 'training'])
+>>> for batch in course.epoch(1, seed=42):  # the second epoch has all of own, and four titles
+...     print(*(pair.question_id for pair in batch))
+q5 q6 q1 q4
+t6 t7 t0 t2
+q0 q2 q3 q7
+
+A batch holds pairs of one source: a question is told apart from its kind, not by what gives a source away (titles have
+one sentence, solutions a box). An epoch draws from each source by its weight: the next pairs of a row that is shuffled
+once and goes round, so that a source of weight 0.5 is gone through in two epochs. Everything is a function of seed and
+epoch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.corpus.post import Pair
+from graphs.errors import ConfigError
+from mathamr.training.config import TrainConfig
+from mathamr.training.pairs import PairSplit
+from mathamr.training.seeds import MIXTURE, ORDER, SHARES, stream
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Epochs that train on the same pairs: those of each source, and how many of them an epoch draws."""
+
+    name: str
+    sources: tuple[Sequence[Pair], ...]
+    draws: tuple[int, ...]
+    epochs: int
+
+
+class Curriculum:
+    """The stages, one behind the other; epochs and optimizer steps count through.
+
+    Attributes:
+        epochs: epochs of all stages.
+        num_pairs: different pairs of all stages.
+    """
+
+    def __init__(self, stages: Sequence[Stage], batch_size: int, accumulate: int = 1) -> None:
+        self._batch_size = batch_size
+        self._stages = [stage for stage in stages for _ in range(stage.epochs)]
+        steps = [self.batches(epoch) // accumulate for epoch in range(len(self._stages))]
+        self._first_steps = [0, *itertools.accumulate(steps)]
+        self.epochs = len(self._stages)
+        self.num_pairs = len({pair for stage in stages for pairs in stage.sources for pair in pairs})
+
+    def stage(self, epoch: int) -> Stage:
+        """The stage of an epoch; behind the last one, the last."""
+        return self._stages[min(epoch, len(self._stages) - 1)]
+
+    def is_last(self, epoch: int) -> bool:
+        """Whether an epoch is of the last stage."""
+        return self.stage(epoch) is self._stages[-1]
+
+    def batches(self, epoch: int) -> int:
+        """Batches of an epoch."""
+        return sum(drawn // self._batch_size for drawn in self.stage(epoch).draws)
+
+    def first_step(self, epoch: int) -> int:
+        """Optimizer steps before an epoch; those of all where ``epoch`` is ``epochs``."""
+        return self._first_steps[epoch]
+
+    def steps(self, epoch: int) -> int:
+        """Optimizer steps of an epoch."""
+        return self._first_steps[epoch + 1] - self._first_steps[epoch]
+
+    def place(self, step: int) -> tuple[int, int]:
+        """Where in its stage a step is, and how many steps that stage has: each has a learning rate of its own."""
+        epoch = bisect_right(self._first_steps, step) - 1
+        own = [number for number, stage in enumerate(self._stages) if stage is self.stage(epoch)]
+        begin = self._first_steps[own[0]]
+        return step - begin, self._first_steps[own[-1] + 1] - begin
+
+    def epoch(self, epoch: int, seed: int) -> list[tuple[Pair, ...]]:
+        """The batches of an epoch, in the order they are trained on."""
+        stage = self.stage(epoch)
+        if len(stage.sources) == 1 and stage.draws[0] == len(stage.sources[0]):
+            (pairs,) = stage.sources
+            return [tuple(pairs[i] for i in batch) for batch in epoch_order(len(pairs), self._batch_size, seed, epoch)]
+        batches: list[tuple[Pair, ...]] = []
+        for number, (pairs, drawn) in enumerate(zip(stage.sources, stage.draws, strict=True)):
+            row = _random(seed, SHARES, number).permutation(len(pairs))
+            places = row[(np.arange(drawn) + epoch * drawn) % len(pairs)]
+            places = places[_random(seed, ORDER, epoch, 1 + number).permutation(drawn)]
+            batches += [tuple(pairs[i] for i in batch) for batch in _whole_batches(places, self._batch_size)]
+        return [batches[i] for i in _random(seed, MIXTURE, epoch).permutation(len(batches))]
+
+
+def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
+    """What ``config`` asks for, of the pairs to train on in ``split``.
+
+    Raises:
+        ConfigError: when a source has no pairs in ``split`` or does not fill a batch, or an epoch not a step.
+    """
+    own = [name for name in config.collections if name not in split.sources]
+    if len(own) > 1:
+        raise ConfigError(
+            f"train.pairs names {' and '.join(own)}: one is the collection itself, of the others no pairs are given"
+        )
+
+    def stage(name: str, names: Sequence[str] | None, weights: Sequence[float] | None, epochs: int) -> Stage:
+        chosen = [split.train] if names is None else [split.sources.get(name, split.train) for name in names]
+        shares = weights or [1.0] * len(chosen)
+        draws = tuple(round(share * len(pairs)) for share, pairs in zip(shares, chosen, strict=True))
+        for i, drawn in enumerate(draws):
+            if drawn < config.batch_size:
+                source = "the training set of" if names is None else f"an epoch's share of {names[i]},"
+                raise ConfigError(
+                    f"train.batch_size={config.batch_size} is larger than {source} {drawn} pairs; use "
+                    f"train.batch_size={drawn} or less, or more pairs"
+                )
+        return Stage(name, tuple(chosen), draws, epochs)
+
+    stages = [stage("training", config.pairs, config.pair_weights, config.epochs)]
+    if config.pretrain_pairs is not None:
+        stages.insert(0, stage("pretraining", config.pretrain_pairs, None, config.pretrain_epochs))
+    made = Curriculum(stages, config.batch_size, config.accumulate)
+    for epoch in range(made.epochs):
+        if made.steps(epoch) == 0:
+            raise ConfigError(
+                f"train.accumulate={config.accumulate} batches for a step, but an epoch has {made.batches(epoch)}; "
+                "use a smaller train.accumulate or train.batch_size, or more pairs"
+            )
+    return made
+
+
+def epoch_order(num_pairs: int, batch_size: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+    """Pairs of each batch of an epoch (num_pairs // batch_size, batch_size); the pairs that are over sit it out.
+
+    >>> epoch_order(10, batch_size=4, seed=42, epoch=0).shape  # the two that are over are others in each epoch
+    (2, 4)
+    """
+    return _whole_batches(_random(seed, ORDER, epoch).permutation(num_pairs), batch_size)
+
+
+def _whole_batches(places: npt.NDArray[np.int64], batch_size: int) -> npt.NDArray[np.int64]:
+    batches = len(places) // batch_size
+    return places[: batches * batch_size].reshape(batches, batch_size)
+
+
+def _random(*key: int) -> np.random.Generator:
+    return np.random.default_rng(stream(*key))

@@ -1,0 +1,233 @@
+"""Training batches: which pairs, their graphs in chunks within a budget, prepared ahead by threads.
+
+>>> list(ahead(str, range(5), workers=2))
+['0', '1', '2', '3', '4']
+
+Which pairs a batch has, :mod:`mathamr.training.graph.curriculum` says. Everything random is a function of the seed and
+of the place of a batch in training (:mod:`mathamr.training.seeds`): the order of (seed, epoch), hard negatives and
+augmentation of (seed, epoch, batch), the latter also of the rank. So a batch is the same whichever thread prepares it,
+and whether or not training was interrupted before it: there is no state of a generator to save.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphs.corpus.post import Pair
+from graphs.errors import ConfigError
+from graphs.graph.batching import BudgetSampler, GraphBatch, drop_edges, mask_nodes
+from graphs.stores.store import GraphStore
+from mathamr.training.config import TrainConfig
+from mathamr.training.distributed import Ranks
+from mathamr.training.graph.curriculum import curriculum
+from mathamr.training.graph.distillation import Teacher
+from mathamr.training.graph.formula_pairs import FormulasOfBatch, FormulaViews, VisualIds, formulas_of
+from mathamr.training.pairs import PairSplit, known_positives
+from mathamr.training.seeds import AUGMENTATION, FORMULAS, NEGATIVES, stream
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingBatch:
+    """B pairs with C >= B documents: the graphs of one rank, and how the joined vectors of all ranks are read.
+
+    Attributes:
+        pairs: the pairs of all ranks.
+        chunks: the graphs of this rank, in the order questions, answers, hard negatives.
+        queries: int64 (B,), the places of the questions among the graphs of all ranks, rank by rank.
+        documents: int64 (C,), likewise those of the answers, then of the hard negatives.
+        known_positives: bool (B, C), documents known to answer a question, its own answer among them.
+        formulas: those of the graphs of all ranks, where a loss compares formulas.
+        views: the chunks with operator trees alone and with symbol layout trees alone, where a loss compares these.
+        teacher: float32 (B, C), how near a teacher holds the documents to the questions, where there is one.
+    """
+
+    pairs: tuple[Pair, ...]
+    chunks: tuple[GraphBatch, ...]
+    queries: Tensor
+    documents: Tensor
+    known_positives: Tensor
+    formulas: FormulasOfBatch | None = None
+    views: tuple[tuple[GraphBatch, ...], ...] = ()
+    teacher: Tensor | None = None
+
+    @property
+    def num_graphs(self) -> int:
+        """Graphs of all ranks."""
+        return len(self.queries) + len(self.documents)
+
+    def to(self, device: torch.device) -> TrainingBatch:
+        """The batch on ``device``."""
+
+        def moved(chunks: tuple[GraphBatch, ...]) -> tuple[GraphBatch, ...]:
+            return tuple(chunk.to(device, non_blocking=True) for chunk in chunks)
+
+        return replace(
+            self,
+            chunks=moved(self.chunks),
+            formulas=None if self.formulas is None else self.formulas.to(device),
+            views=tuple(moved(view) for view in self.views),
+            queries=self.queries.to(device),
+            documents=self.documents.to(device),
+            known_positives=self.known_positives.to(device),
+            teacher=None if self.teacher is None else self.teacher.to(device),
+        )
+
+
+class TrainingBatches:
+    """The batches of every epoch.
+
+    Attributes:
+        curriculum: which pairs each epoch has.
+        negatives: posts that look like answers of a question and are none, by question; ``config.negatives`` of them
+            are drawn for each question of a batch, fewer where there are not so many. Known answers and posts of the
+            held-out pairs are passed over.
+        visual_ids: of the formulas of each post, where ``config`` compares formulas.
+        teacher: that of ``config``, where it names one.
+
+    Raises:
+        ConfigError: when the pairs of a source do not fill a batch, or the ranks outnumber its pairs.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        split: PairSplit,
+        config: TrainConfig,
+        world: Ranks,
+    ) -> None:
+        self.curriculum = curriculum(config, split)
+        if config.batch_size < world.size:
+            raise ConfigError(f"train.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks")
+        self._store, self._split, self._config, self._world = store, split, config, world
+        self.negatives: Mapping[str, Sequence[str]] = {}
+        self.visual_ids: VisualIds = {}
+        self.teacher: Teacher | None = None
+        self._views = FormulaViews(store.vocabulary) if config.formula_view_weight > 0 else None
+        held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
+        self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
+
+    def epoch(self, epoch: int, first: int, count: int) -> Generator[TrainingBatch]:
+        """``count`` batches of an epoch, from number ``first`` on, prepared ahead by ``config.workers`` threads."""
+        batches = self.curriculum.epoch(epoch, self._config.seed)
+
+        def prepare(number: int) -> TrainingBatch:
+            return self.batch(batches[number], epoch, number)
+
+        return ahead(prepare, range(first, first + count), self._config.workers, finish=self._store.close)
+
+    def batch(self, pairs: tuple[Pair, ...], epoch: int, number: int) -> TrainingBatch:
+        """The batch of ``pairs``, augmented as batch ``number`` of ``epoch``."""
+        world = self._world
+        questions = [pair.question_id for pair in pairs]
+        answers = [pair.answer_id for pair in pairs]
+        negatives = self._draw_negatives(questions, epoch, number)
+        owners = [part.tolist() for part in np.array_split(np.arange(len(pairs)), world.size)]
+        kept_by_rank = [[negative for i in owner for negative in negatives[i]] for owner in owners]
+        # Rank by rank stand its questions, answers and hard negatives.
+        sizes = np.array(
+            [[len(owner), len(owner), len(kept)] for owner, kept in zip(owners, kept_by_rank, strict=True)]
+        )
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).reshape(-1, 3)
+        places = [
+            np.concatenate([np.arange(start, start + size) for start, size in zip(column, count, strict=True)])
+            for column, count in zip(starts.T, sizes.T, strict=True)
+        ]
+        posts_by_rank = [
+            [questions[i] for i in owner] + [answers[i] for i in owner] + kept
+            for owner, kept in zip(owners, kept_by_rank, strict=True)
+        ]
+        documents = answers + [post_id for kept in kept_by_rank for post_id in kept]
+        formulas = None
+        if self._config.compares_formulas:
+            rng = np.random.default_rng(stream(self._config.seed, FORMULAS, epoch, number))
+            formulas = formulas_of([post_id for posts in posts_by_rank for post_id in posts], self.visual_ids, rng)
+        prepared = list(self._chunks(posts_by_rank[world.rank], epoch, number))
+        return TrainingBatch(
+            pairs=pairs,
+            chunks=tuple(chunk for chunk, _ in prepared),
+            queries=torch.from_numpy(places[0]),
+            documents=torch.from_numpy(np.concatenate(places[1:])),
+            known_positives=known_positives(questions, documents, self._split.positives),
+            formulas=formulas,
+            views=tuple(zip(*(views for _, views in prepared), strict=True)),
+            teacher=None if self.teacher is None else self.teacher.scores(questions, documents),
+        )
+
+    def _chunks(self, posts: list[str], epoch: int, number: int) -> Iterator[tuple[GraphBatch, tuple[GraphBatch, ...]]]:
+        """The graphs of ``posts`` in chunks, each with its views of formulas, if these are wanted."""
+        config = self._config
+        generator = torch.Generator()
+        generator.manual_seed(stream(config.seed, AUGMENTATION, epoch, number, self._world.rank))
+        nodes, edges = self._store.sizes(posts)
+        within_budget = BudgetSampler(
+            nodes,
+            edges,
+            max_nodes=config.node_budget,
+            max_edges=config.edge_budget,
+            max_items=len(posts),
+            shuffle=False,
+        )
+        for places in within_budget:
+            chunk = self._store.load([posts[i] for i in places])
+            if config.node_mask:
+                chunk = mask_nodes(chunk, config.node_mask, generator)
+            views: tuple[GraphBatch, ...] = () if self._views is None else self._views(chunk)
+            if config.edge_dropout:
+                chunk = drop_edges(chunk, config.edge_dropout, generator)
+            if self._world.device.type == "cuda":
+                chunk, views = chunk.pin_memory(), tuple(view.pin_memory() for view in views)
+            yield chunk, views
+
+    def _draw_negatives(self, questions: list[str], epoch: int, number: int) -> list[list[str]]:
+        wanted = self._config.negatives
+        if not wanted:
+            return [[] for _ in questions]
+        rng = np.random.default_rng(stream(self._config.seed, NEGATIVES, epoch, number))
+        drawn = []
+        for question in questions:
+            passed_over = self._split.positives[question] | self._held_out
+            candidates = [post_id for post_id in self.negatives.get(question, ()) if post_id not in passed_over]
+            chosen = rng.choice(len(candidates), size=min(wanted, len(candidates)), replace=False)
+            drawn.append([candidates[i] for i in chosen])
+        return drawn
+
+
+def ahead(
+    prepare: Callable[[Item], Result], items: Iterable[Item], workers: int, finish: Callable[[], None] | None = None
+) -> Generator[Result]:
+    """``map(prepare, items)`` by threads, in order, two results a thread ahead of the one that is asked for.
+
+    Args:
+        workers: threads; 0 computes each result when it is asked for.
+        finish: called in each thread when it has no more to do, to let go of what it opened.
+    """
+    if workers == 0:
+        yield from map(prepare, items)
+        return
+    threads = [ThreadPoolExecutor(1, thread_name_prefix="loading") for _ in range(workers)]
+    pending: deque[Future[Result]] = deque()
+    try:
+        for number, item in enumerate(items):
+            pending.append(threads[number % workers].submit(prepare, item))
+            if len(pending) > 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+        for thread in threads:
+            if finish is not None:
+                thread.submit(finish)
+            thread.shutdown()

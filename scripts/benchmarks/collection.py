@@ -1,0 +1,181 @@
+"""How fast a collection is built, and how much memory all processes together hold while it is.
+
+    python scripts/bench.py collection --data jsonl --root ../shared/data/mse-questions --out mse.db --workers 2
+
+Builds as scripts/build_collection.py does (the same database, which may be gone on with), then counts it. Each tenth of
+the posts leaves a line: posts done, posts a second of wall time and milliseconds of CPU time a post over that tenth,
+and the largest sum of the resident memory of this process and its workers in it, sampled every ``--every`` seconds;
+pages that processes share count in each. ``--samples FILE`` keeps every sample as ``seconds, posts, processes, MiB``.
+The last line is one JSON object, with ``flat``: the peak of the last tenth over that of the second, when all workers
+are up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from graphs.amr import parsers
+from graphs.corpus.corpus import NAMES, open_corpus
+from graphs.stores import collection
+from mathamr.stages.census import count
+from mathamr.stages.console import Console
+from mathamr.stages.parsers import factory, options_of
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process and its descendants use: ``memory`` in bytes, ``cpu`` in seconds since each began."""
+
+    processes: int
+    memory: int
+    cpu: float
+
+
+def usage(root: int) -> Usage:
+    """Of process ``root`` and all below it, from /proc; those that have ended count in the CPU time of their parent."""
+    page, tick = os.sysconf("SC_PAGESIZE"), os.sysconf("SC_CLK_TCK")
+    parents: dict[int, int] = {}
+    facts: dict[int, tuple[int, int]] = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            values = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended since
+        pid = int(folder.name)
+        parents[pid] = int(values[1])
+        facts[pid] = int(values[21]) * page, sum(int(value) for value in values[11:15])
+    family = [pid for pid in parents if _descends(pid, root, parents)]
+    return Usage(len(family), sum(facts[pid][0] for pid in family), sum(facts[pid][1] for pid in family) / tick)
+
+
+def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:
+    while pid not in (root, 0):
+        pid = parents.get(pid, 0)
+    return pid == root
+
+
+@dataclass(slots=True)
+class Watch:
+    """Samples the memory of this process and its workers while posts go by; ``peaks`` by tenth of them."""
+
+    total: int
+    samples: IO[str] | None
+    done: int = 0
+    begin: float = field(default_factory=time.monotonic)
+    peaks: Counter[int] = field(default_factory=Counter)
+
+    def sample(self) -> Usage:
+        now = usage(os.getpid())
+        tenth = min(self.done * 10 // max(self.total, 1), 9)
+        self.peaks[tenth] = max(self.peaks[tenth], now.memory)
+        if self.samples is not None:
+            seconds = time.monotonic() - self.begin
+            print(
+                f"{seconds:.1f}\t{self.done}\t{now.processes}\t{now.memory / _MIB:.1f}", file=self.samples, flush=True
+            )
+        return now
+
+    @contextmanager
+    def every(self, seconds: float) -> Iterator[None]:
+        """Sample in a thread as long as the block runs."""
+        end = threading.Event()
+
+        def run() -> None:
+            while not end.wait(seconds):
+                self.sample()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="posts a second and memory of a build of a collection")
+    parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
+    parser.add_argument("--root", type=Path, help="folder of the collection, where it has one")
+    parser.add_argument("--out", type=Path, required=True, help="the database; begun, or gone on with")
+    parser.add_argument("--parser", default="embedded", help=f"one of {', '.join(parsers.PARSERS)}")
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of the parser; repeatable")
+    parser.add_argument("--workers", type=int, default=2, help="processes that parse")
+    parser.add_argument("--limit", type=int, help="the first posts only")
+    parser.add_argument("--every", type=float, default=10.0, metavar="SECONDS", help="between samples (default 10)")
+    parser.add_argument("--samples", type=Path, metavar="TSV", help="keep every sample in this file")
+    given = parser.parse_args()
+    options = options_of(given.parser, given.option)
+    corpus = open_corpus(given.data, given.root)
+    total = sum(1 for _ in islice(corpus.posts(), given.limit))
+    with given.samples.open("a", encoding="utf-8") if given.samples else nullcontext() as samples:
+        watch = Watch(total, samples)
+        print(f"{total:,} posts\n{'posts':>10} {'posts/s':>10} {'CPU ms a post':>14} {'peak MiB':>10}", flush=True)
+        last = (0, time.monotonic(), usage(os.getpid()).cpu)
+
+        def advance(count: int) -> None:
+            nonlocal last
+            before = watch.done * 10 // max(total, 1)
+            watch.done += count
+            if watch.done * 10 // max(total, 1) > before:
+                now = (watch.done, time.monotonic(), watch.sample().cpu)
+                posts, seconds, cpu = (new - old for new, old in zip(now, last, strict=True))
+                last = now
+                peak = watch.peaks[min(before, 9)] / _MIB
+                print(
+                    f"{watch.done:>10,} {posts / seconds:>10.1f} {cpu * 1000 / posts:>14.1f} {peak:>10,.0f}", flush=True
+                )
+
+        begin, cpu = time.monotonic(), usage(os.getpid()).cpu
+        with watch.every(given.every):
+            collection.build(
+                given.out,
+                islice(corpus.posts(), given.limit),
+                factory(given.parser, options),
+                source=corpus.fingerprints().graphs,
+                workers=given.workers,
+                progress=advance,
+            )
+            seconds, cpu = time.monotonic() - begin, usage(os.getpid()).cpu - cpu
+            building = dict(watch.peaks)
+            watch.peaks.clear()
+            counted = count(given.out, Console(), workers=given.workers)
+            watch.sample()
+    peaks = [round(building.get(tenth, 0) / _MIB, 1) for tenth in range(10)]
+    result = {
+        "posts": counted.posts,
+        "graphs": counted.graphs,
+        "posts_without_graph": counted.posts_without_graph,
+        "nodes_mean": round(counted.nodes.mean, 1),
+        "workers": given.workers,
+        "posts_per_second": round(total / seconds, 1),
+        "cpu_ms_per_post": round(cpu * 1000 / max(total, 1), 1),
+        "peak_mib": max(peaks),
+        "peak_mib_by_tenth": peaks,
+        "flat": round(peaks[9] / peaks[1], 3) if peaks[1] else None,
+        "counting_peak_mib": round(max(watch.peaks.values()) / _MIB, 1),
+    }
+    print(f"{result['posts_per_second']} posts/s, at most {result['peak_mib']:,} MiB in all processes")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Is the embedded AMR parser's graph of every sentence of a collection valid, and how many does it read a second?
+
+    python scripts/bench.py embedded_parser --data arqmath --root ../shared/data/arqmath-mini --workers 2
+
+Each sentence of each post (its title, too, and ``FORMULA_i`` for its formulas) is parsed as a chunk of its own. A graph
+is invalid if the package ``penman`` cannot read it, or reads other triples than this project does; ``lost`` are the
+placeholders of sentences whose graphs have no concept of that name. The time is that in the parser alone:
+``sentences_per_second`` by the clock, summed over the processes, and ``sentences_per_cpu_second`` of one of them, which
+is the fairer number where processes wait for a core. The last line is one JSON object. Exit code 1: a graph was invalid
+or a placeholder lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from itertools import islice
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import penman
+from penman.exceptions import PenmanError
+
+from graphs.amr.embedded import EmbeddedParser
+from graphs.amr.penman_text import decode
+from graphs.corpus.corpus import NAMES, Corpus, open_corpus
+from graphs.corpus.post import Post
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import AMRError, Failure
+from graphs.processes import ordered_map
+from mathamr.stages.console import Console
+
+_PLACEHOLDER = re.compile(r"FORMULA_\d+")
+_POSTS_AT_ONCE = 64
+
+
+@dataclass
+class Tally:
+    """Counts of some sentences; seconds are those in the parser."""
+
+    posts: int = 0
+    sentences: int = 0
+    invalid: int = 0
+    placeholders: int = 0
+    lost: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+class Check:
+    """Lives in a worker process: parses the sentences of posts and looks at their graphs."""
+
+    def __init__(self) -> None:
+        self._parser = EmbeddedParser()
+        self._parser.parse([["What is loaded late is loaded now."]])
+
+    def __call__(self, posts: list[Post]) -> Tally:
+        sentences = [sentence for post in posts for sentence in extract(post).sentences]
+        begin, cpu = time.perf_counter(), time.process_time()
+        graphs = self._parser.parse([[sentence] for sentence in sentences])
+        tally = Tally(len(posts), len(sentences), 0, 0, 0, time.perf_counter() - begin, time.process_time() - cpu)
+        for sentence, text in zip(sentences, graphs, strict=True):
+            wanted = set(_PLACEHOLDER.findall(sentence))
+            tally.placeholders += len(wanted)
+            concepts = _concepts(text)
+            tally.invalid += concepts is None
+            tally.lost += len(wanted - (concepts or set()))
+        return tally
+
+
+def _concepts(text: str | Failure) -> set[str] | None:
+    """The concepts of a graph; None if it is no valid one."""
+    if isinstance(text, Failure):
+        return None
+    try:
+        theirs, ours = penman.decode(text), decode(text)
+    except (PenmanError, AMRError):
+        return None
+    if set(theirs.triples) != set(ours.triples):
+        return None
+    return {str(instance.target) for instance in theirs.instances()}
+
+
+def _batches(corpus: Corpus, limit: int | None) -> Iterator[list[Post]]:
+    posts = islice((post for post in corpus.posts() if isinstance(post, Post)), limit)
+    while batch := list(islice(posts, _POSTS_AT_ONCE)):
+        yield batch
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="validity and speed of the embedded AMR parser, sentence by sentence")
+    parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
+    parser.add_argument("--root", type=Path, help="folder of the collection, where it has one")
+    parser.add_argument("--limit", type=int, help="the first posts only")
+    parser.add_argument("--workers", type=int, default=1, help="processes that parse")
+    given = parser.parse_args()
+    total = Tally()
+    with Console().stage("parsing", unit="posts") as advance:
+        batches = _batches(open_corpus(given.data, given.root), given.limit)
+        for tally in ordered_map(Check, (), batches, workers=given.workers):
+            total += tally
+            advance(tally.posts)
+    result = {
+        "posts": total.posts,
+        "sentences": total.sentences,
+        "invalid": total.invalid,
+        "placeholders": total.placeholders,
+        "lost": total.lost,
+        "workers": given.workers,
+        "sentences_per_second": round(total.sentences * given.workers / max(total.seconds, 1e-9), 1),
+        "sentences_per_cpu_second": round(total.sentences / max(total.cpu_seconds, 1e-9), 1),
+    }
+    print(f"{total.sentences:,} sentences: {total.invalid} invalid graphs, {total.lost} placeholders lost")
+    print(json.dumps(result))
+    return 1 if total.invalid or total.lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

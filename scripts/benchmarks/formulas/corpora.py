@@ -1,0 +1,210 @@
+r"""Does every formula of a collection give trees? Each different formula is parsed from LaTeX; nothing may be raised.
+
+    python scripts/bench.py formula_corpora ../shared/data/arqmath-mini ../shared/data/math-train/train.jsonl \
+        ../shared/data/mse-questions/questions_03.jsonl.gz
+
+A path is a folder in the layout of ARQMath (the formulas of its LaTeX TSVs, posts and topics) or a file of JSON lines,
+also gzipped (the formulas in all of its strings, as ``graphs/corpus/text/text_formulas.py`` finds them). The macros
+that a post defines hold in its formulas, as they do when graphs are made. For each path:
+different formulas, exceptions, formulas with no layout or no operator tree, formulas with an ``E!`` node, formulas a
+second, and by how many MiB the process grew while it parsed the last nine tenths of them. ``E!`` stands for what could
+not be read (``unread``: fragments, unknown commands), and, as in the official trees, in the cells that a matrix or an
+alignment leaves empty (``empty cells``). A line below says why formulas are unread: a ``fence`` has no beginning or no
+end, nothing defines a ``command``, or another reason. Of several paths, there is also a line for their different
+formulas ``together``. The last line is one JSON object. Exit code 1: something was raised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import html
+import json
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.text.text_formulas import find
+from graphs.errors import CorpusError, MathAMRError
+from graphs.formulas.latex import Macros, parse_latex, read_macros
+from graphs.formulas.latex.commands import read
+from graphs.formulas.latex.grammar import parse_list
+from graphs.formulas.latex.nodes import MathList, Unparsed
+from graphs.formulas.published import rows_of
+from graphs.formulas.tree import FormulaTree
+
+
+def posts(path: Path) -> Iterator[list[str]]:
+    """The LaTeX of the formulas of every post of a collection. Raises CorpusError for a path that is none."""
+    if path.is_dir():
+        files = open_corpus("arqmath", path).formulas()
+        tables = [*files.latex, *(year.latex for year in files.topics if year.latex is not None)] if files else []
+        for table in tables:
+            for _, rows in groupby(rows_of(table), key=lambda row: row.post_id):
+                yield [html.unescape(row.mathml) for row in rows]
+        return
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    record = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise CorpusError(f"is no JSON: {error}", path=path, line=number) from error
+                yield [latex for text in _strings(record) for _, _, latex in find(text)]
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot be read: {error}", path=path) from error
+
+
+def formulas(path: Path) -> dict[str, Macros]:
+    """Every different formula, with the macros of the first post that it stands in."""
+    found: dict[str, Macros] = {}
+    for post in posts(path):
+        macros = read_macros("\n".join(post))
+        for latex in post:
+            found.setdefault(latex, macros)
+    return found
+
+
+def _strings(record: object) -> Iterator[str]:
+    if isinstance(record, str):
+        yield record
+    elif isinstance(record, dict | list):
+        for value in record.values() if isinstance(record, dict) else record:
+            yield from _strings(value)
+
+
+UNREAD, EMPTY = 1, 2  # bits: the trees of a formula have something unread, an empty cell
+
+
+def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
+    """Parse every different formula of ``path``; ``seen`` is given the bits of each."""
+    different = formulas(path)
+    counts: Counter[str] = Counter()
+    raised: list[str] = []
+    bits = bytearray(len(different))
+    grown = resident_mib()
+    start = time.process_time()
+    for number, (latex, macros) in enumerate(different.items()):
+        if number == len(different) // 10:
+            grown = resident_mib()
+        try:
+            parsed = parse_latex(latex, macros)
+        except Exception:  # noqa: BLE001 - this is what is being looked for
+            raised.append(f"{latex!r}\n{traceback.format_exc()}")
+            continue
+        trees = {"slt": parsed.slt, "opt": parsed.opt}
+        for kind, tree in trees.items():
+            counts[f"no_{kind}"] += tree is None
+        found = [_errors(tree) for tree in trees.values() if tree is not None]
+        unread, empty = any(unread for unread, _ in found), any(empty for _, empty in found)
+        bits[number] = UNREAD * unread + EMPTY * empty
+        counts["error"] += unread or empty
+        counts["unread"] += unread
+    seconds = max(time.process_time() - start, 1e-9)
+    grown = resident_mib() - grown
+    if seen is not None:
+        seen.update(zip(different, bits, strict=True))
+    why = Counter(_reason(*pair) for pair, found in zip(different.items(), bits, strict=True) if found & UNREAD)
+    return {
+        "formulas": len(different),
+        "exceptions": len(raised),
+        "no_slt": counts["no_slt"],
+        "no_opt": counts["no_opt"],
+        "error_share": counts["error"] / max(len(different), 1),
+        "unread_share": counts["unread"] / max(len(different), 1),
+        "formulas_per_second": len(different) / seconds,
+        "grown_mib": grown,
+        "why_unread": dict(why.most_common()),
+        "raised": raised[:5],
+    }
+
+
+def _errors(tree: FormulaTree) -> tuple[bool, bool]:
+    """Whether a tree has an ``E!`` node for something unread, and whether it has one for an empty cell."""
+    first_child: dict[int, str] = {}
+    for node in range(1, len(tree)):
+        first_child.setdefault(tree.parents[node], tree.labels[node])
+    unread = empty = False
+    for node, label in enumerate(tree.labels):
+        if label.startswith("E!"):
+            filled_up = (
+                node not in first_child and tree.parents[node] >= 0 and tree.labels[tree.parents[node]] == "M!R!"
+            )
+            is_cell = filled_up or first_child.get(node) == "W!"
+            unread, empty = unread or not is_cell, empty or is_cell
+    return unread, empty
+
+
+def _reason(latex: str, macros: Macros) -> str:
+    """Why a formula is not read: ``fence`` (one without its end), ``command`` (that nothing defines), or ``other``."""
+    lists = read(latex, macros)
+    unread = [inner for inner in lists if type(parse_list(inner)) is Unparsed]
+    if not unread:
+        return "command"
+    return "fence" if any(not _is_balanced(inner) for inner in unread) else "other"
+
+
+def _is_balanced(whole: MathList) -> bool:
+    depth = 0
+    for item in whole.items:
+        depth += (item.role == "OPEN") - (item.role == "CLOSE")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def resident_mib() -> float:
+    """Memory that this process holds (Linux), in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a line a path, then the result as JSON; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder of ARQMath, or JSON lines")
+    options = parser.parse_args(arguments)
+    results: dict[str, Any] = {}
+    seen: dict[str, int] = {}
+    try:
+        for path in options.paths:
+            figures = measure(path, seen)
+            for report in figures.pop("raised"):
+                print(report)
+            print(
+                f"{path}: {figures['formulas']:,} formulas, {figures['exceptions']} exceptions, "
+                f"E! in {figures['error_share']:.2%} ({figures['unread_share']:.2%} unread, the others empty cells), "
+                f"without SLT {figures['no_slt']}, without OPT {figures['no_opt']}; "
+                f"{figures['formulas_per_second']:,.0f} formulas/s, grown by {figures['grown_mib']:.1f} MiB"
+            )
+            reasons = figures.pop("why_unread")
+            print("  unread for: " + ", ".join(f"{reason} {number:,}" for reason, number in reasons.items()))
+            results[str(path)] = {name: round(value, 5) for name, value in figures.items()} | {"why_unread": reasons}
+    except MathAMRError as error:
+        print(error, file=sys.stderr)
+        return 2
+    raised = any(figures["exceptions"] for figures in results.values())
+    if len(results) > 1:
+        together = {
+            "formulas": len(seen),
+            "error_share": round(sum(bits > 0 for bits in seen.values()) / max(len(seen), 1), 5),
+            "unread_share": round(sum(bits & UNREAD for bits in seen.values()) / max(len(seen), 1), 5),
+        }
+        print(
+            f"together: {together['formulas']:,} different formulas, E! in {together['error_share']:.2%} "
+            f"({together['unread_share']:.2%} unread)"
+        )
+        results["together"] = together
+    print(json.dumps(results))
+    return 1 if raised else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

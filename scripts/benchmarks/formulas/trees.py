@@ -1,0 +1,193 @@
+r"""How many formulas a second become trees on one core: from MathML, from LaTeX, and by other programs, in one run.
+
+    python scripts/bench.py formula_trees --root ../shared/data/arqmath-mini     # formulas of an ARQMath collection
+    python scripts/bench.py formula_trees                                        # formulas of the embedded collection
+
+Formulas are drawn as they occur in the posts, so that frequent ones are frequent; those of at most 10 characters of
+LaTeX (half of all) are timed apart as ``short``. Each way to a tree gets the same formulas, in turns; its fastest round
+counts. Time is CPU time of this process and of the programs it starts. latex2mathml makes Presentation MathML and no
+tree; LaTeXML, where it is installed, makes both kinds of MathML of a few formulas, its start included. The embedded
+collection has no MathML; there latex2mathml's serves for the layout tree. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.post import Post
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import ConfigError, FormulaError, MathAMRError
+from graphs.formulas.content import parse_opt
+from graphs.formulas.latex import parse_latex
+from graphs.formulas.latexml import LaTeXML
+from graphs.formulas.presentation import parse_slt
+from graphs.formulas.published import PublishedFormula, published
+
+SHORT = 10  # characters of LaTeX; the median of ARQMath's formulas is 9
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way from formulas to trees: what it does to one formula, and the formulas that it can be given."""
+
+    name: str
+    run: Callable[[PublishedFormula], object]
+    inputs: Callable[[PublishedFormula], bool]
+
+
+def sample(root: Path | None, number: int, seed: int) -> tuple[str, list[PublishedFormula]]:
+    """The collection's name and ``number`` formulas drawn from its posts."""
+    if root is not None:
+        files = open_corpus("arqmath", root).formulas()
+        if files is None or not files.latex:
+            raise ConfigError(f"--root {root}: there is no latex_representation* folder with TSV files")
+        found = [formula for formula in published(files) if formula.presentation and formula.content]
+    else:
+        references = (
+            formula
+            for post in open_corpus("mathdocs").posts()
+            if isinstance(post, Post)
+            for formula in extract(post).formulas
+        )
+        found = [PublishedFormula(formula.formula_id, formula.latex, "", "") for formula in references]
+    drawn = random.Random(seed).sample(found, min(number, len(found)))
+    if root is None:
+        drawn = [PublishedFormula(f.formula_id, f.latex, _layout_mathml(f.latex), "") for f in drawn]
+    return ("arqmath" if root else "mathdocs"), drawn
+
+
+def _layout_mathml(latex: str) -> str:
+    """Presentation MathML by latex2mathml; empty where it fails, in which case it raises what comes its way."""
+    try:
+        return convert(latex)
+    except Exception:  # noqa: BLE001 - IndexError, KeyError, its own errors: it has no common class
+        return ""
+
+
+def _from_mathml(formula: PublishedFormula) -> None:
+    _tree(parse_slt, formula.presentation)
+    _tree(parse_opt, formula.content)
+
+
+def _tree(parse: Callable[[str], object], mathml: str) -> None:
+    try:
+        parse(mathml)
+    except FormulaError:
+        return  # an empty formula has no tree; the time that this takes counts
+
+
+WAYS = (
+    Way(
+        "mathml_slt", lambda formula: _tree(parse_slt, formula.presentation), lambda formula: bool(formula.presentation)
+    ),
+    Way("mathml_opt", lambda formula: _tree(parse_opt, formula.content), lambda formula: bool(formula.content)),
+    Way("mathml_both", _from_mathml, lambda formula: bool(formula.presentation and formula.content)),
+    Way("latex_both", lambda formula: parse_latex(formula.latex), lambda formula: True),
+    Way("latex2mathml", lambda formula: _layout_mathml(formula.latex), lambda formula: True),
+)
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of the programs that it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def measure(formulas: Sequence[PublishedFormula], rounds: int) -> dict[str, float]:
+    """Formulas a second of each way, one core; ways that none of the formulas suits are left out."""
+    inputs = {way.name: [formula for formula in formulas if way.inputs(formula)] for way in WAYS}
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for way in WAYS:
+            chosen = inputs[way.name]
+            start = cpu_seconds()
+            for formula in chosen:
+                way.run(formula)
+            seconds = max(cpu_seconds() - start, 1e-9)
+            if chosen:
+                best[way.name] = max(best.get(way.name, 0.0), len(chosen) / seconds)
+    return best
+
+
+def measure_latexml(formulas: Sequence[PublishedFormula]) -> float:
+    """Formulas a second of LaTeXML, in one batch, its start and the making of trees included."""
+    start = cpu_seconds()
+    LaTeXML().parse([formula.latex for formula in formulas])
+    return len(formulas) / max(cpu_seconds() - start, 1e-9)
+
+
+def run(root: Path | None, *, number: int = 4000, rounds: int = 3, latexml: int = 20, seed: int = 0) -> dict[str, Any]:
+    """All figures.
+
+    Args:
+        root: an ARQMath collection; ``None``: the embedded collection.
+        number: formulas drawn from it.
+        rounds: how often each way is timed.
+        latexml: formulas given to LaTeXML, where it is installed; 0: none.
+
+    Returns:
+        ``formulas_per_second`` of ``all`` and ``short`` formulas, by way, and ``ratios``, of ours over other programs.
+    """
+    collection, formulas = sample(root, number, seed)
+    short = [formula for formula in formulas if len(formula.latex) <= SHORT]
+    speed = {"all": measure(formulas, rounds), "short": measure(short, rounds)}
+    if latexml and shutil.which(LaTeXML().command):
+        speed["all"]["latexml"] = measure_latexml(formulas[:latexml])
+    ratios = {
+        f"{ours}_vs_{other}{'_short' if part == 'short' else ''}": figures[ours] / figures[other]
+        for part, figures in speed.items()
+        for ours in ("latex_both", "mathml_both")
+        for other in ("latex2mathml", "latexml")
+        if ours in figures and other in figures
+    }
+    return {
+        "collection": collection,
+        "formulas": len(formulas),
+        "short_formulas": len(short),
+        "formulas_per_second": speed,
+        "ratios": ratios,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print every way's speed, then the result as JSON; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, help="folder in the layout of ARQMath; default: the embedded collection")
+    parser.add_argument("--formulas", type=int, default=4000, help="how many are drawn")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--latexml", type=int, default=20, help="formulas for LaTeXML where it is installed; 0: none")
+    options = parser.parse_args(arguments)
+    try:
+        result = run(options.root, number=options.formulas, rounds=options.rounds, latexml=options.latexml)
+    except MathAMRError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{result['formulas']:,} formulas of {result['collection']}, {result['short_formulas']:,} of them short")
+    for part, figures in result["formulas_per_second"].items():
+        for name, value in figures.items():
+            print(f"{part:>6} {name:>14} {value:>10,.1f} formulas/s {figures['latex_both'] / value:>9.2f} x")
+    print(json.dumps(_rounded(result)))
+    return 0
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    return round(value, 2) if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+r"""How near the vocabularies are that MathML and LaTeX of the same formulas give: node labels and edge roles, counted.
+
+    python scripts/bench.py formula_vocabulary --root ../shared/data/arqmath-mini
+
+Every formula of the posts that has LaTeX and MathML is made into trees both ways; one whose MathML gives no tree is
+left out, for its tree is made from LaTeX in any case. Labels are normalised as in ``graphs/graph/labels.py``. Some of
+what is published is not the post's formula: LaTeX escaped for HTML was converted as it stood (``a&lt;b`` has become ``a
+& l t ; b``), other formulas of a batch got into it, LaTeXML did not know a command. So there are figures for ``all``
+formulas and for the ``intact`` ones, and the number of those left out, by reason. Each line compares two bags:
+
+* coverage: the share of nodes (or edges) from the one source whose label (or role) the other source knows as well;
+* common: nodes with the same label in both bags, of those in the larger bag;
+* Jaccard: labels in both vocabularies, of those in either; also for labels seen at least 5 times in either source.
+
+Then come the labels whose counts differ most, and the last line, one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from graphs.corpus.corpus import open_corpus
+from graphs.errors import ConfigError, FormulaError, MathAMRError
+from graphs.formulas.content import parse_opt
+from graphs.formulas.latex import parse_latex
+from graphs.formulas.presentation import parse_slt
+from graphs.formulas.published import PublishedFormula, published
+from graphs.formulas.tree import FormulaTree, TreeKind
+from graphs.graph.labels import normalize
+from graphs.graph.mathamr_plus import NodeKind
+
+#: Why what is published is not the post's formula: where this is found in the LaTeX, in the MathML, or in its tree.
+SPOILT: dict[str, tuple[str | None, str | None, str | None]] = {
+    "escaped for HTML": (
+        r"&(lt|gt|amp|quot|#\d+);|(?<![a-z])amp;",
+        r">(&amp;)+</",
+        r"\[V!a\[V!m\[V!p\[;|T!(amp|lt|gt);?\W|U!times,0\[V!a\],1\[V!m\],2\[V!p\]",
+    ),
+    "other formulas of a batch": (None, r">Formula</", r"T!formula#"),
+    "LaTeXML's inner commands": (r"\\(@@|qvar@)", r">qvar_\$<", None),
+    "command LaTeXML did not know": (None, r">\\[A-Za-z@]+\*?<", None),
+}
+FREQUENT = 5  # occurrences; rarer numbers are no labels of their own (thesis, section 3.3.1)
+_NODE_KIND = {"slt": NodeKind.SLT, "opt": NodeKind.OPT}
+
+
+@dataclass
+class Source:
+    """What one source gives: node labels and edge roles with their counts."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    roles: Counter[str] = field(default_factory=Counter)
+
+    def add(self, tree: FormulaTree) -> None:
+        kind = _NODE_KIND[tree.kind]
+        self.labels.update(normalize(label, kind) for label in tree.labels)
+        self.roles.update(f":{tree.kind}-{edge}" for edge in tree.edge_labels[1:])
+
+
+@dataclass
+class Pairs:
+    """The two sources of one kind of tree, over the same formulas."""
+
+    mathml: Source = field(default_factory=Source)
+    latex: Source = field(default_factory=Source)
+    formulas: int = 0
+    identical: int = 0
+    without_mathml: int = 0
+    without_latex: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def add(self, official: FormulaTree | None, ours: FormulaTree | None) -> None:
+        if official is None:
+            self.without_mathml += 1
+            return
+        self.formulas += 1
+        self.mathml.add(official)
+        if ours is None:
+            self.without_latex += 1
+            return
+        self.latex.add(ours)
+        self.identical += _key(official) == _key(ours)
+
+
+def _key(tree: FormulaTree) -> tuple[object, ...]:
+    kind = _NODE_KIND[tree.kind]
+    return tuple(normalize(label, kind) for label in tree.labels), tree.parents, tree.edge_labels
+
+
+def compare(mathml: Counter[str], latex: Counter[str]) -> dict[str, float]:
+    """How near two bags are.
+
+    >>> figures = compare(Counter("aaab"), Counter("aac"))
+    >>> figures["coverage_of_mathml"], figures["common"], figures["jaccard"]
+    (0.75, 0.5, 0.3333333333333333)
+    """
+    both = mathml.keys() & latex.keys()
+    either = mathml.keys() | latex.keys()
+    frequent = {label for label in either if max(mathml[label], latex[label]) >= FREQUENT}
+    return {
+        "mathml": len(mathml),
+        "latex": len(latex),
+        "coverage_of_mathml": sum(mathml[label] for label in both) / max(mathml.total(), 1),
+        "coverage_of_latex": sum(latex[label] for label in both) / max(latex.total(), 1),
+        "common": (mathml & latex).total() / max(mathml.total(), latex.total(), 1),
+        "jaccard": len(both) / max(len(either), 1),
+        "jaccard_frequent": len(both & frequent) / max(len(frequent), 1),
+    }
+
+
+def count(formulas: Iterable[PublishedFormula]) -> dict[str, dict[TreeKind, Pairs]]:
+    """Both sources of both kinds of tree, for ``all`` formulas and for the ``intact`` ones."""
+    pairs: dict[str, dict[TreeKind, Pairs]] = {part: {"slt": Pairs(), "opt": Pairs()} for part in ("all", "intact")}
+    from_latex = lru_cache(1 << 15)(parse_latex)
+    for formula in formulas:
+        ours = from_latex(formula.latex)
+        trees: dict[TreeKind, tuple[str, FormulaTree | None]] = {
+            "slt": (formula.presentation, ours.slt),
+            "opt": (formula.content, ours.opt),
+        }
+        for kind, (mathml, tree) in trees.items():
+            official = _tree(kind, mathml)
+            pairs["all"][kind].add(official, tree)
+            reason = spoilt(formula.latex, mathml, official)
+            if reason is None:
+                pairs["intact"][kind].add(official, tree)
+            else:
+                pairs["intact"][kind].left_out[reason] += 1
+    return pairs
+
+
+def spoilt(latex: str, mathml: str, tree: FormulaTree | None) -> str | None:
+    """Why what is published of a formula is not the post's, a key of :data:`SPOILT`, or ``None``."""
+    texts = latex, mathml, "" if tree is None else tree.tangent_string()
+    for reason, patterns in SPOILT.items():
+        if any(pattern and re.search(pattern, text) for pattern, text in zip(patterns, texts, strict=True)):
+            return reason
+    return None
+
+
+def _tree(kind: TreeKind, mathml: str) -> FormulaTree | None:
+    try:
+        return (parse_slt if kind == "slt" else parse_opt)(mathml) if mathml else None
+    except FormulaError:
+        return None
+
+
+def differences(mathml: Counter[str], latex: Counter[str], number: int) -> list[tuple[str, int, int]]:
+    """The labels whose counts differ most: label, count from MathML, count from LaTeX."""
+    labels = sorted(mathml.keys() | latex.keys(), key=lambda label: (-abs(mathml[label] - latex[label]), label))
+    return [(label, mathml[label], latex[label]) for label in labels[:number] if mathml[label] != latex[label]]
+
+
+def run(root: Path, limit: int | None = None, number: int = 15) -> dict[str, Any]:
+    """Figures for ``all`` and ``intact`` formulas, by kind of tree: formulas compared and identical, ``labels`` and
+    ``roles`` as :func:`compare` gives them, and ``differences``, ``number`` labels; ``both`` kinds of tree together."""
+    files = open_corpus("arqmath", root).formulas()
+    if files is None or not files.latex or not files.slt or not files.opt:
+        raise ConfigError(f"--root {root}: the formulas' TSV folders of all three representations are needed")
+    return {part: _figures(pairs, number) for part, pairs in count(islice(published(files), limit)).items()}
+
+
+def _figures(of_kind: dict[TreeKind, Pairs], number: int) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    both: list[Source] = [Source(), Source()]
+    for kind, pairs in of_kind.items():
+        for source, part in zip(both, (pairs.mathml, pairs.latex), strict=True):
+            source.labels.update(part.labels)
+            source.roles.update(part.roles)
+        result[kind] = {
+            "formulas": pairs.formulas,
+            "without_tree_from_mathml": pairs.without_mathml,
+            "without_tree_from_latex": pairs.without_latex,
+            "left_out": dict(pairs.left_out),
+            "identical": pairs.identical / max(pairs.formulas, 1),
+            "labels": compare(pairs.mathml.labels, pairs.latex.labels),
+            "roles": compare(pairs.mathml.roles, pairs.latex.roles),
+            "differences": differences(pairs.mathml.labels, pairs.latex.labels, number),
+        }
+    labels, roles = (compare(getattr(both[0], what), getattr(both[1], what)) for what in ("labels", "roles"))
+    return result | {"both": {"labels": labels, "roles": roles}}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the figures, then the result as JSON; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, required=True, help="folder in the layout of ARQMath")
+    parser.add_argument("--formulas", type=int, help="only the first so many")
+    parser.add_argument("--differences", type=int, default=15, help="how many labels to print")
+    options = parser.parse_args(arguments)
+    try:
+        result = run(options.root, options.formulas, options.differences)
+    except MathAMRError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for part, figures in result.items():
+        print_part(part, figures)
+    print(json.dumps(_rounded(result), ensure_ascii=False))
+    return 0
+
+
+def print_part(part: str, of_kind: dict[str, Any]) -> None:
+    """The figures of ``all`` or of the ``intact`` formulas."""
+    for kind, figures in of_kind.items():
+        compared = (
+            f"{figures['formulas']:,} formulas, identical trees {figures['identical']:.2%}"
+            if "formulas" in figures
+            else "kinds of tree together"
+        )
+        print(f"{part} {kind}: {compared}")
+        for reason, number in figures.get("left_out", {}).items():
+            print(f"  left out: {number:,} formulas, {reason}")
+        for what in ("labels", "roles"):
+            bag = figures[what]
+            print(
+                f"  {what}: {bag['mathml']:,} from MathML, {bag['latex']:,} from LaTeX; "
+                f"coverage {bag['coverage_of_mathml']:.3%} and {bag['coverage_of_latex']:.3%}, common "
+                f"{bag['common']:.2%}, Jaccard {bag['jaccard']:.3f} ({bag['jaccard_frequent']:.3f} of the frequent)"
+            )
+        for label, mathml, latex in figures.get("differences", ()):
+            print(f"    {label:<24} {mathml:>8,} from MathML {latex:>8,} from LaTeX")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    return round(value, 5) if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""How fast graphs come from disk into a batch: ours against PyTorch Geometric's on-disk stores, in one run.
+
+    python scripts/bench.py loader                          # 2,000 generated graphs of the thesis's sizes
+    python scripts/bench.py loader --store both-full.db     # graphs of a preprocessed collection
+
+All paths hold the same graphs and load the same random batches, in turns, on one thread; machines are noisy, so the
+ratios are the result. The file cache is warm. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_geometric.data import Batch, Data, OnDiskDataset, SQLiteDatabase
+
+from graphs.graph.batching import collate
+from graphs.stores.store import GraphStore
+from mathamr.evaluation.efficiency import Stopwatch
+from scripts.benchmarks.sample_graphs import opened, parser
+
+SCHEMA = {
+    "x": {"dtype": torch.int64, "size": (-1,)},
+    "edge_index": {"dtype": torch.int64, "size": (2, -1)},
+    "edge_attr": {"dtype": torch.int64, "size": (-1,)},
+}
+
+
+class _OnDisk(OnDiskDataset):
+    """PyTorch Geometric's dataset over SQLite, with a schema, as its documentation recommends for speed."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root, backend="sqlite", schema=SCHEMA)
+
+    def serialize(self, data: Data) -> dict[str, torch.Tensor]:
+        return {name: data[name] for name in SCHEMA}
+
+    def deserialize(self, row: dict[str, torch.Tensor]) -> Data:
+        return Data.from_dict(row)
+
+
+def run(
+    store_path: str | None = None, *, num_graphs: int = 2000, batch_size: int = 64, rounds: int = 7
+) -> dict[str, float]:
+    """Time every path.
+
+    Args:
+        store_path: a preprocessed collection; generated graphs where there is none.
+        num_graphs: how many graphs are held and loaded a round, in batches of ``batch_size``.
+        rounds: each path is timed so often, in turns; its fastest round counts.
+
+    Returns:
+        ``graphs_per_second`` and ``bytes_per_graph`` (of the file) of ours, ``speedup_vs_pyg_on_disk`` over the fastest
+        of PyTorch Geometric's paths, and the graphs per second of each path.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with tempfile.TemporaryDirectory() as folder, opened(store_path, num_graphs) as store:
+            post_ids = store.post_ids()[:num_graphs]
+            nodes, edges = store.sizes(post_ids)
+            paths = _paths(store, post_ids, Path(folder))
+            seconds = fastest(paths, len(post_ids), batch_size, rounds)
+            size, stored = store.path.stat().st_size, len(store)
+    finally:
+        torch.set_num_threads(threads)
+    speed = {name: len(post_ids) / best for name, best in seconds.items()}
+    pyg = max(value for name, value in speed.items() if name.startswith("pyg"))
+    return {
+        "graphs_per_second": speed["ours"],
+        "speedup_vs_pyg_on_disk": speed["ours"] / pyg,
+        "bytes_per_graph": size / stored,
+        "nodes_per_graph": float(nodes.mean()),
+        "edges_per_graph": float(edges.mean()),
+        **{f"graphs_per_second_{name}": value for name, value in speed.items()},
+    }
+
+
+def _paths(store: GraphStore, post_ids: Sequence[str], folder: Path) -> dict[str, Callable[[list[int]], object]]:
+    """Every way to load the batch of the graphs at some positions."""
+    data = as_data(store, post_ids)
+    database = SQLiteDatabase(str(folder / "pyg.db"), "graphs", SCHEMA)
+    database.multi_insert(range(len(data)), [{name: d[name] for name in SCHEMA} for d in data])
+    pickled = SQLiteDatabase(str(folder / "pyg_pickled.db"), "graphs")
+    pickled.multi_insert(range(len(data)), data)
+    dataset = _OnDisk(str(folder / "dataset"))
+    dataset.extend(data)
+
+    def sqlite(batch: list[int]) -> Batch:
+        return Batch.from_data_list([Data.from_dict(row) for row in database.multi_get(batch)])
+
+    return {
+        "ours": lambda batch: store.load([post_ids[i] for i in batch]),
+        "ours_unpacked": lambda batch: collate(store.get_arrays([post_ids[i] for i in batch])),
+        "pyg_sqlite_schema": sqlite,
+        "pyg_on_disk_dataset": lambda batch: Batch.from_data_list(dataset.multi_get(batch)),
+        "pyg_sqlite_pickled": lambda batch: Batch.from_data_list(pickled.multi_get(batch)),
+    }
+
+
+def as_data(store: GraphStore, post_ids: Sequence[str]) -> list[Data]:
+    """The graphs as PyTorch Geometric has them: labels, edges and relations."""
+    return [Data(x=d.x, edge_index=d.edge_index, edge_attr=d.edge_attr) for d in map(store.get, post_ids)]
+
+
+def fastest(
+    ways: Mapping[str, Callable[[list[int]], object]], num_graphs: int, batch_size: int, rounds: int
+) -> dict[str, float]:
+    """Seconds of each way's fastest round over the same random batches of all graphs; the ways take turns."""
+    order = np.random.default_rng(0).permutation(num_graphs).tolist()
+    batches = [order[start : start + batch_size] for start in range(0, num_graphs, batch_size)]
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(rounds):
+        for name, way in ways.items():
+            with Stopwatch() as watch:
+                for batch in batches:
+                    way(batch)
+            best[name] = min(best[name], watch.seconds)
+    return best
+
+
+def run_as_asked(run: Callable[..., dict[str, float]], description: str | None) -> dict[str, float]:
+    """What ``run`` returns with the arguments of the command line."""
+    asked = parser(description)
+    asked.add_argument("--batch-size", type=int, default=64, help="graphs in a batch")
+    asked.add_argument("--rounds", type=int, default=7)
+    given = asked.parse_args()
+    return run(given.store, num_graphs=given.num_graphs, batch_size=given.batch_size, rounds=given.rounds)
+
+
+def main() -> None:
+    """Print every path's speed, then the result as JSON."""
+    result = run_as_asked(run, __doc__)
+    ours = result["graphs_per_second"]
+    print(f"{result['nodes_per_graph']:.0f} nodes, {result['edges_per_graph']:.0f} edges a graph (virtual, inverses)")
+    for name, value in result.items():
+        if name.startswith("graphs_per_second_"):
+            print(f"{name.removeprefix('graphs_per_second_'):>22} {value:>10,.0f} graphs/s {ours / value:>6.1f} x")
+    print(json.dumps({name: round(value, 2) for name, value in result.items()}))
+
+
+if __name__ == "__main__":
+    main()

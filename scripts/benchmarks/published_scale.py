@@ -1,0 +1,137 @@
+"""Is a collection of ten times the size checked in the same memory, and in the same time a post?
+
+    python scripts/bench.py published_scale                                    # 100,000 and 1,000,000 posts
+    python scripts/bench.py published_scale --posts 1000000 --keep published   # and leaves the larger tree there
+
+Writes two trees like the published one (benchmarks/published_tree.py), of a tenth of the posts and of all, and runs
+``scripts/data.py check`` on each in a process of its own. What the check counts is compared with what was written. The
+last line is one JSON object: ``memory_ratio`` and ``time_ratio`` are the peak memory and the time a post with all posts
+over those with a tenth; ``writer_memory_mib`` is the peak of the process that writes. Exit code 1: a count is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from mathamr.stages.console import Console
+from scripts.benchmarks.published_tree import Tree
+
+SCRIPT = Path(__file__).with_name("data.py")
+
+
+def write(out: Path, posts: int, seed: int, console: Console) -> Counter[str]:
+    """Write a tree, and its counts beside it; one that is there already is used again."""
+    counts = out / ".counts.json"
+    if counts.is_file():
+        kept = json.loads(counts.read_text(encoding="utf-8"))
+        if kept["posts"] == posts and kept["seed"] == seed:
+            return Counter(kept["counts"])
+        raise SystemExit(f"{out} holds a tree of {kept['posts']:,} posts (seed {kept['seed']}): name another folder")
+    with console.stage(f"writing {posts:,} posts", total=posts, unit="posts") as advance:
+        written: Counter[str] = Tree(out, posts, seed).write(advance)
+    counts.write_text(json.dumps({"posts": posts, "seed": seed, "counts": written}), encoding="utf-8")
+    return written
+
+
+def check(root: Path) -> tuple[dict[str, Any], float, float, float]:
+    """Run the check; returns what it printed, its peak memory in MiB, and its seconds by the clock and of CPU."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    command = [sys.executable, str(SCRIPT), "check", "--root", str(root), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peak = 0.0
+    while process.poll() is None:
+        peak = max(peak, peak_memory(process.pid))
+        time.sleep(0.02)
+    seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    printed = process.communicate()[0]
+    if process.returncode:
+        raise SystemExit(f"the check ended with exit code {process.returncode}: {printed}")
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return json.loads(printed), peak, seconds, cpu
+
+
+def peak_memory(pid: int | str) -> float:
+    """Return the peak of a process's resident memory in MiB; 0 where it has ended.
+
+    ``ru_maxrss`` of a child is at least the memory of the process that started it, and says nothing here.
+    """
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
+
+
+def differences(written: Counter[str], printed: dict[str, Any]) -> list[str]:
+    """Return the counts that the check got wrong."""
+    expected = {
+        "posts.question": written["posts.question"],
+        "posts.answer": written["posts.answer"],
+        "accepted": written["accepted"],
+        "links": written["links"],
+        **{f"formulas.{name}": written["formulas"] for name in ("latex", "opt", "slt")},
+        **{key: count for key, count in written.items() if key.startswith("topics.")},
+        **{key[: -len(".official")]: count for key, count in written.items() if key.endswith(".official")},
+    }
+    return [
+        f"{key}: {printed.get(key)} and not {count}" for key, count in expected.items() if printed.get(key) != count
+    ]
+
+
+def main() -> int:
+    """Write, check, compare; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--posts", type=int, default=1_000_000, metavar="N", help="posts of the larger tree")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="folder of the larger tree, which stays")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if given.posts < 1000:
+        parser.error("--posts: at least 1,000 are needed")
+    console = Console()
+    measured: list[tuple[float, float, float]] = []
+    wrong: list[str] = []
+    folder = Path(tempfile.mkdtemp(prefix="published-"))
+    try:
+        for posts, root in ((given.posts // 10, folder / "small"), (given.posts, given.keep or folder / "large")):
+            root.mkdir(parents=True, exist_ok=True)
+            written = write(root, posts, given.seed, console)
+            printed, memory, seconds, cpu = check(root)
+            wrong += differences(written, printed)
+            measured.append((memory, seconds * 1000 / posts, cpu * 1000 / posts))
+            print(
+                f"{posts:>10,} posts, {written['formulas']:>11,} formulas: checked in {seconds:,.0f} s, "
+                f"{measured[-1][1]:.3f} ms a post ({measured[-1][2]:.3f} of CPU), {memory:,.1f} MiB",
+                flush=True,
+            )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for line in wrong:
+        print(f"wrong: {line}")
+    small, large = measured
+    result = {
+        "posts": given.posts,
+        "memory_mib": [round(small[0], 1), round(large[0], 1)],
+        "memory_ratio": round(large[0] / small[0], 3),
+        "ms_per_post": [round(small[1], 4), round(large[1], 4)],
+        "time_ratio": round(large[1] / small[1], 3),
+        "cpu_ms_per_post": [round(small[2], 4), round(large[2], 4)],
+        "cpu_ratio": round(large[2] / small[2], 3),
+        "writer_memory_mib": round(peak_memory("self"), 1),
+        "wrong": wrong,
+    }
+    print(json.dumps(result))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,328 @@
+"""Search: queries a second, latency, recall and nDCG' of every strategy and backend, beside brute force.
+
+    python scripts/bench.py search                              # all of it: some ten minutes, 3 GB of disk
+    python scripts/bench.py search --index index                # encodings of a catalog that scripts/index.py wrote
+    python scripts/bench.py search --posts 3000 --full-posts 30000 --queries 10     # a minute, to try it
+    python scripts/bench.py search --device cuda
+
+Three parts, each left out with a size of 0. **Race**: one query of 16 vectors over 30,000 x 16 x 32, the best 100, by
+the exact index, by numpy and by the package maxsim-cpu (`pip install maxsim-cpu`; left out if it is not there), in
+turns.
+**Strategies**: a collection of the size of the thesis's experiments. **Full scale**: the size of ARQMath, 21.9 million
+vectors, in half precision from disk, searched exactly.
+
+A collection is made of originals, those of an index or generated, each repeated with more and more noise; a query is an
+original with noise of its own. The copies of its original are its relevant posts, with grades 3, 2, 1 by their noise,
+and ten times as many others are judged 0. Recall@100 is held against exact search by the same strategy. `ms` is the
+median and `p95` the 95th percentile of queries one at a time, `queries/s` of all together. Compare only what ran in one
+run, with as many threads for all: `OMP_NUM_THREADS=2`. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.metrics import evaluate
+from mathamr.evaluation.runs import Qrels, Run
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.agreement import compare
+from mathamr.retrieval.exact import DType, ExactIndex
+from mathamr.retrieval.index import Index, Strategy
+from mathamr.retrieval.strategies import search
+from mathamr.search.catalog import Catalog
+from mathamr.stages.console import Console
+
+DIM = 32  # thesis Table 4.5
+MEAN_VECTORS = 16  # a post; 21.9 million by 1,365,254 posts
+ORIGINALS = 2863  # as many as arqmath-mini has answers
+NOISE = (0.5, 3.0)  # length of the noise that is added to unit vectors, of the first copy and of the last
+K = 100
+
+Result = dict[str, float | None]
+
+
+def generated(count: int, generator: torch.Generator) -> VectorSets:
+    """Sets of unit vectors, 3 to some 60 each; those of one set lie around a direction of its own."""
+    sizes = 3 + torch.poisson(torch.full((count,), 1.0) * (MEAN_VECTORS - 3), generator=generator).long()
+    centres = torch.randn(count, DIM, generator=generator).repeat_interleave(sizes, 0)
+    vectors = centres + torch.randn(len(centres), DIM, generator=generator)
+    return VectorSets.of_sizes(functional.normalize(vectors, dim=1), sizes)
+
+
+def with_noise(sets: VectorSets, length: float, generator: torch.Generator) -> VectorSets:
+    """The sets, each vector with a random one of this expected length added, of unit length again."""
+    noise = torch.randn(sets.vectors.shape, generator=generator) * (length / sets.vectors.shape[1] ** 0.5)
+    return VectorSets(functional.normalize(sets.vectors + noise, dim=1), sets.ptr)
+
+
+def repeated(
+    originals: VectorSets, posts: int, file: Path, generator: torch.Generator, progress: Callable[[int], None]
+) -> VectorSets:
+    """``posts`` sets: the originals again and again, with noise that grows; half precision, memory-mapped."""
+    copies = -(-posts // len(originals))
+    each = torch.full((copies,), len(originals))
+    each[-1] = posts - len(originals) * (copies - 1)
+    sizes = torch.cat([originals.sizes[:count] for count in each.tolist()])
+    shape = (int(sizes.sum()), originals.vectors.shape[1])
+    packed = np.lib.format.open_memmap(file, mode="w+", dtype=np.dtype("float16"), shape=shape)
+    row = 0
+    for copy, count in enumerate(each.tolist()):
+        noisy = with_noise(originals, _noise_of(copy, copies), generator).vectors[: int(originals.ptr[count])]
+        packed[row : row + len(noisy)] = noisy.half().numpy()
+        row += len(noisy)
+        progress(count)
+    return VectorSets.of_sizes(torch.from_numpy(packed), sizes)
+
+
+def _noise_of(copy: int, copies: int) -> float:
+    low, high = NOISE
+    return low + (high - low) * copy / max(copies - 1, 1)
+
+
+def judgments(chosen: Sequence[int], originals: int, posts: int, generator: torch.Generator) -> Qrels:
+    """For each query, made of original ``chosen[i]``: its copies, graded 3, 2, 1 by their noise, and others, 0."""
+    qrels: Qrels = {}
+    for number, original in enumerate(chosen):
+        copies = range(original, posts, originals)
+        others = torch.randint(posts, (10 * len(copies),), generator=generator).tolist()
+        grades = {str(post): 0 for post in others}
+        grades |= {str(post): 3 - 3 * place // len(copies) for place, post in enumerate(copies)}
+        qrels[f"T.{number}"] = grades
+    return qrels
+
+
+def ndcg(rankings: Sequence[Sequence[tuple[str, float]]], qrels: Qrels) -> float:
+    """nDCG' of the rankings of topics T.0, T.1, ..."""
+    run = Run.from_results("bench", {f"T.{number}": list(ranking) for number, ranking in enumerate(rankings)})
+    return evaluate(run, qrels).aggregate["ndcg_prime"]
+
+
+def race(documents: int, repeats: int, device: str, generator: torch.Generator) -> Result:
+    """Milliseconds of a query of 16 vectors over ``documents`` x 16 x 32, the fastest of ``repeats`` in turns.
+
+    Milliseconds of CPU are those of all threads, waiting in turns among them: they compare where there is one thread.
+    """
+    size = 16
+    vectors = functional.normalize(torch.randn(documents * size, DIM, generator=generator), dim=1)
+    sets = VectorSets(vectors, torch.arange(documents + 1) * size)
+    index = ExactIndex.build([str(i) for i in range(documents)], sets, device=device)
+    many = functional.normalize(torch.randn(20 * size, DIM, generator=generator), dim=1)
+    queries = VectorSets(many, torch.arange(21) * size)
+    one = queries.select(torch.tensor([0]))
+    dense, query = vectors.numpy().reshape(documents, size, DIM), one.vectors.numpy()
+
+    def best(scores: np.ndarray) -> np.ndarray:
+        places = np.argpartition(-scores, K)[:K]
+        return places[np.argsort(-scores[places])]
+
+    runners: dict[str, Callable[[], Any]] = {
+        "exact": lambda: index.search(one, Strategy(), K),
+        "exact_batch": lambda: index.search(queries, Strategy(), K),
+        "numpy": lambda: best((dense @ query.T).max(1).sum(1)),
+    }
+    try:
+        other = importlib.import_module("maxsim_cpu")
+        runners["maxsim_cpu"] = lambda: best(other.maxsim_scores(query, dense))
+    except ImportError:
+        print("           maxsim-cpu is not installed (pip install maxsim-cpu): left out")
+    right = [int(post_id) for post_id, _ in runners["exact"]()[0]]
+    for name, runner in runners.items():
+        if not name.startswith("exact") and len(set(right) & set(runner().tolist())) < K - 1:
+            raise RuntimeError(f"{name} finds other documents than the exact index")
+    times: dict[str, list[float]] = {name: [] for name in runners}
+    cpu_times: dict[str, list[float]] = {name: [] for name in runners}
+    for _ in range(repeats):
+        for name, runner in runners.items():
+            share = len(queries) if name == "exact_batch" else 1
+            begin = time.process_time()
+            with Stopwatch() as watch:
+                runner()
+            cpu_times[name].append(1000 * (time.process_time() - begin) / share)
+            times[name].append(1000 * watch.seconds / share)
+    fastest, cpu = ({name: min(values) for name, values in kind.items()} for kind in (times, cpu_times))
+    result: Result = {f"{name}_ms": value for name, value in fastest.items()}
+    result |= {f"{name}_cpu_ms": value for name, value in cpu.items()}
+    for name in ("numpy", "maxsim_cpu"):
+        result[f"exact_speedup_vs_{name}"] = fastest[name] / fastest["exact"] if name in fastest else None
+        result[f"batch_speedup_vs_{name}"] = fastest[name] / fastest["exact_batch"] if name in fastest else None
+    for name, value in fastest.items():
+        print(
+            f"race       {name:12} {value:8.2f} ms a query, {value / fastest['exact']:5.2f} times exact;   "
+            f"{cpu[name]:8.2f} ms of CPU, {cpu[name] / cpu['exact']:5.2f} times"
+        )
+    return result
+
+
+class Bench:
+    """A collection, its queries and what is relevant to them; searches indexes of it."""
+
+    def __init__(
+        self, originals: VectorSets, posts: int, queries: int, file: Path, generator: torch.Generator, console: Console
+    ) -> None:
+        with console.stage("making vectors", total=posts, unit="posts") as advance:
+            self.documents = repeated(originals, posts, file, generator, advance)
+        self.post_ids = [str(i) for i in range(posts)]
+        chosen = torch.randperm(min(posts, len(originals)), generator=generator)[:queries]
+        self.queries = with_noise(originals.select(chosen), NOISE[0], generator)
+        self.qrels = judgments(chosen.tolist(), len(originals), posts, generator)
+
+    def measure(self, index: Index, exact: Index, name: str, strategies: Sequence[Strategy]) -> Result:
+        """Print and return what each strategy takes and finds."""
+        result: Result = {}
+        for row in compare(index, exact, self.queries, strategies, K):
+            search(index, self.queries, row.strategy, K)
+            with Stopwatch() as watch:
+                rankings = search(index, self.queries, row.strategy, K)
+            rate, quality = len(self.queries) / watch.seconds, ndcg(rankings, self.qrels)
+            print(
+                f"{name:18} {row.strategy!s:26} {1000 * row.seconds:8.1f} ms {1000 * row.p95:8.1f} p95 "
+                f"{rate:9,.1f} queries/s   recall@{K} {row.recall:.3f}   nDCG' {quality:.3f}",
+                flush=True,
+            )
+            key = f"{name}_{row.strategy}".replace(" ", "_").replace("-", "_")
+            result |= {f"{key}_ms": 1000 * row.seconds, f"{key}_p95_ms": 1000 * row.p95}
+            result |= {f"{key}_queries_per_second": rate, f"{key}_recall_100": row.recall, f"{key}_ndcg_prime": quality}
+        return result
+
+    def built(self, name: str, make: Callable[[], Index]) -> tuple[Index, Result]:
+        """An index, and what building it took."""
+        with Stopwatch() as watch:
+            index = make()
+        print(f"{name:18} built in {watch.seconds:,.1f} s, {index.nbytes / len(index):,.0f} bytes a post", flush=True)
+        key = name.replace("-", "_")
+        return index, {f"{key}_build_seconds": watch.seconds, f"{key}_bytes": float(index.nbytes)}
+
+
+def strategies_and_backends(bench: Bench, folder: Path, pool: int, m_all: int, device: str) -> Result:
+    """Every strategy of every backend over one collection."""
+    from mathamr.retrieval.index import Hnsw
+    from mathamr.retrieval.qdrant import EmbeddedIndex
+    from mathamr.retrieval.qdrant_server import ServerIndex
+
+    exact_ones = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=pool), Strategy("maxsim")]
+    result: Result = {}
+    reference = ExactIndex.build(bench.post_ids, bench.documents)
+    dtypes: tuple[DType, ...] = ("float32", "float16")
+    for dtype in dtypes:
+        name, path = f"exact-{dtype}", folder / dtype
+        index, costs = bench.built(
+            name,
+            lambda path=path, dtype=dtype: ExactIndex.build(  # type: ignore[misc]
+                bench.post_ids, bench.documents, path=path, dtype=dtype, device=device
+            ),
+        )
+        result |= costs | bench.measure(index, reference, name, exact_ones)
+        index.close()
+    hnsw = Hnsw(m_all=m_all)
+    places: dict[str, Callable[[], Index]] = {
+        "qdrant-embedded": lambda: EmbeddedIndex.build(bench.post_ids, bench.documents, path=folder / "q", hnsw=hnsw)
+    }
+    url = os.environ.get("QDRANT_URL")
+    if url:
+        places["qdrant-server"] = lambda: ServerIndex.build(bench.post_ids, bench.documents, location=url, hnsw=hnsw)
+    else:
+        print("qdrant-server      QDRANT_URL is not set: left out")
+    approximate = [Strategy(s.name, exact=False, pool=pool) for s in exact_ones if s.name != "maxsim" or m_all]
+    for name, make in places.items():
+        index, costs = bench.built(name, make)
+        result |= costs | bench.measure(index, reference, name, [*approximate, *exact_ones])
+        index.close()
+    if not m_all:
+        print("                   approximate maxsim needs an HNSW graph of all vectors: --m-all 16 (minutes to build)")
+    return result
+
+
+def full_scale(bench: Bench, folder: Path, pool: int, device: str) -> Result:
+    """Exact search of everything, in half precision from disk."""
+    path = folder / "full"
+    index, result = bench.built(
+        "full-scale", lambda: ExactIndex.build(bench.post_ids, bench.documents, path=path, dtype="float16")
+    )
+    index.close()
+    vectors = len(bench.documents.vectors)
+    bench.documents = bench.documents.select(torch.tensor([0]))  # let go of the source: what counts is the index
+    reset_peak_memory()
+    opened = ExactIndex.open(path, device=device)
+    strategies = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=pool), Strategy("maxsim")]
+    search(opened, bench.queries.select(torch.tensor([0])), strategies[-1], K)  # reads the file
+    result |= bench.measure(opened, opened, "full-scale", strategies)
+    memory = peak_memory()
+    seconds = []
+    for number in range(len(bench.queries)):
+        begin = time.process_time()
+        search(opened, bench.queries.select(torch.tensor([number])), strategies[-1], K)
+        seconds.append(time.process_time() - begin)
+    print(f"full-scale         a query of exact maxsim takes {np.median(seconds):.2f} s of CPU, the median")
+    print(f"full-scale         {vectors:,} vectors, {memory / 2**30:.2f} GiB of memory at most while searching")
+    result |= {
+        "full_scale_vectors": float(vectors),
+        "full_scale_query_vectors": float(bench.queries.sizes.float().mean()),
+        "full_scale_memory_gib": memory / 2**30,
+        "full_scale_cpu_seconds": float(np.median(seconds)),
+        "full_scale_queries_per_second": 1000 / (result["full_scale_exact_maxsim_ms"] or 1.0),
+        "full_scale_batch_queries_per_second": result["full_scale_exact_maxsim_queries_per_second"],
+    }
+    opened.close()
+    return result
+
+
+def main() -> int:
+    """Run the parts that have a size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--index", type=Path, help="folder of scripts/index.py to take encodings from")
+    parser.add_argument("--documents", type=int, default=30_000, help="of the race")
+    parser.add_argument("--posts", type=int, default=33_771, help="of the comparison of strategies and backends")
+    parser.add_argument("--full-posts", type=int, default=1_365_254, help="of the search at full scale")
+    parser.add_argument("--queries", type=int, default=20)
+    parser.add_argument("--full-queries", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=15, help="of the race; the fastest counts")
+    parser.add_argument("--pool", type=int, default=1000, help="candidates that doc_vn_maxsim reranks")
+    parser.add_argument("--m-all", type=int, default=0, help="edges of the HNSW graph of all vectors in Qdrant")
+    parser.add_argument("--device", default="cpu", help="of the exact index")
+    parser.add_argument(
+        "--folder", type=Path, help="where indexes lie while they are searched; default: a temporary one"
+    )
+    given = parser.parse_args()
+    threads = torch.get_num_threads()
+    os.environ.setdefault("RAYON_NUM_THREADS", str(threads))  # maxsim-cpu, which is imported later
+    print(f"{threads} threads, device {given.device}, load {Path('/proc/loadavg').read_text().split()[0]}")
+    console, generator = Console(), torch.Generator().manual_seed(0)
+    start = time.perf_counter()
+    result: Result = {"threads": float(threads)}
+    if given.documents:
+        result |= race(given.documents, given.repeats, given.device, generator)
+    if given.index is None:
+        originals = generated(ORIGINALS, generator)
+    else:
+        catalog = Catalog.open(given.index)
+        originals = catalog.vectors.vectors_of(sorted(catalog.vectors.post_ids()))
+        catalog.close()
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        if given.posts:
+            bench = Bench(originals, given.posts, given.queries, folder / "posts.npy", generator, console)
+            result |= strategies_and_backends(bench, folder, given.pool, given.m_all, given.device)
+        if given.full_posts:
+            bench = Bench(originals, given.full_posts, given.full_queries, folder / "full.npy", generator, console)
+            result |= full_scale(bench, folder, given.pool, given.device)
+    print(f"all of it took {time.perf_counter() - start:,.0f} s")
+    print(json.dumps({key: None if value is None else round(value, 4) for key, value in result.items()}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Does memory stay flat? A tiny encoder is trained for an epoch on few pairs and on many.
+
+    python scripts/bench.py text_training                      # 10,000 and 100,000 pairs
+    python scripts/bench.py text_training --pairs 1000 20000
+
+Each number of pairs has a process of its own. ``memory`` is what its peak rose by from before the pairs were opened,
+in bytes; ``bytes_a_pair`` is what each pair of the largest number added to that of the smallest. The last line is one
+JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from mathamr.evaluation.efficiency import peak_memory, reset_peak_memory
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import make_tiny
+from mathamr.text.finetuning import finetune
+from mathamr.text.pairs import PairFile, TextPair, write_pairs
+from scripts.train import read_groups
+
+WORDS, LENGTH = 2_000, 100  # different words, and words of a document
+SETTINGS = ["text=tiny", "text.epochs=1", "text.batch_size=250", "text.max_length=16", "text.validation_fraction=0.01"]
+WARM = 1_000  # pairs trained on first, so that what any training takes is not counted
+
+
+def main() -> int:
+    """Measure each number of pairs, print a line for each, then the result as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000], help="numbers of pairs")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)  # the measuring process itself
+    given = parser.parse_args()
+    if given.alone:
+        print(json.dumps(measure(given.pairs[0])))
+        return 0
+    found = {}
+    for count in sorted(given.pairs):
+        command = [
+            sys.executable,
+            str(Path(__file__).parents[1] / "bench.py"),
+            "text_training",
+            "--alone",
+            "--pairs",
+            str(count),
+        ]
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        found[count] = json.loads(output.splitlines()[-1])
+        print(
+            f"{count:>8,} pairs: {found[count]['memory'] / 2**20:6.1f} MiB, {found[count]['cpu_seconds']:.1f} s of CPU"
+        )
+    first, last = min(found), max(found)
+    grown = (found[last]["memory"] - found[first]["memory"]) / max(last - first, 1)
+    print(json.dumps({"sizes": found, "bytes_a_pair": round(grown, 1)}))
+    return 0
+
+
+def measure(count: int) -> dict[str, float]:
+    """Train on ``count`` pairs; bytes by which memory rose, and seconds of CPU."""
+    [settings] = read_groups(SETTINGS, "text")
+    config = TextConfig(**settings)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for number in (WARM, count):
+            write_pairs(folder / f"{number}.jsonl", made(number))
+        encoder = make_tiny((pair.document for pair in made(WARM)), folder / "tiny")
+        finetune(config, encoder, PairFile(folder / f"{WARM}.jsonl"), out=folder / "warm", seed=1)
+        reset_peak_memory()
+        before, start = peak_memory(), time.process_time()
+        finetune(config, encoder, PairFile(folder / f"{count}.jsonl"), out=folder / "out", seed=1)
+        return {"memory": peak_memory() - before, "cpu_seconds": round(time.process_time() - start, 1)}
+
+
+def made(count: int) -> Iterator[TextPair]:
+    """Pairs of random words."""
+    rng = np.random.default_rng(0)
+    for i in range(count):
+        words = [f"w{k}" for k in rng.integers(WORDS, size=LENGTH)]
+        yield TextPair(" ".join(words[:8]), " ".join(words), f"q{i}", f"a{i}", group=f"q{i}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

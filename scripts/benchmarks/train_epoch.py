@@ -1,0 +1,133 @@
+"""How long an epoch of training takes, by batch size: pairs a second, and projected to the thesis's numbers of pairs.
+
+    python scripts/bench.py train_epoch                                     # generated graphs of the thesis's sizes
+    python scripts/bench.py train_epoch --store both-full.db                # graphs of a preprocessed collection
+    python scripts/bench.py train_epoch --batch-sizes 32,256,1024 --pairs 2048
+    python scripts/bench.py train_epoch model=thesis_benchmark train=thesis_benchmark --batch-sizes 16
+    python scripts/bench.py train_epoch train.device=cuda train.precision=bf16 train.workers=8 --num-graphs 20000 \\
+        train.node_budget=1000000 train.edge_budget=4000000 --pairs 16384 --batch-sizes 32,256,1024
+
+Of each batch size the same number of pairs is trained on, as the trainer does it: loading, augmentation, encoder,
+loss, backward, AdamW. Settings are those of conf/model and conf/train, and arguments change them; a batch with more
+nodes than train.node_budget is encoded twice, in chunks. Pairs are drawn at random, since they cost the same as true
+ones. An epoch is 45,000 pairs in the thesis's experiments (Table 4.8) and 491,000 in its benchmark run (Table 4.20);
+its validation is not in these times. `cpu_s` is the processor time of a pair, all threads together, and
+`epoch_45000_cpu_s` that of an epoch: on a CPU they hardly depend on what else the machine does, unlike `pairs_per_s`.
+The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+
+from graphs.corpus.post import Pair
+from graphs.errors import ConfigError, MathAMRError
+from graphs.stores.store import GraphStore
+from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory, reset_peak_memory
+from mathamr.model.encoder import EncoderConfig
+from mathamr.training.config import TrainConfig
+from mathamr.training.distributed import ranks
+from scripts.benchmarks.sample_graphs import opened, parser
+from scripts.benchmarks.train_step import set_up
+from scripts.train import read_settings
+
+EPOCHS = (45_000, 491_000)  # pairs; thesis 4.3.1 and 4.4.2
+
+
+def run(
+    store_path: str | None = None,
+    *,
+    num_graphs: int = 2000,
+    pairs: int = 1024,
+    batch_sizes: Sequence[int] = (32,),
+    overrides: Sequence[str] = (),
+) -> list[dict[str, float]]:
+    """Train on ``pairs`` pairs with each batch size, after a first batch that counts for nothing."""
+    encoder_config, config = read_settings(overrides)
+    with opened(store_path, num_graphs) as store:
+        return [
+            _epoch(store, encoder_config, replace(config, batch_size=batch_size), pairs) for batch_size in batch_sizes
+        ]
+
+
+def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig, pairs: int) -> dict[str, float]:
+    post_ids = store.post_ids()
+    rng = np.random.default_rng(0)
+    half = len(post_ids) // 2
+    wanted = -(-max(pairs, config.batch_size) // config.batch_size) + 1  # batches, one of them for warming up
+    least = int(wanted * config.batch_size / (1 - config.validation_fraction)) + 2
+    drawn = [Pair(post_ids[i], post_ids[half + j]) for i, j in rng.integers(half, size=(4 * least, 2))]
+    distinct = list(dict.fromkeys(drawn))
+    with ranks(config.device) as world:
+        batches, learner = set_up(store, distinct, encoder_config, config, world)
+        if batches.curriculum.batches(0) < wanted:
+            raise ConfigError(
+                f"{len(post_ids)} graphs give {batches.curriculum.batches(0)} batches of {config.batch_size} different "
+                f"pairs, {wanted} are needed; give a larger --num-graphs or --store, or fewer --pairs"
+            )
+        reset_peak_memory()
+        reset_peak_gpu_memory(world.device)
+        chunks = 0
+        with closing(batches.epoch(1, 0, 1)) as prepared:
+            learner.step([next(prepared)], config.learning_rate)
+        processor = time.process_time()
+        # Threads prepare batches ahead: they begin within the time, or it would leave out what few batches cost.
+        with Stopwatch(world.device) as watch, closing(batches.epoch(0, 0, wanted - 1)) as prepared:
+            for batch in prepared:
+                learner.step([batch], config.learning_rate)
+                chunks += len(batch.chunks)
+        processor = time.process_time() - processor
+        seen = (wanted - 1) * config.batch_size
+        rate = seen / watch.seconds
+        return {
+            "batch_size": config.batch_size,
+            "pairs": seen,
+            "pairs_per_s": rate,
+            "graphs_per_s": 2 * rate,
+            "cpu_s": processor / seen,
+            "chunks": chunks / (wanted - 1),
+            **{f"epoch_{size}_s": size / rate for size in EPOCHS},
+            **{f"epoch_{size}_cpu_s": size * processor / seen for size in EPOCHS},
+            "peak_memory_mib": peak_device_memory(world.device) / 2**20,
+            "parameters": learner.parameter_counts()["total"],
+        }
+
+
+def main() -> None:
+    """Print a row for each batch size, then all as JSON."""
+    asked = parser(__doc__)
+    asked.add_argument(
+        "--pairs", type=int, default=1024, help="pairs trained on with each batch size, at least one batch"
+    )
+    asked.add_argument("--batch-sizes", default="32", help="with commas between")
+    asked.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
+    options = asked.parse_intermixed_args()
+    try:
+        rows = run(
+            options.store,
+            num_graphs=options.num_graphs,
+            pairs=options.pairs,
+            batch_sizes=[int(size) for size in options.batch_sizes.split(",")],
+            overrides=options.overrides,
+        )
+    except MathAMRError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    for row in rows:
+        print(
+            "  ".join(
+                f"{name} {value:,.4g}" if value < 1_000 else f"{name} {value:,.0f}" for name, value in row.items()
+            )
+        )
+    print(json.dumps({"rows": [{name: round(value, 4) for name, value in row.items()} for row in rows]}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""What a job says of its space, and what the report makes of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from experiments.analyses import failures, geometry, weighting
+from experiments.plan import plan
+from experiments.report import geometry_report, results, writing
+from experiments.report.blocks import Figure, markdown
+from graphs.corpus.files import Fingerprints
+from graphs.corpus.post import Post, Topic
+from graphs.errors import ConfigError, StoreError
+from mathamr.evaluation.runs import Run
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.explanation import Explanation, VirtualNode, explain
+from mathamr.stages.system import Question, Space
+from tests.experiments.test_plan import config as planned
+from tests.experiments.written_experiment import finish, write_plan
+
+POSTS = [f"p{number}" for number in range(24)]
+QRELS = {f"A.{n}": {f"p{n}": 3, f"p{n + 6}": 2, f"p{n + 12}": 1} for n in range(6)}
+
+
+def config(**changes: Any) -> Any:
+    settings = {"k": 3, "samples": 20, "size": None, "psi": 25, "posts": 100, "topics": 3, "statements": 4}
+    strategy = changes.pop("strategy", "maxsim")
+    return OmegaConf.create(
+        {
+            "geometry": settings | changes,
+            "retrieval": {"strategy": strategy},
+            "experiment": {"analyses": ["geometry"]},
+        }
+    )
+
+
+def space(*, single: bool = False) -> Space:
+    """Posts around six subjects, each of a formula, a sentence and the document; topics are posts 0 to 5, moved."""
+    generator = np.random.default_rng(0)
+    subjects = generator.normal(size=(6, 1, 8))
+    vectors = np.tile(subjects, (4, 3, 1)) + 0.4 * generator.normal(size=(24, 3, 8))
+    asked = vectors[:6] + 0.1 * generator.normal(size=(6, 3, 8))
+    if single:
+        vectors, asked = vectors[:, 2:], asked[:, 2:]
+    kinds = [2] if single else [0, 1, 2]
+    documents, queries = (VectorSets.of(list(torch.from_numpy(array).float())) for array in (vectors, asked))
+    return Space(
+        topics=list(QRELS),
+        queries=queries,
+        query_kinds=np.tile(kinds, 6),
+        posts=POSTS,
+        documents=documents,
+        document_kinds=np.tile(kinds, 24),
+        lengths=(lambda posts: (np.full(2_500, 5.0), np.full(len(posts), 3.0))) if single else None,
+    )
+
+
+def content_of(one: Space, **changes: Any) -> dict[str, Any]:
+    settings = config(**changes)
+    run = Run.from_results("demo", {topic: [(f"p{topic[2:]}", 1.0)] for topic in QRELS})
+    content = {
+        "settings": {name: settings.geometry[name] for name in ("k", "psi", "samples", "size")},
+        "sampled": {"posts": 24, "of_posts": 24},
+        "run": geometry.of_run(run, QRELS, settings),
+        "collapse": geometry.of_collapse(one),
+        **geometry.of_space(one, QRELS, [number % 3 > 0 for number in range(24)], settings),
+    }
+    loaded: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+    return loaded
+
+
+def test_a_space_of_virtual_nodes_is_compared_in_every_way() -> None:
+    content = content_of(space())
+    assert content["own"] == "maxsim"
+    assert list(content["ways"]) == ["maxsim", "formula", "sentence", "document"]
+    for way in content["ways"].values():
+        assert way["queries"] == 6
+        assert way["accuracy"] == [1.0, 1.0, 1.0]
+        assert way["coe"][0] > way["roe"][0]
+        assert len(way["densities"]["top-k"]) == len(way["points"]) == geometry.POINTS
+    assert list(content["isotropy"]) == ["as they are", *geometry.TRANSFORMATIONS]
+    assert content["isotropy"]["as they are"]["accuracy"] == content["ways"]["maxsim"]["accuracy"]
+    assert content["isotropy"]["whitened"]["i_b"] == pytest.approx(1.0, abs=1e-3)
+    assert content["collapse"]["all"]["documents"] == 24
+    assert set(content["collapse"]) == {"all"}  # one formula and one sentence a post
+    assert (content["words"]["with_formulas"], content["words"]["without"]) == (16, 8)
+    assert content["statements"]["posts"] == ["p0", "p6", "p1", "p7", "p2", "p8"]  # grade 2 and 3
+    row = geometry.columns(content)
+    assert row["accuracy_at_k"] == 1.0
+    assert row["coe"] == content["ways"]["maxsim"]["coe"][0]
+    assert {"mrr", "roe", "i_a", "i_b", "threshold", "collapse_all_rank", "accuracy_interval"} <= row.keys()
+
+
+def test_the_way_of_the_search_comes_first() -> None:
+    assert content_of(space(), strategy="single_vector")["own"] == "document"
+    content = content_of(space(single=True))
+    assert list(content["ways"]) == ["document"]
+    assert content["lengths"] == {"tokens": [5.0] * 2_000, "of_tokens": 2_500, "pooled": [3.0] * 6}
+    assert content["collapse"] == {}
+
+
+def test_a_sample_has_every_right_document_and_says_its_size() -> None:
+    sampled = geometry.sampler(QRELS, 15)
+    chosen = sampled.choose(POSTS)
+    assert {f"p{n}" for n in range(12)} <= set(chosen)
+    assert sampled.counts == {"posts": 15, "of_posts": 24}
+    assert chosen == geometry.sampler(QRELS, 15).choose(POSTS)
+    assert geometry.sampler(QRELS, 24).choose(POSTS) == POSTS
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"k": 0}, "geometry.k=0"),
+        ({"psi": 120}, "geometry.psi=120"),
+        ({"samples": 0}, "geometry.samples=0"),
+        ({"size": 0}, "geometry.size=0 must be at least 1"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        geometry.check(config(**changes))
+
+
+def test_an_analysis_that_is_not_known_is_refused() -> None:
+    settings = config()
+    settings.experiment.analyses = ["topology"]
+    with pytest.raises(ConfigError, match=r"experiment.analyses=topology .* collapse, geometry"):
+        geometry.check(settings)
+
+
+def test_a_job_without_vectors_has_what_its_run_says(bench: Any) -> None:
+    one = bench.job()
+    one.config.merge_with(config())
+    bench.run(one)
+    place = bench.place(one)
+    content = json.loads((place / "geometry.json").read_text())
+    assert content["run"]["accuracy"] == [1.0, 1.0, 1.0]
+    assert "ways" not in content
+    result = json.loads((place / "result.json").read_text())
+    assert result["accuracy_at_k"] == 1.0
+    assert result["mrr"] == 1.0
+
+
+def test_what_cannot_be_measured_is_said_and_the_job_has_its_result(bench: Any) -> None:
+    one = bench.job()
+    one.config.merge_with(config())
+    broken = space(single=True)
+    broken.documents.vectors[3] = 0
+    bench.track.space = lambda *_: Space(["A.1"], *_after(broken))
+    bench.run(one)
+    content = json.loads((bench.place(one) / "geometry.json").read_text())
+    assert content["left_out"] == "no topic has a right document among the posts with vectors: nothing to measure"
+    assert (bench.place(one) / "result.json").exists()
+
+
+def _after(one: Space) -> tuple[Any, ...]:
+    return one.queries.select(torch.tensor([0])), one.query_kinds[:1], one.posts, one.documents, one.document_kinds
+
+
+def test_keys_of_jobs_without_analyses_are_what_they_were() -> None:
+    plain = plan(planned(), Fingerprints("posts"))[0]
+    assert plan(planned(analyses=[]), Fingerprints("posts"))[0].key == plain.key
+    collapse = plan(planned(analyses=["collapse"]), Fingerprints("posts"))[0]
+    assert collapse.key != plain.key
+    assert collapse.model_key == plain.model_key
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = write_plan(tmp_path / "spaces", ["graph", "text", "words"], [1, 2])
+    for seed in (1, 2):
+        for condition, content in (("graph", content_of(space())), ("text", content_of(space(single=True)))):
+            place = finish(folder, condition, seed, 0.5, key="same" if condition == "text" else f"graph{seed}")
+            (place / "geometry.json").write_text(json.dumps(content))
+        place = finish(folder, "words", seed, 0.4)
+        (place / "geometry.json").write_text(json.dumps({key: content_of(space())[key] for key in ("settings", "run")}))
+    return folder
+
+
+def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
+    built = geometry_report.blocks(results.read(folder))
+    text = markdown(built)
+    for title in ("Table II ", "Table III "):
+        assert f"In the form of {title}of the paper" in text
+    assert "| graph | 1.000 | 0.000 | 1.000 |" in text
+    assert "| words | 1.000 | 0.000 | 1.000 | 0.613 | – |" in text  # no vectors: accuracy alone
+    assert "| graph | all vectors † | 6 |" in text
+    assert "| graph | all kinds |" in text
+    assert "No correlations: 2 conditions with vectors, and 3 are needed." in text
+    assert "text: tokens 5.00, pooled 3.00" in text
+    assert "| text | 0." in text  # mean distance from posts with formulas
+    drawn = [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
+    assert len(drawn) == 4
+    assert not any("<image" in one or "http" in one for one in drawn)
+    assert drawn == [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
+    writing.write([results.read(folder)], folder)
+    assert "The embedding space" in (folder / "report.html").read_text()
+
+
+def test_correlations_are_over_conditions(folder: Path) -> None:
+    write_plan(folder, ["graph", "text", "words"], [1, 2])
+    content = content_of(space())
+    for seed in (1, 2):
+        content["ways"]["maxsim"]["accuracy"][0], content["ways"]["maxsim"]["coe"][0] = 0.4 + seed / 10, 0.2
+        (folder / "jobs" / f"words-seed{seed}" / "geometry.json").write_text(json.dumps(content))
+    text = markdown(geometry_report.blocks(results.read(folder)))
+    assert "In the form of Table I of the paper" in text
+    assert "| Accuracy and COE | +0.9" in text or "| Accuracy and COE | +1.0" in text
+    assert "| 3 |" in text
+    assert "| Accuracy and I_A | – | – | – | all 3 models have the value 1" in text
+
+
+def test_collapse_alone_is_one_table(folder: Path) -> None:
+    for place in (folder / "jobs").iterdir():
+        path = place / "geometry.json"
+        path.write_text(json.dumps({"collapse": json.loads(path.read_text()).get("collapse", {})}))
+    text = markdown(geometry_report.blocks(results.read(folder)))
+    assert text.startswith("*How alike the vectors of a post are*")
+    assert "###" not in text
+
+
+def test_a_file_that_is_not_complete_is_named(folder: Path) -> None:
+    (folder / "jobs" / "graph-seed1" / "geometry.json").write_text('{"run": {}, "ways": {}, "collapse": {}}')
+    with pytest.raises(StoreError, match="is not complete"):
+        geometry_report.blocks(results.read(folder))
+    (folder / "jobs" / "graph-seed1" / "geometry.json").write_text('{"left_out": "no right document"}')
+    text = markdown(geometry_report.blocks(results.read(folder)))
+    assert "graph: not all of it could be measured: no right document" in text
+
+
+def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:
+    one = bench.job()
+    one.config.merge_with(config())
+    one.config.experiment.analyses = ["weighting"]
+    seen = space()
+    bench.track.space = lambda *given: seen
+    bench.run(one)
+    place = bench.place(one)
+    found = json.loads((place / "weighting.json").read_text())
+    assert {"as it is", "idf, 0.7", "formulas alone", "centred"} <= found.keys()
+    assert not (place / "geometry.json").exists()
+    scores = weighting.look(seen, QRELS)
+    assert scores["as it is"] == scores["kinds alike"] > 0.8
+
+
+def test_one_vector_a_post_has_no_weights(bench: Any) -> None:
+    one = bench.job()
+    one.config.merge_with(config())
+    one.config.experiment.analyses = ["weighting"]
+    bench.track.space = lambda *given: space(single=True)
+    bench.run(one)
+    assert json.loads((bench.place(one) / "weighting.json").read_text()) == {}
+
+
+def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
+    one = bench.job()
+    one.config.merge_with(config())
+    one.config.experiment.analyses = ["failures"]
+    seen = space()
+    nodes = [VirtualNode("formula", 0, "x^2"), VirtualNode("sentence", 0, "Look."), VirtualNode("document", 0, "")]
+
+    def why(config: Any, encoded: Any, topic: Topic, post: str) -> Explanation | None:
+        if post not in seen.posts:
+            return None
+        sets = list(seen.queries)[seen.topics.index(topic.topic_id)], list(seen.documents)[seen.posts.index(post)]
+        return explain(sets[0], nodes, sets[1], nodes)
+
+    bench.track.space, bench.track.explain = lambda *given: seen, why
+    bench.run(one)
+    assert (bench.place(one) / "failures.md").exists()
+
+    topics = [Topic(name, Post(name, "question", body=f"Is {name} true?", markup="text")) for name in QRELS]
+    run = Run.from_results("demo", {topic: [("p3", 1.0)] for topic in QRELS})
+    question = Question(1, topics, [], "mini")
+    qrels = {topic: {**grades, "p23": 3} for topic, grades in QRELS.items()}
+    said = failures.look(seen, question, qrels, run, partial(why, None, None), bench.track.texts)
+    assert "## A.3: nDCG' " in said
+    assert "Is A.3 true?" in said
+    assert re.search(r"1\. \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)
+    assert re.search(r"   - \+\d+\.\d\d to \d+\.\d\d: `x\^2` finds ", said)
+    assert "Missed, at " in said
+
+
+def test_best_matches_are_those_of_every_pair() -> None:
+    one = space()
+    best = failures.best_matches(one, "A.2")
+    query, posts = list(one.queries)[2], list(one.documents)
+    assert best == pytest.approx(np.array([[float((v @ post.T).max()) for post in posts] for v in query]), abs=1e-5)

@@ -1,0 +1,325 @@
+"""The tables say what the result files say; what is missing, broken or failed is named, and the rest stands."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.report import results, tables, writing
+from experiments.report.blocks import Figure, Folded, Table, Text, markdown
+from graphs.errors import ConfigError, StoreError
+from tests.experiments.written_experiment import example, fail, finish, write_examples, write_log, write_plan
+
+
+@pytest.fixture
+def rings(tmp_path: Path) -> Path:
+    folder = write_plan(tmp_path / "rings", ["none", "ring", "full"], [1, 2])
+    for seed, gain in ((1, 0.0), (2, 0.02)):
+        finish(folder, "none", seed, 0.4 + gain)
+        finish(folder, "ring", seed, 0.5 + gain)
+    fail(folder, "full", 1, "loss is not a number | at step 3")
+    return folder
+
+
+def written(folder: Path) -> str:
+    """``report.md``; nothing is drawn."""
+    return markdown(writing.report_of(results.join([results.read(folder)])[0]))
+
+
+def test_means_and_deviations(rings: Path) -> None:
+    columns = {"ndcg_prime": ("nDCG'", 1.0), "time_per_epoch_s": ("Time/epoch (s)", 1.0)}
+    table = tables.mean_table(results.read(rings).rows, columns)
+    assert table[0] == ["Condition", "nDCG'", "Time/epoch (s)", "Seeds"]
+    # (0.40 + 0.42) / 2 and the sample deviation 0.02 / sqrt(2)
+    assert table[1] == ["none", "0.410 ± 0.014", "11.5 ± 0.7", "2"]
+    assert table[3] == ["full", "–", "–", "0"]
+
+
+def test_results_csv_has_a_row_for_each_job(rings: Path) -> None:
+    writing.write([results.read(rings)], rings)
+    with (rings / "results.csv").open(newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [(row["condition"], row["seed"]) for row in read] == [(c, s) for c in ("none", "ring", "full") for s in "12"]
+    assert read[0]["ndcg_prime"] == "0.4"
+    assert read[4]["status"] == "failed: loss is not a number | at step 3"
+    assert read[5]["status"] == "missing"
+
+
+def test_the_report_tests_against_the_baseline_and_names_failures(rings: Path) -> None:
+    text = written(rings)
+    assert text.startswith("# Rings\n\n`python -m experiments.run +exp=rings`\n")
+    assert "| ring | 0.510 ± 0.014* |" in text  # the star stands in the table of means
+    assert "| none † | 0.410 ± 0.014 |" in text
+    assert "| ring | nDCG' | +0.100* | [" in text
+    assert "4 of 4 differences are significant" in text
+    assert "| ring | 2 | 0.520* |" in text  # the best seed
+    assert "chosen on the very topics" in text
+    assert "Without a result: 2 of 6 jobs" in text
+    assert "| full | 1 | failed: loss is not a number \\| at step 3 |" in text
+    assert "| full | 2 | missing |" in text
+    assert "| full | failed, missing | – | – | – | 0 |" in text  # in place of its scores
+
+
+def test_a_job_that_was_begun_is_unfinished(rings: Path) -> None:
+    (rings / "jobs" / "full-seed2").mkdir()
+    (rings / "jobs" / "full-seed2" / "key").write_text("key-full-2")
+    assert "| full | 2 | unfinished |" in written(rings)
+
+
+def test_what_another_configuration_left_does_not_count(rings: Path) -> None:
+    keys = {f"{c}-seed{s}": f"key-{c}-{s}" for c in ("none", "ring", "full") for s in (1, 2)}
+    write_plan(rings, ["none", "ring", "full"], [1, 2], keys=keys | {"ring-seed2": "more epochs", "full-seed1": "new"})
+    status = {(row["condition"], row["seed"]): row["status"] for row in results.read(rings).rows}
+    assert status["ring", 1] == "done"
+    assert status["ring", 2] == status["full", 1] == "missing"
+
+
+def test_one_seed_has_no_best_one(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1])
+    finish(folder, "none", 1, 0.4)
+    finish(folder, "ring", 1, 0.5)
+    text = written(folder)
+    assert "Best seed" not in text
+    assert "## Results of one seed" in text
+    assert "| ring | 0.500* |" in text
+
+
+def test_a_failed_baseline_leaves_the_others_standing(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2])
+    fail(folder, "none", 1, "out of memory")
+    finish(folder, "ring", 1, 0.5)
+    finish(folder, "ring", 2, 0.5)
+    text = written(folder)
+    assert "No tests: the baseline has no result" in text
+    assert "| none † | failed, missing | – |" in text
+    assert "| ring | 0.500 ± 0.000 |" in text
+
+
+def test_nothing_to_compare_the_baseline_with(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1])
+    finish(folder, "none", 1, 0.4)
+    text = written(folder)
+    assert "No tests: only the baseline has a result." in text
+    assert "Differences by topic" not in text
+
+
+def test_without_a_finished_job_the_report_says_so(tmp_path: Path) -> None:
+    text = written(write_plan(tmp_path / "rings", ["none"], [1]))
+    assert "No job has finished." in text
+    assert "| none | 1 | missing |" in text
+
+
+def test_older_jobs_have_fewer_files(tmp_path: Path) -> None:
+    """Neither training records nor heat map nor examples: those parts are left out, the tables are there."""
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1])
+    for condition in ("none", "ring"):
+        finish(folder, condition, 1, 0.4, shown=False)
+    text = written(folder)
+    for title in ("Learning curves", "MaxSim between virtual nodes", "First results"):
+        assert title not in text
+    assert "## Efficiency" in text
+
+
+def test_a_broken_file_is_named_in_its_place(rings: Path) -> None:
+    (rings / "jobs" / "ring-seed1" / "heat_map.json").write_text('{"topic": "A.1"}')
+    (rings / "jobs" / "none-seed1" / "examples.json").write_text("[{")
+    (rings / "jobs" / "none-seed2" / "per_topic.csv").write_text("topic,ndcg_prime\nA.1,high\n")
+    text = written(rings)
+    assert "Left out: " in text
+    assert "heat_map.json: no heat map (KeyError('scores')); run the job again" in text
+    assert "examples.json: not JSON" in text
+    assert "No tests: " in text
+    assert "| ring | 0.510 ± 0.014 |" in text  # without a star: nothing could be tested
+
+
+def test_a_result_that_was_cut_short_is_named(rings: Path) -> None:
+    (rings / "jobs" / "ring-seed2" / "result.json").write_text('{"key": "key-ri')
+    text = written(rings)
+    assert "| ring | 0.500* |" in text
+    assert "result.json: not JSON" in text
+
+
+def test_conditions_on_other_topics_are_not_tested(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1])
+    finish(folder, "none", 1, 0.4, topics=["A.1", "A.2", "A.3"])
+    finish(folder, "ring", 1, 0.5, topics=["A.1", "A.2", "A.4"])
+    assert "No tests: 2 topics have a score in one of the two only" in written(folder)
+
+
+def test_regimes_are_never_in_one_table(rings: Path) -> None:
+    finish(rings, "full", 2, 0.4, regime="judged")
+    with pytest.raises(ConfigError, match=r"rings: regime is mini in .*none-seed1 and judged in .*full-seed2"):
+        written(rings)
+
+
+def test_years_are_never_in_one_table(rings: Path) -> None:
+    """Of equally many topics, too."""
+    finish(rings, "full", 2, 0.4, years=[2022])
+    with pytest.raises(ConfigError, match=r"years is \[2020, 2021\] in .*none-seed1 and \[2022\] in .*full-seed2"):
+        written(rings)
+
+
+def test_results_without_their_years_stand_beside_others(rings: Path) -> None:
+    path = finish(rings, "full", 2, 0.4) / "result.json"
+    path.write_text(
+        json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != "years"})
+    )
+    assert "| full |" in written(rings)
+
+
+@pytest.mark.parametrize("value", ["high", float("nan"), [0.5], True])
+def test_a_score_that_is_no_number_is_named(rings: Path, value: object) -> None:
+    finish(rings, "ring", 2, 0.5, bpref=value)
+    text = written(rings)
+    assert "| ring | 0.500* |" in text
+    assert f"result.json: bpref is {value!r}; remove it and run its job again" in text
+
+
+def test_a_result_of_endless_depth_is_named(rings: Path) -> None:
+    (rings / "jobs" / "ring-seed2" / "result.json").write_text("[" * 100_000)
+    assert "result.json: not JSON" in written(rings)
+
+
+def test_costs_that_no_job_has_are_no_column(rings: Path) -> None:
+    assert "Peak GPU memory" not in written(rings)
+    finish(rings, "none", 1, 0.4, peak_gpu_memory_bytes=5.7e9)
+    assert "| Peak GPU memory (GB) |" in written(rings)
+
+
+def test_costs_and_parameters(rings: Path) -> None:
+    text = written(rings)
+    costs = "Time/epoch (s) | Pairs/s | Peak memory (GB) | Parameters (M) | Index (MB) | Vectors | Queries/s"
+    assert f"| Condition | {costs} | Seeds |" in text
+    assert "| none | 11.5 ± 0.7 | 90 | 2.500 | 1.987 | 7.814 | 60,325 | 120 | 2 |" in text
+    assert "*Parameters by group*\n\n| Condition | encoder | Seeds |\n|---|---|---|\n| none | 1,987,361 | 2 |" in text
+
+
+def test_task_2_has_tables_and_tests_of_its_own(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2], tasks=[1, 2])
+    for seed in (1, 2):
+        finish(folder, "none", seed, 0.4, tasks=(1, 2), task2_bpref=0.111)
+        finish(folder, "ring", seed, 0.5, tasks=(1, 2), task2_bpref=0.222)
+    text = written(folder)
+    first, second = text.split("## Task 2: mean over seeds")
+    assert "## Task 1: mean over seeds" in first
+    assert "0.222" not in first
+    assert "| ring | 0.500 ± 0.000* | 0.500 ± 0.000* | 0.500 ± 0.000* | 0.222 ± 0.000* |" in second
+    assert second.count("4 of 4 differences") == 2
+
+
+def test_conditions_with_baselines_of_their_own(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["a", "a_new", "b", "b_new"], [1], baselines={"b": "b", "b_new": "b"})
+    for condition, score in (("a", 0.6), ("a_new", 0.7), ("b", 0.2), ("b_new", 0.1)):
+        finish(folder, condition, 1, score)
+    text = written(folder)
+    assert "| b_new | nDCG' | -0.100* |" in text
+    assert "| b † |" in text
+    assert "| b | nDCG' |" not in text  # a baseline is not tested against another
+    assert "8 of 8 differences" in text
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_numbers_of_the_thesis_stand_beside(tmp_path: Path, same: bool) -> None:
+    """The head says ``thesis`` alone where topics, posts and training pairs are the thesis's own."""
+    conditions = ["none", "sequential", "circular", "fully_connected"]
+    folder = write_plan(tmp_path / "vn_connectivity", conditions, [1, 2])
+    setting = {"regime": "judged", "years": [2022], "train_pairs": 45000} if same else {}
+    for condition in conditions:
+        for seed in (1, 2):
+            finish(folder, condition, seed, 0.4, topics=[f"A.{number}" for number in range(301, 379)], **setting)
+    text = written(folder)
+    head = "thesis" if same else "thesis, other setting"
+    assert f"| Condition | nDCG' | {head} | MAP' | {head} |" in text
+    assert "| sequential | 0.400 ± 0.000 | 0.409 ± 0.011 |" in text  # Table 4.11
+    assert "| sequential | 1 | 0.400 | 0.423 |" in text  # Table 4.10
+    assert "| sequential | 0.192 ± 0.012 | 10.767 ± 0.011 | – | 5.848 ± 0.705 |" in text  # Table 4.12, minutes
+    assert ("in the same setting" in text) == same
+    assert ("regime judged, here mini; training pairs 45000, here 900" in text) != same
+
+
+def test_systems_of_others_stand_below(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "arqmath3_benchmark", ["mathamr_plus"], [1], tasks=[1, 2])
+    finish(folder, "mathamr_plus", 1, 0.4, tasks=(1, 2))
+    text = written(folder)
+    assert "| mathamr_plus | 0.400 | 0.334 |" in text
+    assert "| DPRL / QQ-QA-AMR | – | 0.185 | – | 0.040 | – | 0.091 | – | – |" in text
+    assert "| L2L / All (Unweighted) | – | 0.849 |" in text.split("## Task 2")[1]
+    assert "†" not in text  # one condition: there is nothing to compare
+
+
+def test_development_measures_are_not_tested(rings: Path) -> None:
+    text = written(rings)
+    part = text.split("## Development measures")[1]
+    assert "| Condition | Recall@1000 | Validation MRR | Training pairs | Seeds |" in part
+    assert "no test is made on them" in part
+
+
+def test_models_that_are_shared_share_a_learning_curve(tmp_path: Path) -> None:
+    """Conditions that differ in retrieval alone have the same records of training."""
+    folder = write_plan(tmp_path / "rings", ["exact", "hnsw", "other"], [1])
+    for condition in ("exact", "hnsw", "other"):
+        write_log(
+            finish(folder, condition, 1, 0.4), [(3.0, 2.0, 0.2), (2.0, 1.0, 0.7 if condition == "other" else 0.4)]
+        )
+    text = written(folder)
+    assert "Validation MRR after the last epoch: exact, hnsw 0.400; other 0.700." in text
+
+
+def test_a_training_that_was_resumed_has_each_epoch_once(tmp_path: Path) -> None:
+    place = finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4)
+    write_log(place, [(3.0, 2.0, 0.2), (2.0, 1.0, 0.4)])
+    with (place / "log.jsonl").open("a") as log:
+        log.write(json.dumps({"kind": "epoch", "epoch": 1, "train_loss": 1.5, "val_loss": 0.9, "val_mrr": 0.5}))
+        log.write('\n{"kind": "epoch", "epo')
+    assert [(record["epoch"], record["val_mrr"]) for record in results.epochs(place)] == [(0, 0.2), (1, 0.5)]
+
+
+def test_the_first_results_of_each_condition(rings: Path) -> None:
+    write_examples(rings / "jobs" / "ring-seed1", [example("A.1", [("21", 2)]), example("A.2", [("22", 1)])])
+    text = written(rings)
+    assert "| A.1 | 3 – 0 | 2 |" in text
+    assert "| A.2 |  | 1 |" in text
+    assert "| none | 17 (relevance 3) | 18 (relevance –) | 19 (relevance 0) |" in text
+    assert "| ring | 21 (relevance 2) | – | – |" in text
+
+
+def test_many_tests_are_folded(tmp_path: Path) -> None:
+    conditions = ["none", *(f"c{number}" for number in range(5))]
+    folder = write_plan(tmp_path / "rings", conditions, [1])
+    for condition in conditions:
+        finish(folder, condition, 1, 0.4)
+    blocks = writing.report_of(results.read(folder))
+    folded = [block for block in blocks if isinstance(block, Folded)]
+    assert [block.summary for block in folded] == ["All 20 tests"]
+    assert isinstance(folded[0].blocks[0], Table)
+
+
+def test_the_same_input_gives_the_same_bytes(rings: Path, tmp_path: Path) -> None:
+    for name in ("once", "twice"):
+        writing.write([results.read(rings)], tmp_path / name)
+    for file in ("report.html", "report.md", "results.csv"):
+        assert (tmp_path / "once" / file).read_bytes() == (tmp_path / "twice" / file).read_bytes()
+
+
+def test_every_plot_has_words(rings: Path) -> None:
+    blocks = writing.report_of(results.read(rings))
+    plots = [block for block in blocks if isinstance(block, Figure)]
+    assert len(plots) == 4
+    assert all(len(plot.alt) > 40 and plot.caption for plot in plots)
+    assert "ring 0.510" in plots[0].alt
+    assert any(isinstance(block, Text) and "of grade 3" in block.text for block in blocks)
+
+
+def test_an_incomplete_plan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no experiment\.json here"):
+        results.read(tmp_path)
+    (tmp_path / "experiment.json").write_text('{"name": "rings", "conditions": ["none"]}')
+    with pytest.raises(ConfigError, match=r"not complete: KeyError\('seeds'\)"):
+        results.read(tmp_path)
+    (tmp_path / "experiment.json").write_text('{"name": ')
+    with pytest.raises(StoreError, match="not JSON"):
+        results.read(tmp_path)
+    write_plan(tmp_path, ["../../etc"], [1])
+    with pytest.raises(ConfigError, match="no name of a folder"):
+        results.read(tmp_path)

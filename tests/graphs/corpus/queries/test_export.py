@@ -1,0 +1,107 @@
+"""Export to the form of BEIR: what is read back is what was there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.post import Judgment, Pair, Post
+from graphs.corpus.queries.beir import open_beir
+from graphs.corpus.queries.export import export_beir, plain_text
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import ConfigError, CorpusError
+
+BODIES = [
+    "<p>It costs $5 or 6$. "
+    r"Let <span class='math-container'>x<5</span> and <span class='math-container'>\$y</span>.</p>",
+    "No formula; a lonely \\( opens none, <b>nor</b> does &lt;b&gt;.",
+    r"<span class='math-container'>\text{if $x$}</span> or <span class='math-container'>the word alone</span>",
+    r"<span class='math-container'>\text{\(a\)}</span>: see $$\sum_i x_i$$ and <math alttext='c^2'></math>.",
+    r"$\begin{matrix} a &amp; b \\ c &amp; d \end{matrix}$, and &lt;/b&gt; is no tag, "
+    "7 <span class='math-container'></span>",
+    "",
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    place = tmp_path / "own"
+    place.mkdir()
+    posts: list[dict[str, object]] = [
+        {"post_id": "1", "kind": "question", "title": "Is $x$ odd?", "body": "I ask."},
+        {"post_id": "2", "kind": "question", "title": "Another", "body": "Is $y$ odd?"},
+    ]
+    for number, body in enumerate(BODIES):
+        posts.append({"post_id": f"a/{number}", "kind": "answer", "title": "$T$", "body": body, "markup": "html"})
+        posts[-1]["parent_id"] = str(number % 2 + 1)
+    (place / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts) + "{\n")
+    topics = [{"post_id": "2", "body": "What is $z$?"}, {"post_id": "t", "title": "IS $x$ odd!", "body": "Help."}]
+    (place / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in topics))
+    (place / "qrels.tsv").write_text("2 0 a/0 4\n2 0 a/1 0\nt 0 a/2 1\n")
+    return place
+
+
+def latex(post: Post) -> list[str]:
+    return [formula.latex for formula in extract(post).formulas if formula.latex]
+
+
+def test_a_round_trip_keeps_ids_grades_and_formulas(root: Path, tmp_path: Path) -> None:
+    corpus, out = open_corpus("jsonl", root), tmp_path / "out"
+    exported = export_beir(corpus, out)
+    assert (exported.documents, exported.judgments, exported.failures) == (6, 3, 1)
+    again = open_beir(out)
+    assert again.judgments(1) == corpus.judgments(1, [])
+    before = {post.post_id: post for post in corpus.posts() if isinstance(post, Post) and post.kind == "answer"}
+    after = {post.post_id: post for post in again.posts() if isinstance(post, Post) and post.kind == "answer"}
+    assert list(after) == list(before)
+    assert [latex(after[name]) for name in before] == [latex(post) for post in before.values()]
+    assert [latex(topic.post) for topic in again.topics(1)] == [["z"], ["x"]]
+    assert [topic.topic_id for topic in again.topics(1)] == ["2", "t"]
+    assert extract(after["a/0"]).sentences[1:] == ("It costs $5 or 6$.", "Let FORMULA_1 and FORMULA_2.")
+    assert not [path for path in out.rglob("*") if path.name.endswith(".part")]
+
+
+def test_training_pairs_leave_topics_out(root: Path, tmp_path: Path) -> None:
+    """Question 1 has the text of topic t, question 2 the id of topic 2."""
+    out = tmp_path / "out"
+    assert export_beir(open_corpus("jsonl", root), out).train_pairs == 0
+    assert not (out / "qrels" / "train.tsv").exists()
+    (root / "topics.jsonl").write_text('{"post_id": "t", "body": "What is $z$?"}\n')
+    (root / "qrels.tsv").write_text("t 0 a/0 4\n")
+    assert export_beir(open_corpus("jsonl", root), out, split="dev").train_pairs == 6
+    pairs = list(open_beir(out, "dev").pairs())
+    assert pairs[:2] == [Pair("query:1", "a/0"), Pair("query:2", "a/1")]
+    assert open_beir(out, "dev").judgments(1) == [Judgment("t", "a/0", 4)]
+
+
+def test_nothing_is_half_written(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    export_beir(open_corpus("jsonl", root), out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    corpus = open_corpus("jsonl", root)
+    (root / "posts.jsonl").write_text('{"post_id": "1", "kind": "answer", "body": "new"}\n')
+
+    def stop(count: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export_beir(corpus, out, progress=stop)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_what_cannot_be_exported(root: Path, tmp_path: Path) -> None:
+    corpus = open_corpus("jsonl", root)
+    with pytest.raises(ConfigError, match="task 2 finds formulas"):
+        export_beir(corpus, tmp_path, task=2)
+    for split in ("train", "../x", ""):
+        with pytest.raises(ConfigError, match="is no name for the test"):
+            export_beir(corpus, tmp_path, split=split)
+    (root / "qrels.tsv").write_text("")
+    with pytest.raises(CorpusError, match="no judged topics"):
+        export_beir(corpus, tmp_path)
+
+
+def test_plain_text_has_no_markup() -> None:
+    post = Post("1", "answer", "Title", "<p>a &lt; b, <b>bold</b></p><p>Let $x$.</p>", markup="html")
+    assert plain_text(post) == "Title a < b, bold Let $x$."

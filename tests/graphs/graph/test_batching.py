@@ -1,0 +1,254 @@
+"""Batches: equal to the plain definition, within budget, and augmentation that spares the hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs.errors import ConfigError, GraphError
+from graphs.graph.batching import BudgetSampler, GraphBatch, collate, collate_packed, drop_edges, mask_nodes
+from graphs.graph.tensors import HEADER_BYTES, GraphArrays, decode, encode
+from graphs.graph.vocabulary import MASK, NUM_VIRTUAL_RELATIONS
+
+
+def random_graph(rng: np.random.Generator, *, num_nodes: int = 0, largest_label: int = 500) -> GraphArrays:
+    """Content, then formula, sentence and document virtual nodes, with edges of both."""
+    size = num_nodes or int(rng.integers(1, 12))
+    formulas, sentences = int(rng.integers(0, 3)), int(rng.integers(0, 3))
+    kinds = [0] * formulas + [1] * sentences + [2]
+    edges = [
+        (int(rng.integers(size)), int(2 * rng.integers(4, 9)), int(rng.integers(size)))
+        for _ in range(int(rng.integers(0, 15)))
+    ]
+    for node, kind in enumerate(kinds, size):
+        edges += [(node, 2 * kind, int(rng.integers(size))) for _ in range(int(rng.integers(0, 4)))]
+    labels = [*rng.integers(8, largest_label, size).tolist(), *(2 + kind for kind in kinds)]
+    return GraphArrays.from_edges(labels, edges, list(range(size, size + len(kinds))), kinds, len(kinds))
+
+
+def reference(graphs: Sequence[GraphArrays]) -> dict[str, object]:
+    """The definition of a batch, an element at a time."""
+    out: dict[str, list] = {f.name: [] for f in fields(GraphBatch)}
+    out["ptr"], edges = [0], []
+    for number, graph in enumerate(graphs):
+        offset = len(out["labels"])
+        content = graph.num_nodes - graph.num_virtual
+        out["labels"] += graph.labels.tolist()
+        out["node_graph"] += [number] * graph.num_nodes
+        out["is_virtual"] += [node >= content for node in range(graph.num_nodes)]
+        out["virtual_kind"] += [-1] * content + [int(label) - 2 for label in graph.labels[content:]]
+        out["representatives"] += [offset + node for node in graph.representatives.tolist()]
+        out["representative_kind"] += graph.representative_kinds.tolist()
+        out["ptr"].append(len(out["representatives"]))
+        for s, t, r in zip(*graph.edge_index.tolist(), graph.relations.tolist(), strict=True):
+            edges.append((r, s + offset, t + offset))
+    edges.sort(key=lambda edge: edge[0])  # stable
+    out["relation"] = [r for r, _, _ in edges]
+    out["edge_index"] = [[s for _, s, _ in edges], [t for _, _, t in edges]]
+    return {**out, "num_graphs": len(graphs), "sentence_vectors": None}
+
+
+def assert_batch(batch: GraphBatch, graphs: Sequence[GraphArrays]) -> None:
+    for name, expected in reference(graphs).items():
+        value = getattr(batch, name)
+        assert (value.tolist() if isinstance(value, torch.Tensor) else value) == expected, name
+    for name in ("labels", "edge_index", "relation", "node_graph", "virtual_kind", "representatives", "ptr"):
+        assert getattr(batch, name).dtype == torch.int64
+    assert batch.is_virtual.dtype == torch.bool
+    assert batch.edge_index.shape == (2, batch.num_edges)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 6))
+def test_both_collates_equal_the_definition(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    graphs = [random_graph(rng) for _ in range(size)]
+    assert_batch(collate(graphs), graphs)
+    assert_batch(collate_packed([encode(graph) for graph in graphs]), graphs)
+
+
+def test_graphs_of_both_widths_in_one_batch() -> None:
+    rng = np.random.default_rng(1)
+    wide = GraphArrays.from_edges([8, 70_000, 4], [(0, 100_000, 1), (2, 4, 0)], [2], [2], 1)
+    for graphs in ([random_graph(rng), wide, random_graph(rng)], [wide, wide]):
+        assert_batch(collate_packed([encode(graph) for graph in graphs]), graphs)
+
+
+def test_single_node_without_edges() -> None:
+    lone = GraphArrays.from_edges([4], [], [0], [2], 1)
+    assert_batch(collate_packed([encode(lone)]), [lone])
+    assert_batch(collate_packed([encode(lone), encode(lone)]), [lone, lone])
+
+
+@pytest.mark.parametrize("cut", [1, 10, 40])
+def test_truncated_graph_in_a_batch_is_named(cut: int) -> None:
+    blobs = [encode(random_graph(np.random.default_rng(seed))) for seed in range(3)]
+    blobs[1] = blobs[1][:-cut]
+    with pytest.raises(GraphError, match="post 20: stored graph has"):
+        collate_packed(blobs, post_ids=["10", "20", "30"])
+    with pytest.raises(GraphError, match="post at position 1 of the batch"):
+        collate_packed(blobs)
+
+
+def test_id_outside_the_vocabulary_is_named_with_its_post() -> None:
+    blobs = [encode(GraphArrays.from_edges([label, 4], [(1, 10, 0)], [1], [2], 1)) for label in (8, 99, 8)]
+    with pytest.raises(GraphError, match="post 20: label 99 is outside the vocabulary of 50"):
+        collate_packed(blobs, post_ids=["10", "20", "30"], num_labels=50, num_relations=50)
+    with pytest.raises(GraphError, match="post 10: relation 10 is outside the vocabulary of 10"):
+        collate_packed(blobs, post_ids=["10", "20", "30"], num_relations=10)
+
+
+DAMAGE = {  # of a graph of 3 nodes, 2 forward edges, 2 runs, 1 representative: which 16 bits, their value, what is said
+    "source": (3, 3, r"an edge joins node 3, but the graph has the nodes 0\.\.2"),
+    "target": (6, 700, r"an edge joins node 700, but the graph has the nodes 0\.\.2"),
+    "run": (8, 5, "runs of 6 edges, header says 2"),
+    "representative": (11, 3, r"a representative is node 3, but the graph has the nodes 0\.\.2"),
+    "virtual": (-2, 4, "4 of 3 nodes are virtual, says the header"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_graph_in_a_batch_is_named(damage: str) -> None:
+    place, value, message = DAMAGE[damage]
+    sound = encode(GraphArrays.from_edges([9, 8, 4], [(0, 10, 1), (2, 4, 0)], [2], [2], 1))
+    at = HEADER_BYTES + 2 * place
+    damaged = sound[:at] + value.to_bytes(2, "little") + sound[at + 2 :]
+    lone = encode(GraphArrays.from_edges([4], [], [0], [2], 1))
+    with pytest.raises(GraphError, match=f"post 20: {message}"):
+        collate_packed([lone, damaged, sound], post_ids=["10", "20", "30"])
+    with pytest.raises(GraphError, match=f"post 20: {message}"):
+        decode(damaged, "20")
+
+
+def test_moving_a_batch_moves_every_tensor() -> None:
+    batch = collate([random_graph(np.random.default_rng(0))])
+    batch = replace(batch, sentence_vectors=torch.zeros(1, 3)).to("meta")
+    for f in fields(batch):
+        if f.name != "num_graphs":
+            assert getattr(batch, f.name).device.type == "meta"
+
+
+def augmentable() -> GraphBatch:
+    rng = np.random.default_rng(5)
+    return collate([random_graph(rng, num_nodes=40) for _ in range(60)])
+
+
+def test_mask_spares_virtual_nodes_and_nothing_else() -> None:
+    batch = augmentable()
+    everything = mask_nodes(batch, 1.0, torch.Generator().manual_seed(0))
+    assert (everything.labels[~batch.is_virtual] == MASK).all()
+    assert everything.labels[batch.is_virtual].equal(batch.labels[batch.is_virtual])
+    some = mask_nodes(batch, 0.1, torch.Generator().manual_seed(0))
+    share = (some.labels == MASK).sum() / (~batch.is_virtual).sum()
+    assert 0.07 < share < 0.13
+    assert mask_nodes(batch, 0.0, torch.Generator()).labels.equal(batch.labels)
+
+
+def test_dropout_spares_edges_of_virtual_nodes_and_nothing_else() -> None:
+    batch = augmentable()
+    touches = batch.is_virtual[batch.edge_index].any(dim=0)
+    everything = drop_edges(batch, 1.0, torch.Generator().manual_seed(0))
+    assert everything.edge_index.equal(batch.edge_index[:, touches])
+    assert everything.relation.equal(batch.relation[touches])
+    some = drop_edges(batch, 0.1, torch.Generator().manual_seed(0))
+    share = 1 - (some.num_edges - touches.sum()) / (~touches).sum()
+    assert 0.05 < share < 0.15
+    assert (some.relation.diff() >= 0).all()
+    assert drop_edges(batch, 0.0, torch.Generator()).num_edges == batch.num_edges
+
+
+def test_dropout_spares_auxiliary_edges_without_virtual_nodes() -> None:
+    graph = GraphArrays.from_edges([8, 9], [(0, 6, 1), (0, 10, 1)], [0, 1], [0, 1], 0)
+    left = drop_edges(collate([graph]), 1.0, torch.Generator())
+    assert left.relation.tolist() == [6, 7]
+    assert NUM_VIRTUAL_RELATIONS == 8
+
+
+def test_augmentation_is_repeated_by_its_generator() -> None:
+    batch = augmentable()
+
+    def augmented(seed: int) -> GraphBatch:
+        generator = torch.Generator().manual_seed(seed)
+        return drop_edges(mask_nodes(batch, 0.1, generator), 0.1, generator)
+
+    assert augmented(3).labels.equal(augmented(3).labels)
+    assert augmented(3).edge_index.equal(augmented(3).edge_index)
+    assert not augmented(3).labels.equal(augmented(4).labels)
+
+
+def test_empty_batch_can_be_augmented() -> None:
+    batch = collate([])
+    assert drop_edges(mask_nodes(batch, 0.5, torch.Generator()), 0.5, torch.Generator()).num_graphs == 0
+
+
+def sampler(**changes: object) -> BudgetSampler:
+    rng = np.random.default_rng(0)
+    nodes = rng.integers(10, 300, 500)
+    options: dict = {"max_nodes": 2000, "max_edges": 8000, "max_items": 16, "seed": 7}
+    return BudgetSampler(nodes, 4 * nodes + 1, **{**options, **changes})
+
+
+def test_batches_keep_within_the_budget_and_cover_every_item_once() -> None:
+    plan = sampler()
+    batches = list(plan)
+    assert sorted(item for batch in batches for item in batch) == list(range(500))
+    assert max(len(batch) for batch in batches) <= 16
+    fresh = sampler()
+    assert all(nodes <= 2000 and edges <= 8000 for nodes, edges in fresh.sizes())
+    assert len(fresh) == len(batches) < 70
+
+
+def test_plan_depends_on_seed_and_epoch_alone() -> None:
+    assert sampler().plan(3) == sampler().plan(3)
+    assert sampler().plan(3) != sampler().plan(4)
+    assert sampler(seed=8).plan(3) != sampler().plan(3)
+    first = sampler()
+    assert [list(first), list(first)] == [sampler().plan(0), sampler().plan(1)]
+
+
+def test_resumed_sampler_hands_out_what_was_left() -> None:
+    whole = [batch for epoch in range(2) for batch in sampler().plan(epoch)]
+    stopped = sampler()
+    iterator = iter(stopped)
+    seen = [next(iterator) for _ in range(11)]
+    resumed = sampler()
+    resumed.load_state_dict(stopped.state_dict())
+    assert seen + list(resumed) + list(resumed) == whole
+
+
+def test_state_of_another_plan_is_refused() -> None:
+    with pytest.raises(ConfigError, match="resume with the same items, budget, seed and number of ranks"):
+        sampler(seed=1).load_state_dict(sampler().state_dict())
+
+
+def test_ranks_share_the_plan_and_take_equally_many_steps() -> None:
+    whole = sampler().plan(0)
+    ranks = [sampler(rank=rank, world_size=3).plan(0) for rank in range(3)]
+    steps = len(whole) // 3
+    assert [len(plan) for plan in ranks] == [steps] * 3
+    assert [ranks[i % 3][i // 3] for i in range(3 * steps)] == whole[: 3 * steps]
+
+
+def test_oversized_item_stands_alone_or_is_refused_with_its_size() -> None:
+    sizes, options = [5, 50_000, 5], {"max_nodes": 20, "max_edges": 10**6, "max_items": 8, "shuffle": False}
+    assert list(BudgetSampler(sizes, sizes, **options)) == [[0], [1], [2]]
+    with pytest.raises(GraphError, match="item 255 has 50000 nodes, a batch at most 20"):
+        BudgetSampler(sizes, sizes, **options, oversized="refuse", names=["1", "255", "3"])
+    with pytest.raises(GraphError, match="item 1 has 50000 edges, a batch at most 9"):
+        BudgetSampler([1, 1, 1], sizes, **{**options, "max_edges": 9}, oversized="refuse")
+
+
+def test_no_items_make_no_batches() -> None:
+    assert list(BudgetSampler([], [], max_nodes=1, max_edges=1, max_items=1)) == []
+
+
+def test_batch_is_immutable_but_replaceable() -> None:
+    batch = augmentable()
+    changed = replace(batch, labels=batch.labels + 1)
+    assert not changed.labels.equal(batch.labels)

@@ -1,0 +1,124 @@
+"""A collection holds a graph or a reason for every post, whatever happens while it is built."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from parrot import Parrot, build, content, posts
+
+from graphs.corpus.post import Post
+from graphs.errors import Failure, StoreError
+from graphs.graph.mathamr_plus import NodeKind
+from graphs.stores import collection, exchange
+from graphs.stores.collection import Collection, ParserFactory
+
+
+def test_posts_become_graphs_with_all_their_formulas(tmp_path: Path) -> None:
+    summary = build(tmp_path / "c.db", posts(5))
+    assert (summary.graphs, summary.failures, summary.formulas) == (5, {}, 10)
+    with Collection(tmp_path / "c.db") as graphs:
+        assert graphs.post_ids("answer") == ["0", "1", "2", "3", "4"]
+        graph = graphs.get("3")
+        assert graph.formula_map == {"FORMULA_0": "3:0", "FORMULA_1": "3:1"}
+        decoded = graph.decode()
+        assert decoded.kinds.count(NodeKind.FORMULA) == 2
+        assert {"V!x", "N!3", "V!y"} <= set(decoded.labels)
+        assert graphs.meta["parser"] == "parrot 1 none"
+
+
+def test_failures_are_kept_with_their_reason_and_the_others_go_on(tmp_path: Path) -> None:
+    unreadable: Post | Failure = Failure("x9", "read", "columns", "Posts.xml:3: no Id")
+    summary = build(tmp_path / "c.db", [*posts(4, p1="crash here", p2="", p3="crash with $z$"), unreadable])
+    assert summary.failures == {("amr", "crash"): 2, ("read", "columns"): 1, ("read", "empty"): 1}
+    with Collection(tmp_path / "c.db") as graphs:
+        assert graphs.post_ids() == ["0", "3"]
+        with pytest.raises(StoreError, match="no graph of post 1: crashed"):
+            graphs.get("1")
+        with pytest.raises(StoreError, match="no record of a failure"):
+            graphs.get("77")
+        kept = graphs.get("3")  # its sentence is lost, its formula is not
+        assert kept.attachments == {"FORMULA_0": "root"}
+
+
+def test_a_worker_that_dies_takes_no_other_post_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "BATCH_SIZE", 2)
+    summary = build(tmp_path / "c.db", posts(10, p4="die now"), workers=2)
+    assert (summary.graphs, summary.failures) == (9, {("amr", "worker_died"): 1})
+    with Collection(tmp_path / "c.db") as graphs:
+        assert [failure.post_id for failure in graphs.failures()] == ["4"]
+
+
+def test_building_again_does_nothing_and_another_source_is_refused(tmp_path: Path) -> None:
+    build(tmp_path / "c.db", posts(5))
+    before = content(tmp_path / "c.db")
+    build(tmp_path / "c.db", posts(5))
+    assert content(tmp_path / "c.db") == before
+    with pytest.raises(StoreError, match="begun with source 'test', now asked to go on with 'other'"):
+        collection.build(tmp_path / "c.db", posts(5), ParserFactory(Parrot), source="other")
+
+
+def test_more_posts_can_follow(tmp_path: Path) -> None:
+    build(tmp_path / "c.db", posts(5))
+    assert build(tmp_path / "c.db", posts(8)).graphs == 8
+
+
+def test_killed_at_random_moments_and_resumed_it_ends_like_one_run(tmp_path: Path) -> None:
+    build(tmp_path / "whole.db", posts(60, p7="crash"))
+    program = textwrap.dedent(
+        f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from pathlib import Path
+        from graphs.stores import collection
+        from parrot import Parrot, posts
+        collection.BATCH_SIZE = 4
+        collection.build({str(tmp_path / "killed.db")!r}, posts(60, p7="crash"),
+                         collection.ParserFactory(Parrot, {{"delay": 0.01}}), source="test")
+        """
+    )
+    kills = 0
+    for patience in (0.4, 0.1, 0.2, 0.3, 0.05, 0.25):
+        process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline and not (tmp_path / "killed.db").exists():
+            time.sleep(0.01)
+        time.sleep(patience)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate()
+    assert kills
+    build(tmp_path / "killed.db", posts(60, p7="crash"))
+    assert content(tmp_path / "killed.db") == content(tmp_path / "whole.db")
+
+
+def test_export_and_import_give_the_same_graphs(tmp_path: Path) -> None:
+    build(tmp_path / "c.db", posts(6, p2='A "quoted"  word of $M\\"x$.'))
+    with Collection(tmp_path / "c.db") as graphs:
+        assert exchange.export_penman(graphs, tmp_path / "c.penman") == 6
+        expected = list(graphs)
+    summary = exchange.import_penman(tmp_path / "c.penman", tmp_path / "again.db")
+    assert summary.graphs == 6
+    with Collection(tmp_path / "again.db") as graphs:
+        assert list(graphs) == expected
+
+
+def test_a_broken_graph_in_an_import_is_a_record_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "given.penman"
+    path.write_text(
+        "# ::id a\n# ::kind answer\n# ::formula_map {}\n(s / solve-01)\n\n"
+        "# ::id b\n# ::formula_map {}\n(s / solve-01\n\n"
+        '# ::id c\n# ::formula_map {"FORMULA_0": "7"}\n(s / solve-01)\n\n'
+        "# ::id d\n# ::formula_map [1]\n(s / solve-01)\n"
+    )
+    summary = exchange.import_penman(path, tmp_path / "c.db")
+    assert summary.graphs == 1
+    with Collection(tmp_path / "c.db") as graphs:
+        failures = {failure.post_id: failure.message for failure in graphs.failures()}
+    assert failures.keys() == {"b", "c", "d"}
+    assert f"{path}:6: " in failures["b"]
+    assert "FORMULA_0 (7)" in failures["c"]

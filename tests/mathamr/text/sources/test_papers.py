@@ -1,0 +1,157 @@
+"""Papers as JSON lines: whatever happens on the way, each is there once; and what is asked about them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphs.errors import ConfigError, CorpusError, Failure
+from mathamr.text.queries import ModelQueries, PaperQueries, queries_from_paper, questions_of
+from mathamr.text.sources.papers import extract, paper_id, read_papers
+from mathamr.text.splits import split_papers
+from mathamr.text.statements import Statement
+
+
+def write_papers(folder: Path, count: int) -> list[Path]:
+    paths = [folder / f"25{i:02}.0001.tex" for i in range(count)]
+    for i, path in enumerate(paths):
+        path.write_text(rf"\title{{Paper {i}}}\begin{{lemma}} It is $x={i}$. \end{{lemma}}", encoding="utf-8")
+    return paths
+
+
+def test_a_killed_extraction_goes_on_and_doubles_nothing(tmp_path: Path) -> None:
+    paths = write_papers(tmp_path, 7)
+    extract(paths, tmp_path / "whole.jsonl")
+    whole = (tmp_path / "whole.jsonl").read_bytes()
+    out = tmp_path / "papers.jsonl"
+    for cut in range(0, len(whole), 61):  # wherever a kill has cut it
+        out.write_bytes(whole[:cut])
+        assert extract(paths, out).papers == 7
+        assert sorted(out.read_bytes().splitlines()) == sorted(whole.splitlines())
+
+
+def test_several_processes_write_the_same(tmp_path: Path) -> None:
+    paths = write_papers(tmp_path, 6)
+    extract(paths, tmp_path / "one.jsonl")
+    extract(paths, tmp_path / "two.jsonl", workers=2)
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+
+
+def test_papers_that_fail_are_listed_and_tried_again(tmp_path: Path) -> None:
+    good, bad = write_papers(tmp_path, 1)[0], tmp_path / "bad.tar.gz"
+    bad.write_bytes(b"nothing")
+    out = tmp_path / "papers.jsonl"
+    summary = extract([bad, good], out, categories={"2500.0001": ["math.CO"]})
+    assert [(failure.post_id, failure.stage) for failure in summary.failures] == [("bad", "latex")]
+    [listed] = (tmp_path / "papers.failures.jsonl").read_text().splitlines()
+    assert "bad.tar.gz: cannot be read" in json.loads(listed)["message"]
+    assert next(read_papers(out)).categories == ("math.CO",)
+    bad.unlink()
+    bad.with_suffix("").with_suffix(".tex").write_text("no statement at all")
+    assert extract([tmp_path / "bad.tex", good], out).papers == 2
+    assert (tmp_path / "papers.failures.jsonl").read_text() == ""
+
+
+def test_two_papers_of_one_id_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"1 ids stand for several papers, such as 'a'"):
+        extract([tmp_path / "x" / "a.tex", tmp_path / "a.tar.gz"], tmp_path / "out.jsonl")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        '{"paper_id": "a"}',
+        '{"paper_id":"a","title":"","categories":[],"dropped":{},"statements":[{"x":1}]}',
+        '{"paper_id":"a","title":1,"categories":[],"dropped":{},"statements":[]}',
+        '{"paper_id":"a","title":"\\ud800","categories":[],"dropped":{},"statements":[]}',
+        "[" * 100_000,
+        "\xff",
+    ],
+)
+def test_a_line_that_is_no_paper_is_named(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "papers.jsonl"
+    path.write_text(line + "\n", encoding="latin-1")
+    with pytest.raises(CorpusError, match=r"papers\.jsonl:1: is no paper"):
+        list(read_papers(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("2501.00001.tar.gz", "2501.00001"),
+        ("math0301001.gz", "math0301001"),
+        ("hott", "hott"),
+        ("a.b.tex", "a.b"),
+        ("my\u00a0own p\udcff.tex", "my_own_p_"),
+    ],
+)
+def test_ids(name: str, expected: str) -> None:
+    assert paper_id(Path(name)) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "questions"),
+    [
+        ('{"questions": ["Is $x \\leq y$?"]}', ["Is $x \\leq y$?"]),
+        ('{"questions": ["Is $x \\\\leq y$?"]}', ["Is $x \\leq y$?"]),
+        ('Sure!\n```json\n{\n "questions": [\n "A \\"b\\"?"\n ]\n}\n```', ['A "b"?']),
+        ('{"questions": "One?"}', ["One?"]),
+        ('{"questions": [1, "", " a\n b "]}', ["a b"]),
+        ('{"question": "no list"}', []),
+        ('{"questions": ["unended', []),
+    ],
+)
+def test_questions_are_recovered_from_chatty_answers(answer: str, questions: list[str]) -> None:
+    assert questions_of(answer) == questions
+
+
+def statement(**changes: str) -> Statement:
+    return Statement(**{"kind": "lemma", "environment": "lem", "title": "", "text": "It is so.", **changes})  # type: ignore[arg-type]
+
+
+def test_a_sentence_that_only_points_is_no_query() -> None:
+    assert queries_from_paper(statement(before="The following lemma is due to Sylow.")) == []
+    assert queries_from_paper(statement(before="Every group of prime order is cyclic.")) == [
+        "Every group of prime order is cyclic."
+    ]
+    assert queries_from_paper(statement(title="3.2", section="Groups")) == ["Groups: lemma"]
+
+
+def test_statements_without_a_query_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, failure = PaperQueries()([statement(section="Groups"), statement()])
+    assert queries == ["Groups: lemma"]
+    assert isinstance(failure, Failure)
+    assert failure.kind == "nothing_said"
+    monkeypatch.setattr(ModelQueries, "answers", lambda self, conversations: ["I cannot.", '{"questions": ["Why?"]}'])
+    first, second = ModelQueries("any")([statement(), statement()])
+    assert isinstance(first, Failure)
+    assert (first.kind, second) == ("no_json", ["Why?"])
+
+
+def test_a_model_that_is_not_there_is_an_error_with_the_way_out(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(ConfigError, match="give the folder instead of the name"):
+        ModelQueries(str(tmp_path / "no-model"))([statement()])
+
+
+def test_papers_are_split_as_in_the_thesis() -> None:
+    sizes = {f"p{i:03}": 2 + i % 30 for i in range(300)}
+    split = split_papers(sizes, unseen_papers=5, seed=3)
+    tested = [(paper, number) for paper, numbers in split.regular.items() for number in numbers]
+    assert len(set(tested)) == len(tested)
+    assert len(tested) + sum(sizes[paper] for paper in split.unseen) == int(0.1 * sum(sizes.values()))
+    assert all(sizes[paper] >= 4 and paper not in split.unseen for paper, _ in tested)
+    assert all(number < sizes[paper] for paper, number in tested)
+    assert all(abs(sizes[paper] - 14) <= 1 for paper in split.unseen)
+    assert {split.part(*tested[0]), split.part(split.unseen[0], 0), split.part("p000", 0)} == {
+        "regular",
+        "unseen",
+        "train",
+    }
+    assert split_papers(sizes, unseen_papers=5, seed=4) != split
+    with pytest.raises(ConfigError, match="use fewer"):
+        split_papers(sizes, unseen_papers=200)

@@ -1,0 +1,26 @@
+"""The benchmark of the instruments at a size that takes a second: every part, and the numbers of its last line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scripts.benchmarks import embedding_geometry
+
+
+def test_every_part_runs_and_the_last_line_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = "--documents 320 --queries 20 --dimension 12 --domain 40 --samples 50"
+    embedding_geometry.main(sizes.split())
+    printed = capsys.readouterr().out
+    assert "nearest distances of 40 documents, drawn at random, to the other 280" in printed  # sampled, and said
+    result = json.loads(printed.splitlines()[-1])
+    for part in ("survey", "overlap", "thresholds", "isoscore", "whitening_apply", "collapse", "nearest_distances"):
+        assert {f"{part}_seconds", f"{part}_cpu_seconds", f"{part}_memory_gb"} <= result.keys()
+    assert result["memory_gb"] > 0
+
+
+def test_sizes_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        embedding_geometry.main(["--documents", "10", "--domain", "10"])
+    assert "--domain must be less" in capsys.readouterr().err
