@@ -6,14 +6,15 @@ summary.formulas, summary.trees
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection as Some
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from graphs.corpus.files import FormulaFiles
 from graphs.errors import ConfigError
 from graphs.formulas.mathml import Letters
-from graphs.formulas.store import BuildSummary, Progress, build
+from graphs.formulas.store import BuildSummary, FormulaStore, Progress, build
 from mathamr.stages.console import Console, Stage
 
 
@@ -64,6 +65,13 @@ def check_workers(workers: int) -> None:
     """Raise ConfigError for a number of processes below 1."""
     if workers < 1:
         raise ConfigError(f"workers={workers}: at least 1 process is needed")
+
+
+def write_failures(database: Path, out: Path) -> None:
+    """Write every formula or row of ``database`` that has no tree, one JSON object a line."""
+    with FormulaStore.open(database) as store, out.open("w", encoding="utf-8") as file:
+        for record in store.failure_records():
+            file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
 
 
 class _Share:

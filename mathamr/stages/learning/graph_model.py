@@ -112,6 +112,18 @@ def train_graph_model(
     return GraphTraining(result, graphs / seconds if seconds else None)
 
 
+def by_question(pairs: Sequence[Pair]) -> dict[str, list[str]]:
+    """Return the second posts of ``pairs``, in order, by the first.
+
+    >>> by_question([Pair("q", "b"), Pair("p", "c"), Pair("q", "a")])
+    {'q': ['b', 'a'], 'p': ['c']}
+    """
+    posts: dict[str, list[str]] = {}
+    for pair in pairs:
+        posts.setdefault(pair.question_id, []).append(pair.answer_id)
+    return posts
+
+
 def summary(training: GraphTraining) -> str:
     """Return what a reader wants to know of a training, line by line."""
     result = training.result

@@ -8,12 +8,13 @@ finetune_encoder(config, encoder, pairs, Path("model"), Console(), seed=42).best
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from graphs.errors import CorpusError
 from mathamr.stages.console import Console
-from mathamr.stages.learning.reporting import Log, training_stage
+from mathamr.stages.learning.reporting import JsonLines, Log, training_stage
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
 from mathamr.text.finetuning import Finetuned, finetune
@@ -73,6 +74,47 @@ def finetune_encoder(
             resume=resume,
             progress=report.progress,
         )
+
+
+def train_text_encoder(
+    config: TextConfig,
+    pairs: PairFile,
+    out: Path,
+    console: Console,
+    *,
+    seed: int,
+    validation: PairFile | None = None,
+    texts: Path | None = None,
+    resume: Literal["auto", "never"] = "auto",
+) -> Finetuned:
+    """Pretrain where the configuration asks for it, then fine-tune; ``OUT/log.jsonl`` has the records.
+
+    Args:
+        out: folder of the encoder; pretraining goes to ``OUT/pretrained``.
+        texts: texts to pretrain on, one a line; None: the documents of ``pairs``.
+        validation: pairs to choose the best epoch by; None: a part of ``pairs``.
+
+    Raises:
+        ConfigError, TrainingError, Interrupted: as :func:`finetune_encoder`.
+        CorpusError: ``texts`` cannot be read.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    encoder, log = encoder_for(config, pairs, out), JsonLines(out / "log.jsonl")
+    if config.pretraining_epochs:
+        read = (pair.document for pair in pairs) if texts is None else _lines(texts)
+        place = out / "pretrained"
+        pretrain_encoder(config, encoder, read, place, console, seed=seed, log=log, resume=resume)
+    return finetune_encoder(
+        config, encoder, pairs, out, console, seed=seed, validation=validation, log=log, resume=resume
+    )
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            yield from (line.strip() for line in lines)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot be read: {error}", path=path) from error
 
 
 def encoder_for(config: TextConfig, pairs: PairFile, out: Path) -> TextEncoder:
