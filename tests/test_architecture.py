@@ -30,9 +30,9 @@ ORDER = {
         "training",
         "analysis",
         "text",
+        "search",
         "stages",
         "systems",
-        "search",
     ),
 }
 
