@@ -28,13 +28,14 @@ from typing import Any
 from train import ended, read_groups  # type: ignore[import-not-found]  # a neighbour: scripts are no package
 
 from graphs.errors import CorpusError
+from mathamr.negatives import mining
+from mathamr.negatives.text import Mining
 from mathamr.stages.console import Console, Stage
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
 from mathamr.text.finetuning import Finetuned, finetune
 from mathamr.text.pairs import PairFile
 from mathamr.text.pretraining import pretrain
-from mathamr.training import mining
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +72,8 @@ def run(config: TextConfig, given: argparse.Namespace) -> Finetuned:
             pretrain(config, encoder, texts, out=out / "pretrained", log=log, progress=advance, **shared)
     with console.stage("fine-tuning", unit="steps") as advance:
         log = _log(console, advance, out)
-        return finetune(config, encoder, pairs, validation=validation, out=out, log=log, progress=advance, **shared)
+        shared |= {"validation": validation, "mining": Mining}
+        return finetune(config, encoder, pairs, out=out, log=log, progress=advance, **shared)
 
 
 def _encoder(config: TextConfig, pairs: PairFile, out: Path) -> TextEncoder:

@@ -31,7 +31,7 @@ from pathlib import Path
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.pairs import POSITIVES, training_pairs
 from graphs.errors import Failure, MathAMRError
-from mathamr.retrieval import posts
+from graphs.stores import posts
 from mathamr.stages.console import Console
 from mathamr.text import benchmarks
 from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph

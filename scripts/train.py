@@ -36,12 +36,13 @@ from graphs.errors import ConfigError, MathAMRError
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import EncoderConfig
 from mathamr.model.label_vectors import is_hash
+from mathamr.negatives import mining
 from mathamr.stages.console import Console, duration
-from mathamr.training import mining
 from mathamr.training.config import TrainConfig
+from mathamr.training.graph.checks import Negatives
 from mathamr.training.graph.trainer import TrainResult, train
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
-from mathamr.training.pairs import read_pairs
+from mathamr.training.pairs import read_pairs, sample_pairs
 
 EXIT_AT_ONCE = 130  # as shells have it: 128 and the number of SIGINT
 CONF = Path(__file__).resolve().parents[1] / "conf"
@@ -94,7 +95,7 @@ def run(
     store: GraphStore,
     pairs: Sequence[Pair],
     encoder_config: EncoderConfig,
-    negatives: dict[str, list[str]] | None,
+    negatives: Negatives | None,
     out: Path,
     resume: str,
     console: Console,
@@ -122,6 +123,9 @@ def run(
             with (out / "log.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
 
+        if negatives is None and config.negative_source == "model":
+            known = sample_pairs(pairs, frozenset(store.post_ids()), config.max_pairs)
+            negatives = mining.negatives_of(config, store, known, report=log)
         result = train(
             config,
             store,
@@ -143,6 +147,8 @@ def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]
         ConfigError: an unknown key, group or value.
     """
     model, settings = read_groups(overrides, "model", "train")
+    if model.pop("checkpoint") is not None:
+        raise ConfigError("model.checkpoint is a finished model; experiments.run uses it, and nothing is left to train")
     vectors = model["label_vectors"]
     if vectors is not None and not is_hash(vectors):
         raise ConfigError(

@@ -33,10 +33,10 @@ from graphs.graph import mathamr_plus, vocabulary
 from graphs.graph.vocabulary import Counts, Row
 from graphs.shared_files import key, locked, read_json, write_json
 from graphs.stores import collection
+from graphs.stores import posts as post_texts
 from graphs.stores.collection import Collection
+from graphs.stores.posts import PostTexts
 from graphs.whole_file import write_whole
-from mathamr.retrieval import posts as post_texts
-from mathamr.retrieval.posts import PostTexts
 from mathamr.stages import parsers
 from mathamr.stages.console import Console, Stage, duration
 from mathamr.stages.needed import NeededPosts
