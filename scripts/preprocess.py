@@ -10,7 +10,7 @@
 ``preprocessed.db`` holds the graphs of ``collection.db`` as integers, with their vocabulary and the virtual nodes that
 the group ``graph`` of ``conf/`` asks for (``graphs/stores/store.py``): another connectivity, say, is another file.
 ``pairs.tsv`` has a question and an answer in each line, chosen by ``train.positives`` (``graphs/corpus/pairs.py``), and
-``negatives.tsv`` a question and an answer of another one, best ranked first (``mathamr/training/mining.py``). Topics
+``negatives.tsv`` a question and an answer of another one, best ranked first (``mathamr.negatives.mining.py``). Topics
 count for no vocabulary and stand in no pair, but get their tensors. The same command resumes where it was stopped.
 
 Exit codes: 0 made; 2 a message says what is wrong.

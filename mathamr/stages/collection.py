@@ -30,8 +30,8 @@ from graphs.graph.vocabulary import Counts, Row
 from graphs.shared_files import key, locked, read_json, write_json
 from graphs.stores import collection
 from graphs.stores.collection import Collection
+from graphs.stores.posts import PostTexts
 from graphs.whole_file import write_whole
-from mathamr.retrieval.posts import PostTexts
 from mathamr.stages import parsers
 from mathamr.stages.console import Console
 from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees

@@ -23,12 +23,12 @@ from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Judgment, Pair, Topic
 from graphs.errors import ConfigError
+from graphs.stores.posts import PostText
 from mathamr.evaluation.metrics import MEASURES, RELEVANT, Regime
 from mathamr.evaluation.result_names import Asked
 from mathamr.evaluation.runs import Hit, Task
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation
-from mathamr.retrieval.posts import PostText
 from mathamr.stages.console import Console
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.graph.trainer

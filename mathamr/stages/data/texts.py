@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graphs.corpus.post import Post
 from graphs.errors import Failure
-from mathamr.retrieval import posts as post_texts
+from graphs.stores import posts as post_texts
 from mathamr.stages.console import Console
 
 

@@ -17,9 +17,9 @@ from graphs.corpus.post import Pair, Post
 from graphs.errors import Failure
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import EncoderConfig
+from mathamr.negatives import mining
 from mathamr.stages.console import Console, duration
 from mathamr.stages.learning.reporting import Log, training_stage
-from mathamr.training import mining
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.checks import Negatives
 from mathamr.training.graph.distillation import Teacher

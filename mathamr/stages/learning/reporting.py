@@ -36,7 +36,7 @@ class TrainingReporter:
         if record["kind"] == "start":
             self.progress.expect(record["total_steps"])
         elif record["kind"] == "negatives":
-            from mathamr.training import mining
+            from mathamr.negatives import mining
 
             self._console.say(f"  {mining.as_text(record)}")
         elif record["kind"] == "epoch":

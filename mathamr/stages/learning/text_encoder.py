@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from graphs.errors import CorpusError
+from mathamr.negatives.text import Mining
 from mathamr.stages.console import Console
 from mathamr.stages.learning.reporting import JsonLines, Log, training_stage
 from mathamr.text.config import TextConfig
@@ -71,6 +72,7 @@ def finetune_encoder(
             out=out,
             seed=seed,
             log=report,
+            mining=Mining,
             resume=resume,
             progress=report.progress,
         )

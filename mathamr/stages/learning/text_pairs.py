@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
 from graphs.errors import Failure
-from mathamr.retrieval.posts import PostTexts
+from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.texts import build_texts
 from mathamr.text import benchmarks

@@ -14,10 +14,10 @@ from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
 from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
+from mathamr.negatives import mining
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
-from mathamr.training import mining
 from mathamr.training.config import TrainConfig
 
 
