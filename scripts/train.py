@@ -34,7 +34,7 @@ from experiments.config import register
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, MathAMRError
 from graphs.stores.store import GraphStore
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
 from mathamr.stages.console import Console, duration
 from mathamr.training import mining

@@ -22,13 +22,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.errors import RetrievalError
 from graphs.graph.virtual_nodes import Structure
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 NodeName = Literal["formula", "sentence", "document"]
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
