@@ -29,6 +29,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from importlib import metadata
 from pathlib import Path
 
@@ -215,9 +216,12 @@ class _Texts:
 
     def has_like(self, words: list[str]) -> bool:
         triples = _triples(words)
-        common = Counter(number for triple in triples for number in self.having.get(triple, ()))
+        common = Counter(chain.from_iterable(self.having.get(triple, ()) for triple in triples))
+        least = MAX_SIMILARITY * len(triples)  # a text has at least as many triples as it shares
         return any(
-            shared >= MAX_SIMILARITY * (len(triples) + self.sizes[number] - shared) for number, shared in common.items()
+            shared >= MAX_SIMILARITY * (len(triples) + self.sizes[number] - shared)
+            for number, shared in common.items()
+            if shared >= least
         )
 
 
