@@ -22,7 +22,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from graphs.errors import ConfigError
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 from mathamr.text.config import TextConfig
 from mathamr.training.config import TrainConfig
 

@@ -56,7 +56,6 @@ from graphs.shared_files import is_locked, read_json
 from mathamr.stages import parsers, sources
 from mathamr.stages.collection import given_parser
 from mathamr.stages.needed import extent_of
-from mathamr.systems import given_run
 from mathamr.text import encoder
 from mathamr.training import checkpoint
 
@@ -271,6 +270,8 @@ def run_key(config: DictConfig, data: Fingerprints) -> str:
     if config.data.get("regime") == "judged":  # what is judged is what is searched
         content |= {"judgments": data.judgments, "example": _plain(config.experiment.get("example"))}
     if config.track == "run":
+        from mathamr.systems import given_run  # slow to import
+
         return shared_files.key({**content, "run": given_run.identity(config)})
     if config.track == "bm25":
         return shared_files.key({**content, **_settings(config, ("bm25",)), "k": config.retrieval.k})

@@ -30,12 +30,10 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import logbook
-from experiments.analyses import geometry
 from experiments.config import register, validated
-from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.plan import LOCK, Job, finished, near, plan, select, state, status
-from experiments.report import blocks, results, tables, writing
+from experiments.report import blocks, results, tables
 from experiments.report.results import Experiment
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import Corpus
@@ -100,6 +98,8 @@ def run(config: DictConfig, command: str) -> Ended:
         runner.run(missing)
     else:
         _write_plan(config, jobs, folder, tasks, command)
+    from experiments.report import writing  # imports torch
+
     with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
         _write_plan(config, jobs, folder, tasks, command)  # of two that run it with other seeds, each reports its own
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
@@ -141,6 +141,8 @@ class _Runner:
 
     def check(self, config: DictConfig, jobs: Sequence[Job]) -> None:
         """Refuse settings that cannot be, once for each condition."""
+        from experiments.analyses import geometry  # imports torch
+
         geometry.check(config)
         partial = any(question.searched is not None for question in self._questions)
         if partial and any(job.config.track == "graph" for job in jobs):
@@ -155,6 +157,8 @@ class _Runner:
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Run the jobs; those that need what another process has in work come last, and are waited for."""
+        from experiments.job import Outcome, run_job  # imports torch
+
         pending, ended = list(jobs), 0
         while pending:
             elsewhere: list[Job] = []

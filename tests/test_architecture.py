@@ -1,7 +1,11 @@
 """Imports run one way: between the floors, and within a floor (docs/architecture.md)."""
 
 import ast
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -114,3 +118,42 @@ def test_no_modules_import_each_other() -> None:
 def test_no_module_has_a_name_that_says_nothing() -> None:
     empty = {"utils", "helpers", "common", "misc"}
     assert not [name for name in modules() if empty & set(name.split("."))]
+
+
+SLOW = {
+    "bm25s",
+    "ir_measures",
+    "matplotlib",
+    "networkx",
+    "nltk",
+    "pandas",
+    "qdrant_client",
+    "safetensors",
+    "scipy",
+    "sentence_transformers",
+    "sklearn",
+    "spacy",
+    "sympy",
+    "torch",
+    "transformers",
+    "wandb",
+}
+
+
+def test_an_experiment_is_planned_and_refused_without_slow_imports() -> None:
+    program = (
+        "import sys, experiments.run, experiments.report.figures, experiments.report.tables\n"
+        "import mathamr.retrieval, mathamr.text.encoder, mathamr.training.checkpoint\n"
+        f"print(*sorted(set({sorted(SLOW)}) & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+    assert all(find_spec(name) for name in ("torch", "scipy", "matplotlib"))  # the names are those of real packages
+
+
+@pytest.mark.parametrize("package", ["mathamr.training", "mathamr.retrieval"])
+def test_a_package_gives_its_names_on_first_use(package: str) -> None:
+    module = import_module(package)
+    assert [name for name in module.__all__ if getattr(module, name, None) is None] == []
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = module.nothing

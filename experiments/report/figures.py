@@ -16,18 +16,16 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import MaxNLocator
+from typing import TYPE_CHECKING, Any
 
 from experiments.report.blocks import Figure
 from experiments.report.results import Row
 from mathamr.analysis.plot_styles import COLOURS, look
 from mathamr.evaluation.significance import Comparison, TopicScores, bootstrap_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 WIDTH = 10.0
 """Inches; a page scales plots to its own width."""
@@ -48,6 +46,10 @@ _STYLE: dict[Any, Any] = {
 @contextmanager
 def canvas(rows: int, columns: int, height: float, **grid: Any) -> Iterator[tuple[Canvas, list[list[Axes]]]]:
     """A figure of ``rows`` x ``columns`` axes in the house style, whatever style the user's machine has set."""
+    import matplotlib  # slow to import
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as Canvas
+
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)  # browsers have other fonts
         matplotlib.rcdefaults()
@@ -125,6 +127,8 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
 
 def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: str) -> str:
     panels = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
+    from matplotlib.ticker import MaxNLocator
+
     last = max((epoch for seeds in logs.values() for epoch, _ in _means(seeds, "train_loss")), default=1)
     with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
         for ax, (key, title) in zip(axes[0], panels.items(), strict=True):

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from graphs.errors import AnalysisError
 
@@ -52,5 +51,7 @@ def correlation(one: ArrayLike, other: ArrayLike) -> Correlation:
     for values in (a, b):
         if np.ptp(values) <= 1e-12 * np.abs(values).max():
             raise AnalysisError(f"all {len(a)} models have the value {values[0]:g}: nothing correlates with it")
+    from scipy import stats  # slow to import
+
     pearson, spearman = stats.pearsonr(a, b), stats.spearmanr(a, b)
     return Correlation(float(pearson.statistic), float(pearson.pvalue), float(spearman.statistic), len(a))

@@ -15,14 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
 from numpy.typing import ArrayLike
 
 from mathamr.analysis.plot_styles import COLOURS, MARKERS, look
 from mathamr.analysis.thresholds import Threshold, chosen
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
 
 _DENSITIES = {"random": (COLOURS[5], ":"), "correct": (COLOURS[3], "-"), "top-k": (COLOURS[4], "--")}
 """Red, green and blue, as in Figure 2 of the paper."""

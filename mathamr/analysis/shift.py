@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, blocks, cosine, unit_vectors
@@ -63,5 +62,7 @@ def shift(before: Floats, after: Floats) -> Shift:
     for name, distances in (("before", before), ("after", after)):
         if not len(distances) or not np.isfinite(distances).all():
             raise AnalysisError(f"the distances {name} are not finite numbers, at least one, but {list(distances)[:3]}")
+    from scipy import stats  # slow to import
+
     test = stats.ks_2samp(before, after)
     return Shift(before, after, float(test.statistic), float(test.pvalue))

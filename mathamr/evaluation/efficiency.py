@@ -4,7 +4,7 @@
 ...     total = sum(range(1000))
 >>> 0 <= watch.seconds < 60
 True
->>> peak_memory() > 10_000_000  # a Python process with torch loaded takes more than 10 MB
+>>> peak_memory() > 10_000_000  # a Python process with numpy loaded takes more than 10 MB
 True
 """
 
@@ -15,8 +15,10 @@ import ctypes
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 if sys.platform != "win32":
     import resource
@@ -33,7 +35,7 @@ class Stopwatch:
     """
 
     def __init__(self, device: torch.device | str | None = None) -> None:
-        self._device = torch.device(device) if device is not None else torch.device("cpu")
+        self._device = device if device is not None and not str(device).startswith("cpu") else None
         self._start = 0.0
         self._end: float | None = None
 
@@ -53,7 +55,11 @@ class Stopwatch:
         return (time.perf_counter() if self._end is None else self._end) - self._start
 
     def _wait(self) -> None:
-        if self._device.type == "cuda":
+        if self._device is None:
+            return
+        import torch  # slow to import
+
+        if torch.device(self._device).type == "cuda":
             torch.cuda.synchronize(self._device)
 
 
@@ -97,6 +103,8 @@ def peak_device_memory(device: torch.device) -> int:
 
 def peak_gpu_memory(device: torch.device | str | None = None) -> int:
     """Largest memory that torch held on a CUDA device since :func:`reset_peak_gpu_memory`, in bytes; 0 without CUDA."""
+    import torch
+
     if not torch.cuda.is_available() or (device is not None and torch.device(device).type != "cuda"):
         return 0
     return int(torch.cuda.max_memory_allocated(device))
@@ -104,6 +112,8 @@ def peak_gpu_memory(device: torch.device | str | None = None) -> int:
 
 def reset_peak_gpu_memory(device: torch.device | str | None = None) -> None:
     """Begin a new measurement of :func:`peak_gpu_memory`; nothing to do without CUDA."""
+    import torch
+
     if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
         torch.cuda.reset_peak_memory_stats(device)
 

@@ -34,16 +34,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import ir_measures
 import numpy as np
-from ir_measures import AP, Bpref, Measure, P, R, nDCG
 
 from graphs.corpus.qrels import RELEVANT as RELEVANT
 from graphs.corpus.qrels import relevant_grade as relevant_grade
 from graphs.errors import EvaluationError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Qrels, Run, Task
+
+if TYPE_CHECKING:
+    from ir_measures import Measure
 
 Regime = Literal["full", "judged", "mini"]
 """What was indexed: all answers, only judged posts, or a part of the collection whose qrels are restricted to it."""
@@ -52,9 +53,13 @@ Regime = Literal["full", "judged", "mini"]
 def measures_of_grade(relevant: int) -> dict[str, Measure]:
     """Return the measures of ARQMath with ``relevant`` as the lowest relevant grade, by our names.
 
-    >>> str(measures_of_grade(1)["bpref"]), str(MEASURES["bpref"])
+    ``recall_1000`` (relevant judged posts among the first 1,000) is for development only.
+
+    >>> str(measures_of_grade(1)["bpref"]), str(measures_of_grade(2)["bpref"])
     ('Bpref', 'Bpref(rel=2)')
     """
+    from ir_measures import AP, Bpref, P, R, nDCG  # slow to import
+
     return {
         "ndcg_prime": nDCG(judged_only=True) @ MAX_PER_TOPIC,
         "map_prime": AP(rel=relevant, judged_only=True),
@@ -62,10 +67,6 @@ def measures_of_grade(relevant: int) -> dict[str, Measure]:
         "bpref": Bpref(rel=relevant),
         "recall_1000": R(rel=relevant) @ MAX_PER_TOPIC,
     }
-
-
-MEASURES = measures_of_grade(RELEVANT)
-"""Our names of the measures; ``recall_1000`` (relevant judged posts among the first 1,000) is for development only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ def evaluate(
             raise EvaluationError(f"no formula of run {run.name!r} has a visual id; is this the map of its collection?")
     else:
         ordered = {topic_id: _post_order(hits) for topic_id, hits in rankings.items()}
+    import ir_measures  # slow to import
+
     # Ranks instead of scores: the order is settled above, ties included, and nothing may change it.
     places = {t: {doc_id: float(len(docs) - i) for i, doc_id in enumerate(docs)} for t, docs in ordered.items()}
     per_topic = {topic_id: dict.fromkeys(measures, 0.0) for topic_id in qrels}
@@ -144,6 +147,8 @@ def measure_of(name: str) -> Measure:
     Raises:
         EvaluationError: there is no such measure.
     """
+    import ir_measures
+
     try:
         return ir_measures.parse_measure(name)
     except (ValueError, NameError, KeyError) as error:

@@ -22,7 +22,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from graphs.errors import EvaluationError
 from mathamr.evaluation.resampling import bootstrap
@@ -72,6 +71,8 @@ def paired_t_test(baseline: TopicScores, system: TopicScores) -> TTest:
         if abs(mean) <= 1e-12:
             return TTest(mean, 0.0, df, 1.0)
         return TTest(mean, math.copysign(math.inf, mean), df, 0.0)
+    from scipy import stats  # slow to import
+
     result = stats.ttest_rel(b, a)
     return TTest(mean, float(result.statistic), df, float(result.pvalue))
 

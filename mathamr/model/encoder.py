@@ -19,7 +19,6 @@ virtual node. A stand-in for :class:`graphs.graph.batching.GraphBatch` shows whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,6 +27,7 @@ from torch.nn import functional
 
 from graphs.errors import ConfigError
 from mathamr.maxsim import VectorSets
+from mathamr.model.config import EncoderConfig
 from mathamr.model.constituent_attention import ConstituentAttention, ConstituentPlan, leads_up
 from mathamr.model.label_vectors import LabelText
 from mathamr.model.node_features import NodeFeatures
@@ -38,56 +38,6 @@ from mathamr.model.sentence_text import SentenceText
 
 if TYPE_CHECKING:
     from graphs.graph.batching import GraphBatch
-
-
-VN_AGGREGATIONS = ("mean", "attention")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderConfig:
-    """Types and meanings; the values and their sources stand in ``conf/model``.
-
-    Attributes:
-        hidden_dim: d, the size of node vectors.
-        projection_dim: p, the size of the vectors that are compared.
-        num_layers: relational layers, at least 1.
-        num_bases: matrices that relations share, or None; exclusive with ``num_blocks``.
-        num_blocks: blocks of block-diagonal relation matrices, or None.
-        edge_vectors: whether messages carry a learned vector of their relation, in each layer its own.
-        vn_init: value that virtual nodes start from: zero, random or mean.
-        vn_learned: what is learned about it: none, embedding, projection or typed_projection.
-        vn_aggregation: what a virtual node takes from its constituents in each layer: their mean, or attention over
-            them (:mod:`mathamr.model.constituent_attention`, beyond the thesis).
-        label_vectors: hash of frozen vectors of the labels' words that are projected and added to the learned
-            embedding (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None. In an experiment also the name
-            of the text encoder that makes them.
-        sentence_vectors: identity of the text encoder whose frozen vectors of sentences are projected and added to the
-            starts of their virtual nodes (:mod:`mathamr.model.sentence_text`, beyond the thesis): a hybrid of graph and
-            text; or None. In an experiment the name of the encoder.
-
-    The last three are those of the thesis where a checkpoint does not name them, being older than they are.
-    """
-
-    hidden_dim: int
-    projection_dim: int
-    num_layers: int
-    num_bases: int | None
-    num_blocks: int | None
-    edge_vectors: bool
-    vn_init: str
-    vn_learned: str
-    vn_aggregation: str = "mean"
-    label_vectors: str | None = None
-    sentence_vectors: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.vn_aggregation not in VN_AGGREGATIONS:
-            known = " or ".join(VN_AGGREGATIONS)
-            raise ConfigError(f"vn_aggregation={self.vn_aggregation} must be {known}")
-        for name in ("hidden_dim", "projection_dim", "num_layers"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ConfigError(f"{name}={value} must be at least 1")
 
 
 class EncoderLayer(nn.Module):

@@ -22,14 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from graphs.corpus.post import PlaceholderText
 from graphs.corpus.text.latex_text import with_latex
 from graphs.errors import RetrievalError
 from graphs.graph.virtual_nodes import Structure
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 NodeName = Literal["formula", "sentence", "document"]
 

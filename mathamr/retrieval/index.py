@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
-
-import torch
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphs.errors import RetrievalError
-from mathamr.maxsim import VectorSets
+
+if TYPE_CHECKING:
+    from mathamr.maxsim import VectorSets
 
 STRATEGIES = ("single_vector", "doc_vn_maxsim", "maxsim")
 BackendName = Literal["exact", "qdrant"]
@@ -102,6 +102,8 @@ class Index(Protocol):
 
 def check_documents(post_ids: Sequence[str], documents: VectorSets) -> None:
     """Refuse what no backend can index: nothing at all, an empty set, an id twice, a vector not of unit length."""
+    import torch
+
     if len(post_ids) != len(documents):
         raise RetrievalError(f"{len(post_ids)} post ids for {len(documents)} sets of vectors; one is needed for each")
     if not post_ids:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from omegaconf import DictConfig, OmegaConf
 
 from graphs.errors import ConfigError
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 
 Settings = TypeVar("Settings")
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from ir_measures import Measure
 from numpy.typing import NDArray
 from omegaconf import DictConfig
 
@@ -23,13 +22,17 @@ from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Judgment, Pair, Topic
 from graphs.errors import ConfigError
-from graphs.stores.posts import PostText
-from mathamr.evaluation.metrics import MEASURES, RELEVANT, Regime
+from mathamr.evaluation.metrics import RELEVANT, Regime, measures_of_grade
 from mathamr.evaluation.result_names import Asked
 from mathamr.evaluation.runs import Hit, Task
-from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation
 from mathamr.stages.console import Console
+
+if TYPE_CHECKING:
+    from ir_measures import Measure
+
+    from graphs.stores.posts import PostText
+    from mathamr.maxsim import VectorSets
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.graph.trainer
 Costs = Mapping[str, float]
@@ -56,7 +59,7 @@ class Question:
     regime: Regime
     collection: frozenset[str] | None = None
     name: str = ""
-    measures: Mapping[str, Measure] = field(default_factory=lambda: MEASURES)
+    measures: Mapping[str, Measure] = field(default_factory=lambda: measures_of_grade(RELEVANT))
     searched: frozenset[str] | None = None
     turned: bool = False
     relevant: int = RELEVANT

@@ -30,7 +30,7 @@ from graphs.stores.collection import Collection
 from graphs.stores.posts import PostText, PostTexts
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk, peak_gpu_memory, peak_memory, reset_peak_memory
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
 from mathamr.negatives import mining
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of

@@ -32,13 +32,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import torch
 
 from graphs.errors import ConfigError
-from mathamr.maxsim import VectorSets
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
+
+    from mathamr.maxsim import VectorSets
 
 Side = Literal["query", "document"]
 SIDES: tuple[Side, ...] = get_args(Side)
@@ -119,6 +120,10 @@ class TextEncoder:
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
     ) -> VectorSets:
         """A unit vector for each token (late interaction), and last the pooled one, as :class:`VectorSets` want."""
+        import torch  # slow to import
+
+        from mathamr.maxsim import VectorSets
+
         sets: list[torch.Tensor] = []
         for some in _told(texts, batch_size * 16, progress):
             outputs: Any = self.model.encode(  # a dictionary a text
@@ -137,6 +142,8 @@ class TextEncoder:
 
         Formula-text paper, Figures 4 and 7; of pooling by the first token the mean is not what is searched with.
         """
+        import torch
+
         outputs: Any = self.model.encode(
             self.prefixed(texts, side), batch_size=batch_size, output_value=None, show_progress_bar=False, task=side
         )
@@ -230,6 +237,7 @@ def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, se
     Everything that is done with an encoder can be tried with it in seconds; what it finds is little more than shared
     words. It is written to ``folder``, which appears whole; an empty one may be there.
     """
+    import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers

@@ -1,6 +1,7 @@
 """Checkpoints: what a trained model is, on disk, so that a kill at any instant leaves a valid one.
 
 >>> import tempfile
+>>> import torch
 >>> info = CheckpointInfo(encoder={"hidden_dim": 64}, train={"epochs": 7}, vocabulary_hash="3f2a", config_hash="c0",
 ...     num_labels=20_000, num_relations=532, code_version="0.1.0", seed=42, step=1406, epoch=1, best_step=1406,
 ...     best_val_loss=2.31, temperature=0.049)
@@ -34,15 +35,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
-
-import safetensors.torch
-import torch
-from safetensors import SafetensorError
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graphs.errors import TrainingError
-from mathamr.model.encoder import Encoder, EncoderConfig
+from mathamr.model.config import EncoderConfig
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from mathamr.model.encoder import Encoder
 
 _FORMAT = 1  # goes up when the files change their meaning
 _INFO, _WEIGHTS, _STATE, _STATE_TENSORS = "checkpoint.json", "model.safetensors", "state.json", "state.safetensors"
@@ -213,6 +215,8 @@ def load_encoder(
         path: a checkpoint folder, e.g. ``OUT/best``.
         vocabulary_hash: of the graphs that will be encoded, ``store.vocabulary.hash``; likewise ``config_hash``.
     """
+    from mathamr.model.encoder import Encoder  # slow to import
+
     checkpoint = load(path, vocabulary_hash=vocabulary_hash, config_hash=config_hash)
     info = checkpoint.info
     encoder = Encoder(EncoderConfig(**info.encoder), info.num_labels, info.num_relations)
@@ -272,7 +276,9 @@ def _step_of(path: Path) -> int | None:
 
 
 def _tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
-    return safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    from safetensors.torch import save
+
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
 
 
 def _json_bytes(values: Mapping[str, Any]) -> bytes:
@@ -280,8 +286,11 @@ def _json_bytes(values: Mapping[str, Any]) -> bytes:
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
     try:
-        return safetensors.torch.load_file(path)
+        return load_file(path)
     except (SafetensorError, OSError) as error:
         raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
 

@@ -32,7 +32,7 @@ from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, MathAMRError
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory, reset_peak_memory
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import ranks
 from scripts.benchmarks.sample_graphs import opened, parser

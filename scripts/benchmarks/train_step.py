@@ -26,7 +26,7 @@ from experiments.composition import read_settings
 from graphs.corpus.post import Pair
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.graph.learner import Learner

@@ -267,7 +267,7 @@ def test_jobs_of_another_process_are_shown_so_and_its_plan_does_not_matter(colle
             place = folder / "jobs" / f"{condition}-seed1"
             place.mkdir(parents=True)
             assert others.enter_context(locked(place / LOCK))
-        others.enter_context(pytest.MonkeyPatch.context()).setattr("experiments.run.run_job", _plan_others(folder))
+        others.enter_context(pytest.MonkeyPatch.context()).setattr("experiments.job.run_job", _plan_others(folder))
         ended = run(config, "command")
     assert "none, seed 1: running elsewhere\ncircular, seed 1: running elsewhere" in ended.table
     assert ended.failed == 0

@@ -30,6 +30,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 from graphs.corpus.files import Fingerprints
@@ -215,9 +216,12 @@ class _Texts:
 
     def has_like(self, words: list[str]) -> bool:
         triples = _triples(words)
-        common = Counter(number for triple in triples for number in self.having.get(triple, ()))
+        common = Counter(chain.from_iterable(self.having.get(triple, ()) for triple in triples))
+        least = MAX_SIMILARITY * len(triples)  # a text has at least as many triples as it shares
         return any(
-            shared >= MAX_SIMILARITY * (len(triples) + self.sizes[number] - shared) for number, shared in common.items()
+            shared >= MAX_SIMILARITY * (len(triples) + self.sizes[number] - shared)
+            for number, shared in common.items()
+            if shared >= least
         )
 
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from graphs.errors import TrainingError
-from mathamr.model.encoder import Encoder, EncoderConfig
+from mathamr.model.config import EncoderConfig
+from mathamr.model.encoder import Encoder
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.graph.loading import TrainingBatch

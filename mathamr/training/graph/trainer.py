@@ -38,7 +38,7 @@ from graphs.errors import MathAMRError, RetrievalError, TrainingError
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, give_back_memory, peak_device_memory, reset_peak_gpu_memory
 from mathamr.model import label_vectors, sentence_text
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 from mathamr.model.encoding import out_of_memory
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig

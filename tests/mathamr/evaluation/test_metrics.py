@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import EvaluationError
-from mathamr.evaluation.metrics import MEASURES, evaluate, restrict
+from mathamr.evaluation.metrics import RELEVANT, evaluate, measures_of_grade, restrict
 from mathamr.evaluation.runs import Hit, Run, read_qrels, read_run
 
 DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
@@ -60,7 +60,7 @@ def test_a_missing_topic_counts_as_zero_and_a_foreign_one_not_at_all() -> None:
     qrels = {"A.1": {"a": 3}, "A.2": {"b": 2}}
     run = Run.from_results("me", {"A.1": [("a", 1.0)], "A.99": [("a", 1.0)]})
     result = evaluate(run, qrels)
-    assert result.aggregate == dict.fromkeys(MEASURES, 0.5) | {"p_prime_10": 0.05}
+    assert result.aggregate == dict.fromkeys(measures_of_grade(RELEVANT), 0.5) | {"p_prime_10": 0.05}
     assert result.topics == 2
     assert {topic: scores["bpref"] for topic, scores in result.per_topic.items()} == {"A.1": 1.0, "A.2": 0.0}
 
