@@ -48,7 +48,7 @@ from mathamr.stages import parsers, sources
 from mathamr.stages.collection import POSTS, ParsedCollection, chosen_rows, graphs_version, is_done
 from mathamr.stages.console import Console
 from mathamr.stages.needed import extent_of, needed_posts
-from mathamr.stages.system import Question
+from mathamr.stages.topic_sets import Question
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The text track: posts as text with LaTeX between dollars -> a text encoder -> one vector a post, or one a token.
+"""Text: posts as text with LaTeX between dollars -> a text encoder -> one vector a post, or one a token.
 
 The encoder is taken as it is, or fine-tuned on the pairs that the graph track learns from, with the same questions held
 out (where every post has a graph); of a collection of pairs, whole groups of pairs are held out. Vectors of posts are
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from omegaconf import DictConfig
 
 from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.pair_sets.pair_collection import PairCollection
-from graphs.corpus.post import Pair, PlaceholderText, Post, Topic
+from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from graphs.shared_files import read_json, write_json
@@ -34,19 +34,22 @@ from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
-from mathamr.retrieval.explanation import Explanation, as_text
-from mathamr.retrieval.posts import PostText, PostTexts
+from mathamr.retrieval.explanation import as_text
+from mathamr.retrieval.posts import PostTexts
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.needed import NeededPosts, needed_posts, posts_of
+from mathamr.stages.own_pairs import own_pairs
 from mathamr.stages.pretraining import pretrained
 from mathamr.stages.searching import check_search, device_of, index_posts, say_lost, search_posts
-from mathamr.stages.settings import settings
-from mathamr.stages.system import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained, own_pairs
+from mathamr.stages.settings import IndexConfig, RetrievalConfig, settings
+from mathamr.stages.topic_sets import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from mathamr.stages.vectors import EncodedPosts
+from mathamr.systems.registry import system
+from mathamr.systems.system import System
 from mathamr.text import finetuning
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import SIDES, Side, TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import SIDES, Side, TextEncoder, identity, make_tiny, open_encoder
 from mathamr.text.linearize import linearized
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
@@ -54,6 +57,9 @@ from mathamr.text.training.adapting import fingerprint, limit_length
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
 
+# Settings that the vectors of an encoder depend on that is not trained, and those that make the pairs of one that is.
+_AS_IT_IS = ("encoder", "max_length", "linearize")
+_PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
 _TINY_TEXTS = 20_000
 _POSTS_A_SHARD = {False: 10_000, True: 1_000}  # by late interaction: a text has a hundred tokens
 _AT_ONCE = 1_000  # texts of posts.db
@@ -61,18 +67,39 @@ Written = Callable[[PlaceholderText], str]
 Kind = Literal["posts", "topics"]
 
 
-class TextTrack:
-    """See :class:`mathamr.stages.system.Track`."""
+@system("text")
+class TextSystem(System):
+    """Search by the vectors of a text encoder."""
+
+    groups: ClassVar = {"text": TextConfig, "train": TrainConfig, "index": IndexConfig, "retrieval": RetrievalConfig}
+    free: ClassVar = {"text": ("checkpoint_every",), "index": ("location", "keep")}
+    tasks = frozenset({1})  # it has vectors of whole posts, and none of formulas
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
-        self._corpus, self._shared, self._console = corpus, shared, console
-        self._texts = shared / "posts.db"
+        super().__init__(corpus, shared, console)
+        self._texts = self._posts_db = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
         self._all_pairs: dict[tuple[str, int], tuple[list[Pair], list[Pair]]] = {}
         self._questions: Sequence[Question] = ()  # those that were checked
         self._opened: set[tuple[str, int | None]] = set()
 
-    # -- what can be said before anything runs -----------------------------------------------------------------------
+    @classmethod
+    def model_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return the settings of the encoder; if it is trained, the seed and what makes pairs as well."""
+        text = cls.key_settings(config, "text")
+        text["encoder"] = identity(text["encoder"])
+        del text["late_interaction"]  # the search alone
+        if _is_trained(config):
+            return {"text": text, "train": {name: config.train[name] for name in _PAIRS}}
+        return {"text": {name: text[name] for name in _AS_IT_IS if name in text}}
+
+    @classmethod
+    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return the settings of the search."""
+        search = {group: cls.key_settings(config, group) for group in ("index", "retrieval")}
+        return {**search, "late_interaction": config.text.late_interaction}
+
+    # -- before anything runs ----------------------------------------------------------------------------------------
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Settings, and whether there is such an encoder."""
@@ -82,11 +109,6 @@ class TextTrack:
         check_search(config)
         if _is_trained(config) and isinstance(self._corpus, PairCollection):
             self._corpus.pair_files(training.positives)
-        if any(question.task == 2 for question in questions):
-            raise ConfigError(
-                "track=text has vectors of whole posts and finds no formulas: leave Task 2 out with "
-                "experiment.tasks=[1], or use track=graph or bm25"
-            )
         if (text.epochs or text.pretraining_epochs) and training.collections:
             raise ConfigError(
                 f"track=text learns from the pairs of the collection alone, not from {', '.join(training.collections)};"
@@ -135,7 +157,7 @@ class TextTrack:
 
     def _all_texts(self, written: Written) -> Iterator[str]:
         """The texts of all posts, read as they are needed."""
-        with PostTexts(self._texts) as texts:
+        with PostTexts(self._posts_db) as texts:
             post_ids = texts.post_ids()
         for start in range(0, len(post_ids), _AT_ONCE):
             yield from self._read(post_ids[start : start + _AT_ONCE], written)
@@ -162,8 +184,8 @@ class TextTrack:
         else:
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})
-        identity = f"{fingerprint(encoder)}-{config.text.max_length}{'-linearized' if config.text.linearize else ''}"
-        write_json(best / "encoder.json", {"encoder": config.text.encoder, "identity": identity})
+        model_hash = f"{fingerprint(encoder)}-{config.text.max_length}{'-linearized' if config.text.linearize else ''}"
+        write_json(best / "encoder.json", {"encoder": config.text.encoder, "identity": model_hash})
         return trained
 
     def _pretrained(self, config: DictConfig, encoder: TextEncoder) -> tuple[TextEncoder, Mapping[str, float]]:
@@ -210,7 +232,7 @@ class TextTrack:
         if isinstance(self._corpus, PairCollection):
             return write_pairs(folder / "pairs.jsonl", self._own_pairs(self._corpus, config)), None
         split = self._split(config)
-        with PostTexts(self._texts) as texts:
+        with PostTexts(self._posts_db) as texts:
             pairs = write_pairs(folder / "pairs.jsonl", of_answers(split.train, texts, written))
             return pairs, write_pairs(folder / "validation.jsonl", of_answers(split.validation, texts, written))
 
@@ -238,7 +260,7 @@ class TextTrack:
         """The pairs of the graph track, were there a graph of every post that has a text."""
         training = settings(TrainConfig, config.train, "train")
         pairs, _ = self._apart(config)
-        with PostTexts(self._texts) as texts:
+        with PostTexts(self._posts_db) as texts:
             available = frozenset(texts.post_ids())
         sample = sample_pairs(pairs, available, training.max_pairs)
         return split_pairs(sample, available, validation_fraction=training.validation_fraction)
@@ -259,10 +281,10 @@ class TextTrack:
     def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
         """Vectors of posts and topics, from beside the model as far as they are there."""
         tokens = config.text.late_interaction
-        identity = (read_json(trained.folder / "encoder.json") or {})["identity"]
+        model_hash = (read_json(trained.folder / "encoder.json") or {})["identity"]
         folder = trained.folder.parent / "tokens" if tokens else trained.folder.parent
         folder.mkdir(exist_ok=True)
-        place = EncodedPosts(folder, identity)
+        place = EncodedPosts(folder, model_hash)
         wanted: dict[str, Side] = {
             post_id: "query" if question.turned else "document"
             for question in questions
@@ -281,7 +303,7 @@ class TextTrack:
             encoder = self._open(config, trained.folder if _is_trained(config) else None)
             encode, cut = _encode_tokens if tokens else _encode_texts, 0
             with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
-                options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": identity, "resumed": advance}
+                options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": model_hash, "resumed": advance}
 
                 def add(
                     ids: Sequence[str], side: Side, texts: Callable[[Sequence[str]], list[str]], kind: Kind
@@ -309,7 +331,7 @@ class TextTrack:
 
     def _searched(self, question: Question) -> list[str]:
         """The answers that have a text, of those that are to be searched."""
-        with PostTexts(self._texts) as texts:
+        with PostTexts(self._posts_db) as texts:
             answers = texts.post_ids("answer")
         wanted = question.indexed
         return answers if wanted is None else [post_id for post_id in answers if post_id in wanted]
@@ -326,15 +348,9 @@ class TextTrack:
         say_lost(self._console, question, topics, "have no text")
         return search_posts(config, vectors, indexed, topics)
 
-    # -- examples ----------------------------------------------------------------------------------------------------
-
     def visual_ids(self, config: DictConfig) -> Mapping[str, str]:
         """Return nothing: whole posts are searched, and no formulas."""
         return {}
-
-    def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
-        """Nothing: a map of a hundred tokens against a hundred tells no more than the texts themselves."""
-        return None
 
     def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
         """The vectors of whole texts; none with late interaction, whose vectors are of tokens."""
@@ -358,11 +374,6 @@ class TextTrack:
             document_kinds=np.full(len(posts), document),
             lengths=lengths,
         )
-
-    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
-        """Posts as they are shown."""
-        with PostTexts(self._texts) as texts:
-            return texts.get(post_ids)
 
 
 def _written(config: DictConfig) -> Written:

@@ -87,11 +87,11 @@ def test_a_fusion_depends_on_its_parts_and_comes_last() -> None:
     [
         (
             ["words", "formula"],
-            "names formula; it is not among the conditions that can be fused: .*did you mean formulas",
+            "needs formula, which is not among the conditions: words, formulas, fused; did you mean formulas",
         ),
         (["words"], "fusing takes two or more different conditions"),
         (["words", "words"], "fusing takes two or more different conditions"),
-        (["words", "fused"], "names fused; it is not among"),
+        (["words", "fused"], "conditions need each other: fused"),
     ],
 )
 def test_what_cannot_be_fused_is_said(parts: list[str], message: str) -> None:
@@ -189,7 +189,7 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
     config.experiment.only = ["fused"]
     ended = runner.run(config, "command")
     assert ended.failed == 1
-    assert "words-seed1, which it fuses, has no result; run it first" in ended.table
+    assert "words-seed1, which it needs, has no result; run it first" in ended.table
     config.experiment.only = None
 
     def broken(*_: Any, **__: Any) -> None:
@@ -199,7 +199,7 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
         patch.setattr(bm25, "index_answers", broken)
         ended = runner.run(config, "command")
     assert ended.failed == 3
-    assert "fused, seed 1: failed: words-seed1, which it fuses, failed: no room" in ended.table
+    assert "fused, seed 1: failed: words-seed1, which it needs, failed: no room" in ended.table
     assert runner.run(config, "command").failed == 0
 
 
