@@ -60,8 +60,8 @@ class BM25System(System):
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
         tokens = Tokens(config.bm25.by, self._formulas_db)
         reset_peak_memory()
-        with Stopwatch() as watch, self._console.stage("reading", unit="posts") as advance:
-            posts = self._corpus.posts()
+        with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
+            posts = self.corpus.posts()
             if question.task == 1:
                 answers = index_answers(posts, tokens, wanted=question.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, answers), answers.nbytes
@@ -85,7 +85,7 @@ class BM25System(System):
             return Retrieved(results, speed(len(asked), watch))
         queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in question.topics}
         found = {topic_id: query for topic_id, query in queries.items() if query is not None}
-        say_lost(self._console, question, [t for t in question.topics if t.topic_id in found], "lack the query formula")
+        say_lost(self.console, question, [t for t in question.topics if t.topic_id in found], "lack the query formula")
         with Stopwatch() as watch:
             hits = made.search(found.values(), k)
         return Retrieved(dict(zip(found, hits, strict=True)), speed(len(found), watch), made.visual_ids)

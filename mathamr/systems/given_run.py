@@ -87,7 +87,7 @@ class GivenRunSystem(System):
         """Return the rankings of the file."""
         run = self._read(config, question)
         found = [topic for topic in question.topics if topic.topic_id in run.rankings]
-        say_lost(self._console, question, found, "have no result in the run")
+        say_lost(self.console, question, found, "have no result in the run")
         if question.task == 1:
             return Retrieved(run.rankings)
         post_of = self._posts_of_formulas()
@@ -101,7 +101,7 @@ class GivenRunSystem(System):
             if own:
                 known[topic_id] = own
         if lost:
-            self._console.say(f"  {title(question.asked)}: {lost:,} formulas of the run are not in the collection")
+            self.console.say(f"  {title(question.asked)}: {lost:,} formulas of the run are not in the collection")
         return Retrieved(known, {}, self.visual_ids(config))
 
     def _read(self, config: DictConfig, question: Question) -> Run:
@@ -109,10 +109,10 @@ class GivenRunSystem(System):
         topics = {topic.topic_id for topic in question.topics}
         others = len(run.rankings.keys() - topics)
         if others:
-            self._console.once(f"  {path_of(config, question.asked)}: results for {others} topics that are not asked")
+            self.console.once(f"  {path_of(config, question.asked)}: results for {others} topics that are not asked")
         return Run(run.name, {name: hits for name, hits in run.rankings.items() if name in topics}, run.task)
 
     def _posts_of_formulas(self) -> Mapping[str, str]:
         """Return the post of each formula of the collection."""
-        posts = (post for post in self._corpus.posts() if isinstance(post, Post))
+        posts = (post for post in self.corpus.posts() if isinstance(post, Post))
         return {formula.formula_id: post.post_id for post in posts for formula in extract(post).formulas}

@@ -154,7 +154,7 @@ class GraphSystem(System):
     def _pairs(self, training: TrainConfig) -> list[Pair]:
         key = (training.positives, training.least_score)
         if key not in self._all_pairs:
-            self._all_pairs[key], _ = own_pairs(self._corpus, *key, self._questions, self._console)
+            self._all_pairs[key], _ = own_pairs(self.corpus, *key, self._questions, self.console)
         return self._all_pairs[key]
 
     def _learned(self, config: DictConfig) -> frozenset[str]:
@@ -230,24 +230,24 @@ class GraphSystem(System):
         if config.model.checkpoint is not None:
             return _taken(Path(config.model.checkpoint), folder / "best", graphs)
         reset_peak_memory()
-        with self._console.stage("training", unit="steps") as advance:
+        with self.console.stage("training", unit="steps") as advance:
 
             def told(record: dict[str, Any]) -> None:
                 log(record)
                 if record["kind"] == "start":
                     advance.expect(record["total_steps"])
                 elif record["kind"] == "negatives":
-                    self._console.say(f"  {mining.as_text(record)}")
+                    self.console.say(f"  {mining.as_text(record)}")
                 elif record["kind"] == "epoch":
                     stage = ", pretraining" if record["stage"] == "pretraining" else ""
-                    self._console.say(
+                    self.console.say(
                         f"  epoch {record['epoch'] + 1}{stage}: loss {record['train_loss']:.3f}, validation loss "
                         f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
                     )
 
             training = settings(TrainConfig, config.train, "train")
             pairs = sample_pairs(self._pairs(training), frozenset(graphs.post_ids()), training.max_pairs)
-            negatives = mining.negatives_of(training, graphs, pairs, posts=self._corpus.posts, report=told)
+            negatives = mining.negatives_of(training, graphs, pairs, posts=self.corpus.posts, report=told)
             result = train(
                 training,
                 graphs,
@@ -291,7 +291,7 @@ class GraphSystem(System):
         questions = {pair.question_id for pair in every} & graphs
         documents = {*(pair.answer_id for pair in every), *further} & graphs
         collections = self._preparation.collections(config)
-        return teacher(name, questions, documents, collections, device_of(config), self._console)
+        return teacher(name, questions, documents, collections, device_of(config), self.console)
 
     def best(self, folder: Path) -> Path | None:
         """The checkpoint of the lowest validation loss."""
@@ -317,7 +317,7 @@ class GraphSystem(System):
         if new_posts or new_topics:
             device = device_of(config)
             encoder = checkpoint.load_encoder(trained.folder, config_hash=topics.config_hash, device=device)
-            with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+            with self.console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 budgets = {name: config.train[name] for name in ("node_budget", "edge_budget")}
                 for posts in stores:
                     own = frozenset(posts.post_ids()).intersection(new_posts)
@@ -356,13 +356,13 @@ class GraphSystem(System):
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         vectors: EncodedPosts = encoded.vectors
         topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
-        say_lost(self._console, question, topics, "have no graph")
+        say_lost(self.console, question, topics, "have no graph")
         if question.task == 2:
             prepared = self._preparation.of(config)
             with Collection(prepared.topic_graphs) as source:
                 maps = {t.topic_id: list(source.get(t.post.post_id).formula_map.values()) for t in topics}
             with_formula = [topic for topic in topics if topic.formula_id in maps[topic.topic_id]]
-            say_lost(self._console, question, with_formula, "have no graph, or it lacks the query formula")
+            say_lost(self.console, question, with_formula, "have no graph, or it lacks the query formula")
             return search_formulas(config, vectors, indexed, with_formula, maps, self._formulas(prepared))
         return search_posts(config, vectors, indexed, topics)
 

@@ -83,13 +83,12 @@ def find(name: str) -> type[System]:
     if name in _registered:
         return _registered[name]
     if name in BUILT_IN:
-        import_module(BUILT_IN[name].partition(":")[0])
-    elif (point := _entry_points().get(name)) is not None:
-        _load(point)
-    if name not in _registered:
-        known = names()
-        raise ConfigError(f"track={name} is not known; the tracks are {', '.join(known)}{suggestion(name, known)}")
-    return _registered[name]
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return _registered.setdefault(name, getattr(import_module(module), attribute))
+    if (point := _entry_points().get(name)) is not None:
+        return _registered.setdefault(name, _load(point))
+    known = names()
+    raise ConfigError(f"track={name} is not known; the tracks are {', '.join(known)}{suggestion(name, known)}")
 
 
 def loadable() -> dict[str, type[System]]:
@@ -142,21 +141,25 @@ def _entry_points() -> dict[str, EntryPoint]:
     return found
 
 
-def _load(point: EntryPoint) -> None:
-    """Import the system of an entry point; its decorator registers it."""
+def _load(point: EntryPoint) -> type[System]:
+    """Import the system of an entry point."""
     from mathamr.systems.system import System
 
     place = f"system {point.name} of {_distribution(point)} ({point.value})"
+    before = dict(_registered)
     try:
         kind = point.load()
     except Exception as error:
+        _registered.clear()  # of what a module registers before it breaks
+        _registered.update(before)
         raise ConfigError(
             f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
         ) from error
     if not (isinstance(kind, type) and issubclass(kind, System)):
         raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
-    if _registered.get(point.name) is not kind:
+    if getattr(kind, "name", None) != point.name:
         raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
+    return kind
 
 
 def _distribution(point: EntryPoint) -> str:

@@ -5,7 +5,7 @@
         tasks = frozenset({1})
 
         def retrieve(self, config, encoded, indexed, question):
-            found = [(post.post_id, -place) for place, post in enumerate(newest_answers(self._corpus))]
+            found = [(post.post_id, -place) for place, post in enumerate(newest_answers(self.corpus))]
             return Retrieved({topic.topic_id: found for topic in question.topics})
 
 A job calls ``prepare``; ``train``, unless its model is finished; ``encode``; then for each task ``index`` and
@@ -47,8 +47,6 @@ class System:
         free: settings of a group that no result depends on.
         tasks: tasks that it can do: 1 finds answers, 2 formulas.
         partial: it can search some answers only, as tests with names may ask for.
-
-    Args:
         corpus: the collection.
         shared: folder for what jobs share of the collection.
         console: progress and messages.
@@ -62,7 +60,7 @@ class System:
     partial: ClassVar[bool] = True
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
-        self._corpus, self._shared, self._console = corpus, shared, console
+        self.corpus, self.shared, self.console = corpus, shared, console
         self._texts: Path | None = None
         self._formulas_db: Path | None = None
         self._visual_ids: dict[str, str] | None = None
@@ -115,8 +113,8 @@ class System:
 
     def prepare_texts(self, config: DictConfig, questions: Sequence[Question], *, formulas: bool) -> None:
         """Make posts.db of the posts that are searched, and with ``formulas`` formulas.db; no graphs."""
-        needed = needed_posts(config, self._corpus, questions, frozenset(), self._shared, self._console)
-        collection = ParsedCollection(self._corpus, self._shared, self._console, needed)
+        needed = needed_posts(config, self.corpus, questions, frozenset(), self.shared, self.console)
+        collection = ParsedCollection(self.corpus, self.shared, self.console, needed)
         with collection.alone():
             self._texts = collection.texts()
             if formulas:
@@ -124,7 +122,7 @@ class System:
 
     def source(self, config: DictConfig) -> str:
         """Return the identity of what ``prepare`` made: a model trained on something else is not used."""
-        return self._corpus.fingerprints().graphs[:16]
+        return self.corpus.fingerprints().graphs[:16]
 
     # -- the model -----------------------------------------------------------------------------------------------
 
@@ -158,7 +156,7 @@ class System:
         if self._visual_ids is None:
             store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
             self._visual_ids = {}
-            for post in (post for post in self._corpus.posts() if isinstance(post, Post)):
+            for post in (post for post in self.corpus.posts() if isinstance(post, Post)):
                 self._visual_ids |= visual_ids_of(extract(post).formulas, store)
         return self._visual_ids
 

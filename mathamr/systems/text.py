@@ -107,8 +107,8 @@ class TextSystem(System):
         text = settings(TextConfig, config.text, "text")
         training = settings(TrainConfig, config.train, "train")
         check_search(config)
-        if _is_trained(config) and isinstance(self._corpus, PairCollection):
-            self._corpus.pair_files(training.positives)
+        if _is_trained(config) and isinstance(self.corpus, PairCollection):
+            self.corpus.pair_files(training.positives)
         if (text.epochs or text.pretraining_epochs) and training.collections:
             raise ConfigError(
                 f"track=text learns from the pairs of the collection alone, not from {', '.join(training.collections)};"
@@ -122,7 +122,7 @@ class TextSystem(System):
 
     def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """posts.db; no graphs. And the encoder ``tiny``, where that is the one."""
-        collection = ParsedCollection(self._corpus, self._shared, self._console, self._needed(config, questions))
+        collection = ParsedCollection(self.corpus, self.shared, self.console, self._needed(config, questions))
         with collection.alone():
             collection.texts()
             done = self._tiny.with_suffix(".done")
@@ -133,19 +133,19 @@ class TextSystem(System):
 
     def _needed(self, config: DictConfig, questions: Sequence[Question]) -> NeededPosts | None:
         """Return the posts whose texts are read; None: all, which pretraining and the tiny encoder learn from."""
-        if config.text.pretraining_epochs or config.text.encoder == "tiny" or isinstance(self._corpus, PairCollection):
+        if config.text.pretraining_epochs or config.text.encoder == "tiny" or isinstance(self.corpus, PairCollection):
             return None
         learned = frozenset[str]()
         if _is_trained(config):
             training = settings(TrainConfig, config.train, "train")
             pairs, _ = self._apart(config)
             learned = posts_of(sample_pairs(pairs, posts_of(pairs), training.max_pairs))
-        return needed_posts(config, self._corpus, questions, learned, self._shared, self._console)
+        return needed_posts(config, self.corpus, questions, learned, self.shared, self.console)
 
     def source(self, config: DictConfig) -> str:
         """The collection, and the training pairs that are left out of it for the topics."""
-        source = self._corpus.fingerprints().graphs[:16]
-        if not config.text.epochs or isinstance(self._corpus, PairCollection) or not topics_may_be_posts(self._corpus):
+        source = self.corpus.fingerprints().graphs[:16]
+        if not config.text.epochs or isinstance(self.corpus, PairCollection) or not topics_may_be_posts(self.corpus):
             return source
         _, left_out = self._apart(config)
         return f"{source}+{hashlib.sha256(repr(left_out).encode()).hexdigest()[:8]}" if left_out else source
@@ -194,23 +194,23 @@ class TextSystem(System):
             settings(TextConfig, config.text, "text"),
             encoder,
             lambda: self._all_texts(_written(config)),
-            self._shared / "pretrained",
+            self.shared / "pretrained",
             seed=config.train.seed,
-            console=self._console,
+            console=self.console,
         )
         return self._open(config, folder), costs
 
     def _finetune(self, config: DictConfig, encoder: TextEncoder, folder: Path, log: Log) -> finetuning.Finetuned:
         reset_peak_memory()
         pairs, validation = self._pairs(config, folder)
-        with self._console.stage("fine-tuning", unit="steps") as advance:
+        with self.console.stage("fine-tuning", unit="steps") as advance:
 
             def told(record: dict[str, Any]) -> None:
                 log(record)
                 if record["kind"] == "start":
                     advance.expect(record["total_steps"])
                 elif record["kind"] == "epoch":
-                    self._console.say(
+                    self.console.say(
                         f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.3f}, validation loss "
                         f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
                     )
@@ -229,8 +229,8 @@ class TextSystem(System):
     def _pairs(self, config: DictConfig, folder: Path) -> tuple[PairFile, PairFile | None]:
         """What is trained on, and what is held out; None: a part of the groups of the former."""
         written = _written(config)
-        if isinstance(self._corpus, PairCollection):
-            return write_pairs(folder / "pairs.jsonl", self._own_pairs(self._corpus, config)), None
+        if isinstance(self.corpus, PairCollection):
+            return write_pairs(folder / "pairs.jsonl", self._own_pairs(self.corpus, config)), None
         split = self._split(config)
         with PostTexts(self._posts_db) as texts:
             pairs = write_pairs(folder / "pairs.jsonl", of_answers(split.train, texts, written))
@@ -253,7 +253,7 @@ class TextSystem(System):
         """The training pairs of the collection, and those that are left out."""
         key = config.train.positives, config.train.least_score
         if key not in self._all_pairs:
-            self._all_pairs[key] = own_pairs(self._corpus, *key, self._questions, self._console)
+            self._all_pairs[key] = own_pairs(self.corpus, *key, self._questions, self.console)
         return self._all_pairs[key]
 
     def _split(self, config: DictConfig) -> PairSplit:
@@ -302,7 +302,7 @@ class TextSystem(System):
         if new_posts or new_topics:
             encoder = self._open(config, trained.folder if _is_trained(config) else None)
             encode, cut = _encode_tokens if tokens else _encode_texts, 0
-            with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+            with self.console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": model_hash, "resumed": advance}
 
                 def add(
@@ -323,7 +323,7 @@ class TextSystem(System):
                     some_topics = [name for name in place.lacks(new_topics) if asked[name] == side]
                     add(some_topics, side, lambda ids: [topics[name] for name in ids], "topics")
             if cut:
-                self._console.say(
+                self.console.say(
                     f"  {cut:,} texts are longer than text.max_length={encoder.model.max_seq_length} tokens, "
                     "and read to there alone"
                 )
@@ -345,7 +345,7 @@ class TextSystem(System):
         """Search the index with the topics."""
         vectors: EncodedPosts = encoded.vectors
         topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
-        say_lost(self._console, question, topics, "have no text")
+        say_lost(self.console, question, topics, "have no text")
         return search_posts(config, vectors, indexed, topics)
 
     def visual_ids(self, config: DictConfig) -> Mapping[str, str]:
