@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
@@ -29,7 +29,9 @@ from yaml import YAMLError
 from graphs.errors import ConfigError
 from mathamr.stages.settings import schema_of
 from mathamr.systems import registry
-from mathamr.systems.system import System
+
+if TYPE_CHECKING:
+    from mathamr.systems.system import System
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 

@@ -25,16 +25,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.plan import Job
 from graphs.errors import TrainingError
 from graphs.shared_files import is_locked, locked, read_json, write_json
 from graphs.whole_file import write_whole
 from mathamr.stages.topic_sets import Encoded, Log, Question, Trained
-from mathamr.systems.system import System
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
+
+if TYPE_CHECKING:
+    from mathamr.systems.system import System
 
 LOCK = ".lock"
 LOG = "log.jsonl"

@@ -182,7 +182,10 @@ def _needs(configs: Mapping[tuple[str, int], DictConfig]) -> dict[str, Sequence[
         for name in TopologicalSorter(needs).static_order():
             depths[name] = 1 + max((depths[part] for part in needs[name]), default=-1)
     except CycleError as error:
-        raise ConfigError(f"conditions need each other: {', '.join(error.args[1][1:])}") from error
+        circle = error.args[1][1:]
+        if len(circle) == 1:
+            raise ConfigError(f"condition {circle[0]} needs itself") from error
+        raise ConfigError(f"conditions need each other: {', '.join(circle)}") from error
     return {name: needs[name] for name in sorted(known, key=depths.__getitem__)}
 
 

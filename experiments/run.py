@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -49,8 +49,10 @@ from mathamr.stages.console import Console
 from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import Question
 from mathamr.systems import registry
-from mathamr.systems.system import System
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
+
+if TYPE_CHECKING:
+    from mathamr.systems.system import System
 
 LIST = "list"
 _PRINTED = 4  # measures that fit into a terminal

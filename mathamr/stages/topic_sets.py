@@ -14,17 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ir_measures import Measure
 from numpy.typing import NDArray
 
 from graphs.corpus.post import Judgment, Topic
-from mathamr.evaluation.metrics import MEASURES, RELEVANT, Regime
+from mathamr.evaluation.metrics import RELEVANT, Regime, measures_of_grade
 from mathamr.evaluation.result_names import Asked
 from mathamr.evaluation.runs import Hit, Task
-from mathamr.maxsim import VectorSets
+
+if TYPE_CHECKING:
+    from ir_measures import Measure
+
+    from mathamr.maxsim import VectorSets
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.graph.trainer
 Costs = Mapping[str, float]
@@ -51,7 +54,7 @@ class Question:
     regime: Regime
     collection: frozenset[str] | None = None
     name: str = ""
-    measures: Mapping[str, Measure] = field(default_factory=lambda: MEASURES)
+    measures: Mapping[str, Measure] = field(default_factory=lambda: measures_of_grade(RELEVANT))
     searched: frozenset[str] | None = None
     turned: bool = False
     relevant: int = RELEVANT

@@ -82,6 +82,24 @@ def test_a_fusion_depends_on_its_parts_and_comes_last() -> None:
     assert planned(conditions, "fusion.k=10")["fused-seed1"].key != jobs["fused-seed1"].key
 
 
+def test_jobs_come_after_those_that_they_need() -> None:
+    twice = {"track": "fusion", "fusion": {"of": ["fused", "words"]}}
+    jobs = planned({"twice": twice, "fused": RRF, "words": BM25, "formulas": FORMULAS})
+    assert list(dict.fromkeys(job.condition for job in jobs.values())) == ["words", "formulas", "fused", "twice"]
+    assert [need.name for need in jobs["twice-seed1"].needs] == ["fused-seed1", "words-seed1"]
+    other = planned(
+        {
+            "twice": twice,
+            "fused": {**RRF, "fusion": {"of": ["words", "formulas"], "k": 9}},
+            "words": BM25,
+            "formulas": FORMULAS,
+        }
+    )
+    assert other["twice-seed1"].run_key != jobs["twice-seed1"].run_key  # a part of a part has changed
+    with pytest.raises(ConfigError, match=r"conditions need each other: (fused, twice|twice, fused)"):
+        planned({"twice": twice, "fused": {"track": "fusion", "fusion": {"of": ["twice", "words"]}}, "words": BM25})
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
@@ -91,7 +109,7 @@ def test_a_fusion_depends_on_its_parts_and_comes_last() -> None:
         ),
         (["words"], "fusing takes two or more different conditions"),
         (["words", "words"], "fusing takes two or more different conditions"),
-        (["words", "fused"], "conditions need each other: fused"),
+        (["words", "fused"], "condition fused needs itself"),
     ],
 )
 def test_what_cannot_be_fused_is_said(parts: list[str], message: str) -> None:
