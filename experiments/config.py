@@ -1,4 +1,4 @@
-"""The types of the configuration; the values stand in ``conf/``, each once, with its source.
+"""Types of the configuration; the values are in ``conf/``, each once, with its source.
 
 >>> config = OmegaConf.structured(DataConfig)
 >>> config.nmae = "arqmath"
@@ -8,23 +8,33 @@ omegaconf.errors.ConfigAttributeError: Key 'nmae' not in 'DataConfig'
     full_key: nmae
     object_type=DataConfig
 
-Dataclasses of the library are used as they are (``EncoderConfig``, ``TrainConfig``), so a setting is described where it
-acts.
+Groups of settings that systems have (``graph``, ``bm25``, ...) are typed by the systems themselves
+(:attr:`mathamr.systems.system.System.groups`), so a setting is described where it acts. A group with a file
+``default.yaml`` needs no line in ``conf/config.yaml``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, get_type_hints
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from graphs.errors import ConfigError
-from mathamr.model.config import EncoderConfig
-from mathamr.text.config import TextConfig
-from mathamr.training.config import TrainConfig
+from mathamr.stages.settings import schema_of
+from mathamr.systems import registry
+
+if TYPE_CHECKING:
+    from mathamr.systems.system import System
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
 
 
 @dataclass
@@ -67,77 +77,6 @@ class DataConfig:
     id: str | None = MISSING
     relevant_grade: int | None = MISSING
     sources: dict[str, SourceConfig] = field(default_factory=dict)
-
-
-@dataclass
-class GraphConfig:
-    """How posts become graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity`` and
-    ``formulas`` as in ``VirtualNodeSpec``."""
-
-    parser: str = MISSING
-    structure: str = MISSING
-    connectivity: str = MISSING
-    formulas: str = MISSING
-    vocabulary_size: int = MISSING
-    number_threshold: int = MISSING
-
-
-@dataclass
-class BM25Config:
-    """What BM25 compares: ``by`` text, words and LaTeX; or formulas, pairs of symbols in their trees."""
-
-    by: str = MISSING
-
-
-@dataclass
-class FusionConfig:
-    """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
-
-    ``of``: two or more conditions of the experiment that are no fusions. ``how``: rrf, by ranks with the constant
-    ``k``; or weighted, by scores with one of ``weights`` each. Weights are named here, before anything is measured.
-    """
-
-    of: list[str] = MISSING
-    how: str = MISSING
-    k: int = MISSING
-    weights: list[float] | None = None
-
-
-@dataclass
-class GivenRunConfig:
-    """Run files of another system: ``path`` of Task 1 or a test, ``task2_path`` of Task 2."""
-
-    path: str | None = MISSING
-    task2_path: str | None = MISSING
-
-
-@dataclass
-class IndexConfig:
-    """Where vectors are kept: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL.
-
-    Of qdrant's HNSW graphs, ``m``: edges a node of the one of document vectors; ``m_all``: of the one of all vectors,
-    without which approximate maxsim is refused; ``ef_construct``: breadth of building. A server keeps the index of each
-    job under a name of its own.
-    ``keep``: leave the index in the job's folder, instead of removing it once it was searched.
-    """
-
-    backend: str = MISSING
-    location: str | None = MISSING
-    m: int | None = None
-    m_all: int = MISSING
-    ef_construct: int | None = None
-    keep: bool = MISSING
-
-
-@dataclass
-class RetrievalConfig:
-    """How the index is searched, as in :class:`mathamr.retrieval.Strategy`, and how many results a topic gets."""
-
-    strategy: str = MISSING
-    exact: bool = MISSING
-    pool: int = MISSING
-    ef: int = MISSING
-    k: int = MISSING
 
 
 @dataclass
@@ -198,19 +137,10 @@ class ExperimentConfig:
 
 @dataclass
 class Config:
-    """Everything: one group of ``conf/`` a field."""
+    """Everything but the groups of systems: one group of ``conf/`` a field."""
 
     data: DataConfig = field(default_factory=DataConfig)
-    graph: GraphConfig = field(default_factory=GraphConfig)
     parsers: dict[str, Any] = field(default_factory=dict)
-    model: Any = field(default_factory=lambda: schema_of(EncoderConfig, checkpoint=str))
-    train: Any = field(default_factory=lambda: schema_of(TrainConfig))
-    text: Any = field(default_factory=lambda: schema_of(TextConfig))
-    bm25: BM25Config = field(default_factory=BM25Config)
-    fusion: FusionConfig = field(default_factory=FusionConfig)
-    run: GivenRunConfig = field(default_factory=GivenRunConfig)
-    index: IndexConfig = field(default_factory=IndexConfig)
-    retrieval: RetrievalConfig = field(default_factory=RetrievalConfig)
     geometry: GeometryConfig = field(default_factory=GeometryConfig)
     wandb: WandbConfig = field(default_factory=WandbConfig)
     experiment: ExperimentConfig | None = None
@@ -220,23 +150,49 @@ class Config:
     job: str | None = MISSING
 
 
-def schema_of(settings: type, **further: type) -> DictConfig:
-    """Return the keys and types of a frozen dataclass, to be filled: OmegaConf holds a frozen one to be read-only.
-
-    Args:
-        settings: the dataclass.
-        further: keys that the dataclass does not have and that may be absent, with their types.
-    """
-    types = get_type_hints(settings)
-    keys: list[Any] = [(key.name, types[key.name], field(default=MISSING)) for key in fields(settings)]
-    keys += [(name, kind | None, field(default=None)) for name, kind in further.items()]
-    schema: DictConfig = OmegaConf.structured(make_dataclass(settings.__name__, keys))
-    return schema
-
-
 def register() -> None:
-    """Make the types known to Hydra as the config ``schema``, which ``conf/config.yaml`` begins with."""
-    ConfigStore.instance().store(name="schema", node=OmegaConf.structured(Config))
+    """Make the types known to Hydra as the config ``schema``, which ``conf/config.yaml`` begins with.
+
+    Raises:
+        ConfigError: two systems have one name or type a group differently, or a file of a system is not YAML.
+    """
+    systems = registry.loadable()
+    groups = _groups(systems)
+    store = ConfigStore.instance()
+    with_default = {path.parent.name for path in CONF.glob("*/default.yaml")}
+    for kind in systems.values():
+        for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
+            if path.parent.name not in kind.groups:
+                continue
+            try:
+                store.store(group=path.parent.name, name=path.stem, node=OmegaConf.load(path))
+            except (YAMLError, OSError) as error:
+                raise ConfigError(f"track={kind.name}: not a YAML file: {error}", path=path) from error
+            if path.stem == "default":
+                with_default.add(path.parent.name)
+    listed = {
+        name for line in OmegaConf.load(CONF / "config.yaml").defaults if not isinstance(line, str) for name in line
+    }
+    defaults = ["_self_", *({name: "default"} for name in groups if name in with_default and name not in listed)]
+    further: list[Any] = [("defaults", list[Any], field(default_factory=lambda: defaults))]
+    further += [(name, Any, field(default_factory=partial(deepcopy, of))) for name, of in groups.items()]
+    store.store(name="schema", node=make_dataclass("Config", further, bases=(Config,)))
+
+
+def _groups(systems: Mapping[str, type[System]]) -> dict[str, DictConfig]:
+    """Return the groups of all systems by name, with the keys and types of their settings."""
+    types: dict[str, Any] = {}
+    owners: dict[str, str] = {}
+    for kind in systems.values():
+        for name, settings in kind.groups.items():
+            if name in {base.name for base in fields(Config)}:
+                raise ConfigError(f"track={kind.name} has a group {name}, which is not a group of a system; rename it")
+            if types.setdefault(name, settings) is not settings:
+                raise ConfigError(
+                    f"tracks {owners[name]} and {kind.name} type the group {name} differently; rename one"
+                )
+            owners.setdefault(name, kind.name)
+    return {name: schema_of(settings) if isinstance(settings, type) else settings for name, settings in types.items()}
 
 
 def validated(config: DictConfig) -> DictConfig:

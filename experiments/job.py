@@ -51,7 +51,8 @@ from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.result_names import column, file_name, titles
 from mathamr.evaluation.runs import Qrels, Run, qrels_of, read_run, write_run
 from mathamr.stages.console import Console
-from mathamr.stages.system import Encoded, Question, Retrieved, Track, Trained
+from mathamr.stages.topic_sets import Encoded, Question, Retrieved, Trained
+from mathamr.systems.system import System
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
 
@@ -68,7 +69,7 @@ class Outcome(Enum):
 
 
 def run_job(
-    job: Job, folder: Path, track: Track, models: Models, questions: Sequence[Question], console: Console
+    job: Job, folder: Path, system: System, models: Models, questions: Sequence[Question], console: Console
 ) -> Outcome:
     """Run ``job`` unless it is finished, and leave its result, or the reason of its failure, in its folder.
 
@@ -88,12 +89,12 @@ def run_job(
             return Outcome.NEED_ELSEWHERE  # before a logbook is opened that would stay empty
         try:
             _check_needs(job, folder)
-            track.prepare(job.config, questions)
+            system.prepare(job.config, questions)
             with _logbook(job, folder, console) as book:
-                made = models.stage(job, track, questions, book.record)
+                made = models.stage(job, system, questions, book.record)
                 if made is None:
                     return Outcome.NEED_ELSEWHERE
-                result = _run(job, place, track, models, *made, questions, book)
+                result = _run(job, place, system, models, *made, questions, book)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
         except Exception as error:  # noqa: BLE001 - whatever one job dies of (no memory, a library), others go on
@@ -129,7 +130,7 @@ def _check_needs(job: Job, folder: Path) -> None:
         if finished(need, folder) is None:
             reason = failure(need, folder)
             missing = "has no result; run it first: without experiment.only or job=K/N the same command does"
-            raise ConfigError(f"{need.name}, which it fuses, {missing if reason is None else f'failed: {reason}'}")
+            raise ConfigError(f"{need.name}, which it needs, {missing if reason is None else f'failed: {reason}'}")
 
 
 def _note_failure(job: Job, place: Path, error: Exception, console: Console) -> None:
@@ -144,7 +145,7 @@ def _note_failure(job: Job, place: Path, error: Exception, console: Console) -> 
 def _run(
     job: Job,
     place: Path,
-    track: Track,
+    system: System,
     models: Models,
     trained: Trained,
     encoded: Encoded,
@@ -156,7 +157,7 @@ def _run(
     if job.model_key and log.exists():
         shutil.copyfile(log, place / LOG)
     result = {**_identity(job), "regime": questions[0].regime, "years": list(job.config.data.years)}
-    result |= {"source": track.source(job.config), **trained.origin}
+    result |= {"source": system.source(job.config), **trained.origin}
     result |= {**trained.costs, **encoded.costs}
     files = [trained.folder] if job.model_key else []
     shown = next((question for question in questions if question.task == 1), None)
@@ -165,12 +166,12 @@ def _run(
     for question in questions:
         if kept is None:
             costs: Mapping[str, float]
-            retrieved, costs = _search(job, place / "index", track, encoded, question)
+            retrieved, costs = _search(job, place / "index", system, encoded, question)
             run = Run.from_results(job.name, retrieved.results, task=question.task)
             visual_ids = retrieved.visual_ids
         else:
             run, costs = _read_rankings(job, *kept, question)
-            visual_ids = track.visual_ids(job.config) if question.task == 2 else None
+            visual_ids = system.visual_ids(job.config) if question.task == 2 else None
         found[str(question.asked)] = costs
         scores = judge(run, question, visual_ids)
         own_files = [place / file_name(question.asked, name) for name in ("run.tsv", "per_topic.csv")]
@@ -190,11 +191,11 @@ def _run(
         files += own_files
         if question.task == 2 and visual_ids is not None:
             write_json(
-                place / "examples-task2.json", job_examples.formula_examples(question, run, visual_ids, track.texts)
+                place / "examples-task2.json", job_examples.formula_examples(question, run, visual_ids, system.texts)
             )
         if question is shown:
-            _show(job, place, track, encoded, question, run)
-            result |= _look_into(job, place, track, encoded, question, run)
+            _show(job, place, system, encoded, question, run)
+            result |= _look_into(job, place, system, encoded, question, run)
     write_json(place / RANKINGS, {"key": job.run_key, "costs": found})
     book.scores(result)
     if job.config.wandb.artifacts:
@@ -222,23 +223,23 @@ def _read_rankings(
 
 
 def _search(
-    job: Job, folder: Path, track: Track, encoded: Encoded, question: Question
+    job: Job, folder: Path, system: System, encoded: Encoded, question: Question
 ) -> tuple[Retrieved, dict[str, float]]:
     """What is found, and the costs of index and search. The index is removed unless it is to be kept."""
     keep = bool(job.config.index.get("keep"))
     own = folder.with_name(file_name(question.asked, folder.name))
     shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
     try:
-        with closing(track.index(job.config, encoded, question, own)) as indexed:
-            retrieved = track.retrieve(job.config, encoded, indexed, question)
+        with closing(system.index(job.config, encoded, question, own)) as indexed:
+            retrieved = system.retrieve(job.config, encoded, indexed, question)
     finally:
         if not keep:
             shutil.rmtree(own, ignore_errors=True)
     return retrieved, {**indexed.costs, **retrieved.costs}
 
 
-def _show(job: Job, place: Path, track: Track, encoded: Encoded, question: Question, run: Run) -> None:
-    """``examples.json``, and ``heat_map.json`` where the track compares part by part.
+def _show(job: Job, place: Path, system: System, encoded: Encoded, question: Question, run: Run) -> None:
+    """``examples.json``, and ``heat_map.json`` where the system compares part by part.
 
     Neither where no judged topic has an answer in the collection.
     """
@@ -248,7 +249,7 @@ def _show(job: Job, place: Path, track: Track, encoded: Encoded, question: Quest
     shown: list[str] = []
     for topic_id, post_id in job_examples.candidates(qrels, wanted.get("topic"), wanted.get("post")):
         shown = shown or [topic_id]
-        explanation = track.explain(job.config, encoded, topics[topic_id], post_id)
+        explanation = system.explain(job.config, encoded, topics[topic_id], post_id)
         if explanation is not None:
             shown = [topic_id]
             grade = qrels.get(topic_id, {}).get(post_id)
@@ -258,24 +259,26 @@ def _show(job: Job, place: Path, track: Track, encoded: Encoded, question: Quest
         return
     first = list(dict.fromkeys([*shown, *sorted(qrels, key=job_examples.natural)]))[: job_examples.EXAMPLE_TOPICS]
     results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
-    write_json(place / "examples.json", job_examples.examples(question, first, qrels, results, track.texts))
+    write_json(place / "examples.json", job_examples.examples(question, first, qrels, results, system.texts))
 
 
-def _look_into(job: Job, place: Path, track: Track, encoded: Encoded, question: Question, run: Run) -> dict[str, float]:
+def _look_into(
+    job: Job, place: Path, system: System, encoded: Encoded, question: Question, run: Run
+) -> dict[str, float]:
     """What the experiment's analyses write, and its columns of the results."""
     analyses = set(job.config.experiment.get("analyses") or [])
     qrels = judged(question)
     if analyses & {"weighting", "failures"}:
-        space = geometry.judged_space(track, job.config, encoded, question, qrels)
+        space = geometry.judged_space(system, job.config, encoded, question, qrels)
         if "weighting" in analyses:
             write_json(place / weighting.FILE, {} if space is None else weighting.look(space, qrels))
         if "failures" in analyses:
-            explain = partial(track.explain, job.config, encoded)
-            said = "" if space is None else failures.look(space, question, qrels, run, explain, track.texts)
+            explain = partial(system.explain, job.config, encoded)
+            said = "" if space is None else failures.look(space, question, qrels, run, explain, system.texts)
             write_whole(place / failures.FILE, said)
     if not analyses & {"collapse", "geometry"}:
         return {}
-    content = geometry.look(track, job.config, encoded, question, qrels, run)
+    content = geometry.look(system, job.config, encoded, question, qrels, run)
     write_json(place / "geometry.json", content)
     return geometry.columns(content)
 

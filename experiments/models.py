@@ -1,7 +1,7 @@
 """Trained models, each made once and shared by the conditions and experiments that ask for it.
 
     models = Models(Path("outputs/shared/arqmath-c2cab975a849"), console.say)
-    trained, encoded = models.stage(job, track, questions, log)      # None while another process works at this model
+    trained, encoded = models.stage(job, system, questions, log)      # None while another process works at this model
 
 A model's folder ``models/MODELKEY`` holds
 
@@ -9,7 +9,7 @@ A model's folder ``models/MODELKEY`` holds
     best/           the checkpoint; ``last/``, from which an interrupted training goes on, is removed at the end
     log.jsonl       the records of training, of kinds start, step and epoch, also where it was interrupted
     source          the graphs that it was begun with: on others it is begun anew
-    encoded/        what the track makes of posts with it
+    encoded/        what the system makes of posts with it
 
 A model that another version of the code has made is used as it is; the rows of the results say so.
 """
@@ -25,15 +25,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.plan import Job
 from graphs.errors import TrainingError
 from graphs.shared_files import is_locked, locked, read_json, write_json
 from graphs.whole_file import write_whole
-from mathamr.stages.system import Encoded, Log, Question, Track, Trained
+from mathamr.stages.topic_sets import Encoded, Log, Question, Trained
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
+
+if TYPE_CHECKING:
+    from mathamr.systems.system import System
 
 LOCK = ".lock"
 LOG = "log.jsonl"
@@ -74,7 +77,9 @@ class Models:
         with locked(self.folder(job) / LOCK, wait=True):
             yield
 
-    def stage(self, job: Job, track: Track, questions: Sequence[Question], log: Log) -> tuple[Trained, Encoded] | None:
+    def stage(
+        self, job: Job, system: System, questions: Sequence[Question], log: Log
+    ) -> tuple[Trained, Encoded] | None:
         """The model of ``job`` and the vectors it makes, from before or made now; ``None`` while another process does.
 
         Of a job that trains nothing neither has anything in it.
@@ -92,16 +97,16 @@ class Models:
         with locked(folder / LOCK) as mine:
             if not mine:
                 return None
-            self._start_anew_on_other_graphs(folder, track.source(job.config))
+            self._start_anew_on_other_graphs(folder, system.source(job.config))
             try:
-                trained = self._finished(folder, track, log) or self._train(job, folder, track, log)
+                trained = self._finished(folder, system, log) or self._train(job, folder, system, log)
             except Interrupted:
                 raise
             except Exception as error:
                 # Not the error itself: it holds on to all that training had in memory.
                 self._failed[job.model_key] = f"{type(error).__name__}: {error} (model of job {job.name})"
                 raise
-            return trained, track.encode(job.config, trained, questions)
+            return trained, system.encode(job.config, trained, questions)
 
     def _start_anew_on_other_graphs(self, folder: Path, source: str) -> None:
         stamp = folder / "source"
@@ -114,8 +119,8 @@ class Models:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         write_whole(stamp, source)
 
-    def _finished(self, folder: Path, track: Track, log: Log) -> Trained | None:
-        record, best = read_json(folder / _RECORD), track.best(folder)
+    def _finished(self, folder: Path, system: System, log: Log) -> Trained | None:
+        record, best = read_json(folder / _RECORD), system.best(folder)
         if record is None or best is None:
             return None
         self._say(f"  model {folder.name} is there already")
@@ -123,14 +128,14 @@ class Models:
             log(entry)
         return Trained(best, record["costs"], origin=record["origin"])
 
-    def _train(self, job: Job, folder: Path, track: Track, log: Log) -> Trained:
+    def _train(self, job: Job, folder: Path, system: System, log: Log) -> Trained:
         with TrainingLog(folder / LOG) as written:
 
             def record(entry: dict[str, Any]) -> None:
                 written(entry)
                 log(entry)
 
-            trained = track.train(job.config, folder, record)
+            trained = system.train(job.config, folder, record)
             told = {entry["epoch"] for entry in read_log(folder / LOG) if entry["kind"] == "epoch"}
             for entry in trained.history:  # a kill between checkpoint and record would leave a hole
                 if entry["epoch"] not in told:
@@ -139,7 +144,7 @@ class Models:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         content = {"key": job.model_key, "finished": now, "origin": origin, "costs": dict(trained.costs)}
         write_json(folder / _RECORD, content)
-        track.tidy(folder)
+        system.tidy(folder)
         return replace(trained, origin=origin)
 
 

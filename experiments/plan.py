@@ -11,21 +11,9 @@ An experiment names its conditions by what they change (``conf/exp/vn_connectivi
 makes six jobs, ``none-seed42`` to ``sequential-seed44``. What a job makes has a key a stage, a hash of everything that
 the stage depends on:
 
-=============  ==============================================================  ========================================
-``model_key``  posts and formulas, track, and by track the groups below        ``outputs/shared/.../models/MODELKEY``
-``run_key``    these, topics, regime, tasks, and what searches                 run files in ``outputs/EXP/jobs/NAME``
-``key``        these, judgments, measures, examples and analyses               ``outputs/EXP/jobs/NAME``
-=============  ==============================================================  ========================================
-
-==========  =======================================================================  ==================================
-track       its model depends on                                                     its result also on
-==========  =======================================================================  ==================================
-``graph``   ``graph``, ``model``, ``train`` with seed                                ``index``, ``retrieval``
-``text``    ``text``; if it is trained, of ``train`` the seed and what makes pairs   ``index``, ``retrieval``
-``bm25``    nothing is trained                                                       ``bm25``, ``retrieval.k``
-``fusion``  nothing is trained                                                       ``fusion``, the keys of its parts
-``run``     nothing is trained                                                       content of the run files
-==========  =======================================================================  ==================================
+===A system says itself what its model and its rankings depend on (:class:`mathamr.systems.system.System`): the one of
+``track=graph`` on ``graph``, ``model`` and ``train`` with the seed, its rankings also on ``index`` and ``retrieval``;
+``track=bm25`` has no model, and its rankings depend on ``bm25`` and ``retrieval.k``.
 
 New judgments change ``key`` alone, so rankings are judged again and nothing else is done; in the regime ``judged`` they
 also change what is searched.
@@ -33,16 +21,16 @@ also change what is searched.
 So conditions that differ in retrieval alone share a model, and so do experiments. Where no part of a key depends on
 the seed, jobs of all seeds have the same key: one of them runs, the others copy. A job is done when its ``result.json``
 carries its key: a changed configuration runs again, a finished job does not. ``job=K/N`` selects every N-th job, the
-K-th first, for an array of a batch system; ``experiment.only=[...]`` some conditions. Fusions come last, after the jobs
-that they fuse.
+K-th first, for an array of a batch system; ``experiment.only=[...]`` some conditions. A job that needs others, such as
+a fusion, comes after them.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -51,32 +39,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from graphs import shared_files
 from graphs.corpus.files import Fingerprints
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, suggestion
 from graphs.shared_files import is_locked, read_json
-from mathamr.stages import parsers, sources
-from mathamr.stages.collection import given_parser
-from mathamr.stages.needed import extent_of
-from mathamr.text import encoder
-from mathamr.training import checkpoint
+from mathamr.systems import registry
 
-# What a condition may change.
-_CHANGEABLE = ("track", "graph", "model", "train", "text", "bm25", "fusion", "run", "index", "retrieval")
-# What no result depends on: where files lie, how many processes work, how often they save.
-_FREE = {
-    "data": ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade"),
-    "train": ("device", "workers", "checkpoint_every"),
-    "text": ("checkpoint_every",),
-    "index": ("location", "keep"),
-}
-# What the vectors of a text encoder depend on that is taken as it is, and what the pairs are that one is trained on.
-_TEXT_UNTRAINED = ("encoder", "max_length", "linearize")
-_PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
-
-UNTRAINED = ("bm25", "fusion", "run")
-"""Tracks that train nothing."""
-
-# Settings that may name a text encoder: what a model depends on is its weights.
-_TEXT_ENCODERS = {"model": ("label_vectors", "sentence_vectors"), "train": ("teacher",), "text": ("encoder",)}
+# Settings of the collection that no result depends on: where files are.
+_PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
 LOCK = ".lock"
 """The file in a job's folder that the process which runs it holds."""
 
@@ -87,7 +55,7 @@ State = Literal["done", "running elsewhere", "failed", "missing"]
 class Job:
     """One condition with one seed: its whole configuration, and the keys of its result, its rankings and its model.
 
-    ``model_key`` is empty where nothing is trained. ``needs`` are the jobs that a fusion takes the rankings of.
+    ``model_key`` is empty where nothing is trained. ``needs`` are the jobs whose rankings it reads.
     """
 
     condition: str
@@ -103,9 +71,14 @@ class Job:
         """Its folder below ``jobs/``."""
         return f"{self.condition}-seed{self.seed}"
 
+    @property
+    def depth(self) -> int:
+        """Number of jobs one after the other that come first: 0 without needs."""
+        return 1 + max((job.depth for job in self.needs), default=-1)
+
 
 def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
-    """All jobs of ``config.experiment``, seed by seed within a condition; fusions behind all others.
+    """Return all jobs of ``config.experiment``, seed by seed within a condition; those that need others after these.
 
     Args:
         config: the composed configuration.
@@ -113,8 +86,8 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
 
     Raises:
         ConfigError: no conditions or seeds, a repeated seed or label, a name that is no file name, a baseline that is
-            no condition, a condition that changes what is no setting of a condition, two jobs with one output, or a
-            fusion of what cannot be fused.
+            no condition, a condition that changes what is no setting of a condition, two jobs with one output, an
+            unknown track, or conditions that need what is not there or each other.
     """
     experiment = config.experiment
     conditions = [str(name) for name in experiment.conditions or {}]
@@ -133,12 +106,16 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
             if name not in conditions:
                 known = ", ".join(conditions)
                 raise ConfigError(
-                    f"experiment.{key}={name} is not among the conditions: {known}{near(str(name), conditions)}"
+                    f"experiment.{key}={name} is not among the conditions: {known}{suggestion(str(name), conditions)}"
                 )
-    configs = {(name, int(seed)): _config(config, name, int(seed)) for name in conditions for seed in seeds}
-    alone = {place: _job(*place, merged, data) for place, merged in configs.items() if merged.track != "fusion"}
-    fusions = [_fusion(*place, merged, alone, data) for place, merged in configs.items() if place not in alone]
-    jobs = [*alone.values(), *fusions]
+    groups = (name for kind in registry.loadable().values() for name in kind.groups)
+    changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
+    configs = {(name, int(seed)): _config(config, name, int(seed), changeable) for name in conditions for seed in seeds}
+    jobs: list[Job] = []
+    for condition, needs in _needs(configs).items():
+        for seed in seeds:
+            parts = tuple(job for name in needs for job in jobs if (job.condition, job.seed) == (name, seed))
+            jobs.append(_job(condition, int(seed), configs[condition, int(seed)], parts, data))
     by_key: dict[str, Job] = {}
     for job in jobs:
         twin = by_key.setdefault(job.key, job)
@@ -168,12 +145,12 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
-def _config(config: DictConfig, condition: str, seed: int) -> DictConfig:
+def _config(config: DictConfig, condition: str, seed: int, changeable: Sequence[str]) -> DictConfig:
     """The configuration of a job."""
     changes = config.experiment.conditions[condition]
     changes = OmegaConf.create({}) if changes is None else changes
     place = f"experiment.conditions.{condition}"
-    _check_changes(config, changes, place)
+    _check_changes(config, changes, place, changeable)
     merged = OmegaConf.create(config)
     OmegaConf.set_struct(merged, True)
     try:
@@ -182,51 +159,59 @@ def _config(config: DictConfig, condition: str, seed: int) -> DictConfig:
         raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
 
 
-def _job(condition: str, seed: int, config: DictConfig, data: Fingerprints) -> Job:
-    found = run_key(config, data)
-    return Job(condition, seed, config, job_key(found, config, data), model_key(config, data), found)
+def _needs(configs: Mapping[tuple[str, int], DictConfig]) -> dict[str, Sequence[str]]:
+    """Return the conditions, each after those that it needs, with these.
+
+    Raises:
+        ConfigError: a condition needs what is no condition, or conditions need each other.
+    """
+    needs: dict[str, Sequence[str]] = {}
+    known = list(dict.fromkeys(condition for condition, _ in configs))
+    for (condition, _), config in configs.items():
+        place = f"experiment.conditions.{condition}"
+        try:
+            needs[condition] = registry.find(config.track).needs(config)
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from error
+        for name in needs[condition]:
+            if name not in known:
+                among = f"is not among the conditions: {', '.join(known)}{suggestion(name, known)}"
+                raise ConfigError(f"{place} needs {name}, which {among}")
+    try:
+        depths: dict[str, int] = {}
+        for name in TopologicalSorter(needs).static_order():
+            depths[name] = 1 + max((depths[part] for part in needs[name]), default=-1)
+    except CycleError as error:
+        circle = error.args[1][1:]
+        if len(circle) == 1:
+            raise ConfigError(f"condition {circle[0]} needs itself") from error
+        raise ConfigError(f"conditions need each other: {', '.join(circle)}") from error
+    return {name: needs[name] for name in sorted(known, key=depths.__getitem__)}
 
 
-def _fusion(
-    condition: str, seed: int, config: DictConfig, others: Mapping[tuple[str, int], Job], data: Fingerprints
-) -> Job:
-    """The job of a fusion: its key depends on those of its parts."""
-    place, parts = f"experiment.conditions.{condition}.fusion.of", [str(name) for name in config.fusion.of]
-    known = list(dict.fromkeys(name for name, _ in others))
-    for name in parts:
-        if name not in known:
-            among = f"it is not among the conditions that can be fused: {', '.join(known)}{near(name, known)}"
-            raise ConfigError(f"{place} names {name}; {among}")
-    if len(set(parts)) < max(2, len(parts)):
-        raise ConfigError(f"{place}={parts}; fusing takes two or more different conditions")
-    needs = tuple(others[name, seed] for name in parts)
-    content = {
-        **_settings(config, ("track", "fusion")),
-        "k": config.retrieval.k,
-        "parts": [job.run_key for job in needs],
-    }
-    found = shared_files.key(content)
-    return Job(condition, seed, config, job_key(found, config, data), run_key=found, needs=needs)
+def _job(condition: str, seed: int, config: DictConfig, needs: tuple[Job, ...], data: Fingerprints) -> Job:
+    found = run_key(config, data, needs)
+    return Job(condition, seed, config, job_key(found, config, data), model_key(config, data), found, needs)
 
 
-def _check_changes(config: DictConfig, changes: Any, place: str) -> None:
-    """Every key of a condition is one that a condition can change."""
+def _check_changes(config: DictConfig, changes: Any, place: str, changeable: Sequence[str]) -> None:
+    """Check that a condition changes settings of ``changeable`` groups alone."""
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
-    known = [key for group in _CHANGEABLE if group in config for key in _leaves(config.get(group), group)]
+    known = [key for group in changeable for key in _leaves(config.get(group), group)]
     for key in _leaves(changes, ""):
         group = key.split(".")[0]
         if key == "train.seed":
             raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
         if key in known:
             continue
-        if key in _CHANGEABLE:
+        if key in changeable:
             raise ConfigError(f"{place}.{key} is a group of settings; write e.g. {key}: {{...}}")
-        if group in config and group not in _CHANGEABLE:
+        if group in config and group not in changeable:
             raise ConfigError(
-                f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(_CHANGEABLE)}"
+                f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(changeable)}"
             )
-        raise ConfigError(f"{place}.{key} is no setting{near(key, known) or f'; see conf/{group}'}")
+        raise ConfigError(f"{place}.{key} is no setting{suggestion(key, known) or f'; see conf/{group}'}")
 
 
 def _leaves(value: Any, key: str) -> Iterator[str]:
@@ -243,41 +228,26 @@ def _leaves(value: Any, key: str) -> Iterator[str]:
         yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
 
 
-def near(name: str, known: Sequence[str]) -> str:
-    """Which of the known names was probably meant, as the end of a message.
-
-    >>> near("graph.conectivity", ["graph.connectivity", "train.beta"]), near("beta", ["train.beta"])
-    ('; did you mean graph.connectivity?', '; did you mean train.beta?')
-    >>> near("elephant", ["train.beta"])
-    ''
-    """
-    meant = difflib.get_close_matches(name, known, n=1)
-    meant = [one for one in known if one.split(".")[-1] == name.split(".")[-1]] or meant
-    return f"; did you mean {meant[0]}?" if meant else ""
-
-
 def model_key(config: DictConfig, data: Fingerprints) -> str:
-    """Hash of everything that a trained model depends on; empty where nothing is trained."""
-    if config.track in UNTRAINED:
-        return ""
-    return shared_files.key({"collection": data.graphs, **_of_model(config)})
+    """Return the hash of everything that a trained model depends on; empty where nothing is trained."""
+    parts = registry.find(config.track).model_key_parts(config)
+    return "" if parts is None else shared_files.key({"collection": data.graphs, "track": config.track, **parts})
 
 
-def run_key(config: DictConfig, data: Fingerprints) -> str:
-    """Return the hash of everything that the rankings of a job depend on, which is no fusion."""
-    content: dict[str, Any] = {"collection": data.searches, **_settings(config, ("track", "data"))}
-    content["tasks"] = list(config.experiment.get("tasks") or [1])
+def run_key(config: DictConfig, data: Fingerprints, needs: Sequence[Job] = ()) -> str:
+    """Return the hash of everything that the rankings of a job depend on.
+
+    Rankings that are made of others depend on collection and topics through these.
+    """
+    kind = registry.find(config.track)
+    own = {"track": config.track, **(kind.model_key_parts(config) or {}), **kind.result_key_parts(config)}
+    if needs:
+        return shared_files.key({**own, "parts": [job.run_key for job in needs]})
+    places = {str(name): value for name, value in _plain(config.data).items() if name not in _PLACES}
+    content = {"collection": data.searches, "data": places, "tasks": list(config.experiment.get("tasks") or [1])}
     if config.data.get("regime") == "judged":  # what is judged is what is searched
         content |= {"judgments": data.judgments, "example": _plain(config.experiment.get("example"))}
-    if config.track == "run":
-        from mathamr.systems import given_run  # slow to import
-
-        return shared_files.key({**content, "run": given_run.identity(config)})
-    if config.track == "bm25":
-        return shared_files.key({**content, **_settings(config, ("bm25",)), "k": config.retrieval.k})
-    if config.track == "text":
-        content["late_interaction"] = config.text.late_interaction
-    return shared_files.key({**content, **_of_model(config), **_settings(config, ("index", "retrieval"))})
+    return shared_files.key({**content, **own})
 
 
 def job_key(rankings: str, config: DictConfig, data: Fingerprints) -> str:
@@ -290,22 +260,6 @@ def job_key(rankings: str, config: DictConfig, data: Fingerprints) -> str:
     return shared_files.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, **_asked(config)})
 
 
-def _of_model(config: DictConfig) -> dict[str, Any]:
-    if config.track != "text":
-        learned_from = sources.fingerprints(config)
-        return {
-            "posts": extent_of(config.data),
-            **_settings(config, ("track", "graph", "model", "train")),
-            **({"sources": learned_from} if learned_from else {}),
-        }
-    settings = _settings(config, ("track", "text", "train"))
-    text, train = settings["text"], settings.pop("train")
-    del text["late_interaction"]  # the search alone
-    if text["epochs"] or text["pretraining_epochs"]:
-        return {**settings, "train": {name: train[name] for name in _PAIRS}}
-    return {**settings, "text": {name: text[name] for name in _TEXT_UNTRAINED if name in text}}
-
-
 def _asked(config: DictConfig) -> dict[str, Any]:
     """What an experiment asks of every condition."""
     experiment = config.experiment
@@ -315,40 +269,6 @@ def _asked(config: DictConfig) -> dict[str, Any]:
     if analyses := sorted(experiment.get("analyses") or []):  # without any, keys are what they were before there were
         asked["analyses"] = [*analyses, *([_plain(config.geometry)] if "geometry" in analyses else [])]
     return {"experiment": asked}
-
-
-def _settings(config: DictConfig, groups: Iterable[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for group in groups:
-        plain = _plain(config[group])
-        if isinstance(plain, dict):
-            plain = {str(k): v for k, v in plain.items() if k not in _FREE.get(group, ())}
-        if group == "model" and plain.get("checkpoint"):
-            plain = {"checkpoint": _weights(plain["checkpoint"])}
-        if group == "graph" and "parsers" in config:
-            plain["parser"] = _parser(config)
-        for key in _TEXT_ENCODERS.get(group, ()):
-            if plain.get(key):
-                plain[key] = encoder.identity(plain[key])
-        settings[group] = plain
-    return settings
-
-
-def _weights(path: str) -> str:
-    """Return the hash of a checkpoint's weights.
-
-    Raises:
-        ConfigError: there is no checkpoint.
-    """
-    if not checkpoint.exists(path):
-        raise ConfigError(f"model.checkpoint={path} holds no checkpoint; name a folder such as model/best")
-    return checkpoint.weights_hash(path)
-
-
-def _parser(config: DictConfig) -> str:
-    """Return the parser of the graphs: of a given collection the one that made it."""
-    given = config.data.get("collection")
-    return parsers.name(config) if given is None else given_parser(Path(given))
 
 
 def _plain(value: Any) -> Any:

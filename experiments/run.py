@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -32,22 +32,25 @@ from omegaconf import DictConfig, OmegaConf
 from experiments import logbook
 from experiments.config import register, validated
 from experiments.models import Models
-from experiments.plan import LOCK, Job, finished, near, plan, select, state, status
+from experiments.plan import LOCK, Job, finished, plan, select, state, status
 from experiments.report import blocks, results, tables
 from experiments.report.results import Experiment
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.queries.collection import NamedTests
-from graphs.errors import ConfigError, CorpusError, MathAMRError
+from graphs.errors import ConfigError, CorpusError, MathAMRError, suggestion
 from graphs.shared_files import locked, write_json
 from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
 from mathamr.evaluation.result_names import Asked, key, title, titles
 from mathamr.evaluation.runs import Task
 from mathamr.stages.console import Console
 from mathamr.stages.sources import open_data
-from mathamr.stages.system import Question, Track
-from mathamr.systems import open_track
+from mathamr.stages.topic_sets import Question
+from mathamr.systems import registry
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
+
+if TYPE_CHECKING:
+    from mathamr.systems.system import System
 
 LIST = "list"
 _PRINTED = 4  # measures that fit into a terminal
@@ -131,29 +134,30 @@ class _Runner:
     ) -> None:
         self._corpus, self._shared, self._folder, self._models = corpus, shared, folder, models
         self._questions, self._console = questions, console
-        self._tracks: dict[str, Track] = {}
+        self._systems: dict[str, System] = {}
 
-    def _track(self, config: DictConfig) -> Track:
+    def _system(self, config: DictConfig) -> System:
         name = config.track
-        if name not in self._tracks:
-            self._tracks[name] = open_track(name, self._corpus, self._shared, self._console)
-        return self._tracks[name]
+        if name not in self._systems:
+            self._systems[name] = registry.find(name)(self._corpus, self._shared, self._console)
+        return self._systems[name]
 
     def check(self, config: DictConfig, jobs: Sequence[Job]) -> None:
         """Refuse settings that cannot be, once for each condition."""
         from experiments.analyses import geometry  # imports torch
 
         geometry.check(config)
-        partial = any(question.searched is not None for question in self._questions)
-        if partial and any(job.config.track == "graph" for job in jobs):
-            raise ConfigError("track=graph searches all answers, and a test here only some of them; use text or bm25")
         if any(job.config.track == config.track for job in jobs):
-            self._track(config).check(config, self._questions)
+            self._check(config)
         for job in {job.condition: job for job in jobs}.values():
             try:
-                self._track(job.config).check(job.config, self._questions)
+                self._check(job.config)
             except MathAMRError as error:
                 raise ConfigError(f"condition {job.condition}: {error}") from error
+
+    def _check(self, config: DictConfig) -> None:
+        registry.check_abilities(registry.find(config.track), self._questions)
+        self._system(config).check(config, self._questions)
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Run the jobs; those that need what another process has in work come last, and are waited for."""
@@ -169,8 +173,8 @@ class _Runner:
                     self._console.say("  another process is at what it needs")
                     waiting.append(job)
                     continue
-                track = self._track(job.config)
-                outcome = run_job(job, self._folder, track, self._models, self._questions, self._console)
+                system = self._system(job.config)
+                outcome = run_job(job, self._folder, system, self._models, self._questions, self._console)
                 if outcome is Outcome.ENDED:
                     ended += 1
                 elif outcome is Outcome.ELSEWHERE:
@@ -181,7 +185,7 @@ class _Runner:
                     waiting.append(job)
             stuck = len(waiting) + len(elsewhere) == len(pending)
             # Once more: the other process may have ended, or died. Behind all that others need.
-            pending = sorted([*waiting, *elsewhere], key=lambda job: bool(job.needs))
+            pending = sorted([*waiting, *elsewhere], key=lambda job: job.depth)
             if stuck and not waiting:
                 return
             if stuck:
@@ -249,7 +253,9 @@ def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
     wanted = config.experiment.example.topic
     known = [topic.topic_id for topic in topics]
     if task == 1 and wanted is not None and wanted not in known:
-        raise ConfigError(f"experiment.example.topic={wanted} is no topic of this collection{near(wanted, known)}")
+        raise ConfigError(
+            f"experiment.example.topic={wanted} is no topic of this collection{suggestion(wanted, known)}"
+        )
     posts = None
     example = config.experiment.example.post
     if task == 1 and (regime == "mini" or example is not None):
@@ -343,7 +349,7 @@ def _summary(experiment: Experiment) -> dict[str, tuple[str, float]]:
 def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
     """A warning where finished rows were not made of the same graphs: these have changed in between."""
     sources = [row["source"] for row in rows if row["status"] == "done" and "source" in row]
-    graphs = {source.split("-")[1] for source in sources if "-" in source}  # other tracks have no graphs
+    graphs = {source.split("-")[1] for source in sources if "-" in source}  # other systems have no graphs
     if len(graphs) < 2:
         return []
     return [
@@ -393,5 +399,9 @@ if __name__ == "__main__":
     if refusal := _refuse_launcher(sys.argv[1:]):
         print(f"error: {refusal}", file=sys.stderr)
         sys.exit(2)
-    register()
+    try:
+        register()
+    except MathAMRError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     main()

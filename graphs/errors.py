@@ -12,6 +12,8 @@ In a pipeline over many posts an error becomes a :class:`Failure`, is counted an
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import ClassVar
@@ -100,3 +102,17 @@ class Failure:
     stage: str
     kind: str
     message: str
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message that names the known word that was probably meant.
+
+    >>> suggestion("graph.conectivity", ["graph.connectivity", "train.beta"]), suggestion("beta", ["train.beta"])
+    ('; did you mean graph.connectivity?', '; did you mean train.beta?')
+    >>> suggestion("elephant", ["train.beta"])
+    ''
+    """
+    words = list(known)
+    meant = [word for word in words if word.split(".")[-1] == name.split(".")[-1]]
+    meant = meant or difflib.get_close_matches(name, words, n=1)
+    return f"; did you mean {meant[0]}?" if meant else ""

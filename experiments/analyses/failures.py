@@ -33,7 +33,7 @@ from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation, VirtualNode
-from mathamr.stages.system import Question, Space
+from mathamr.stages.topic_sets import Question, Space
 
 Explain = Callable[[Topic, str], Explanation | None]
 Texts = Callable[[Sequence[str]], Mapping[str, PostText]]

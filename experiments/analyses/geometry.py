@@ -14,7 +14,7 @@ it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document
      "statements": {"topics": ["A.1", ...], "cosines": [[...]], "plane": [[...]]},
      "lengths": {"tokens": [5.6, ...], "of_tokens": 4120, "pooled": [3.1, ...]}}                # of text encoders
 
-A track without vectors has ``run`` alone. Of a large collection a sample is looked at, which ``sampled`` says: every
+A system without vectors has ``run`` alone. Of a large collection a sample is looked at, which ``sampled`` says: every
 right document is in it, and others drawn at random, so that accuracies in the sample are higher than those of ``run``.
 """
 
@@ -43,7 +43,8 @@ from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.resampling import Bootstrapped, bootstrap
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
-from mathamr.stages.system import Choose, Encoded, Question, Space, Track
+from mathamr.stages.topic_sets import Choose, Encoded, Question, Space
+from mathamr.systems.system import System
 
 ANALYSES = ("collapse", "geometry", "weighting", "failures")
 OWN = "maxsim"
@@ -110,15 +111,17 @@ def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
     return Sampled(choose, counts)
 
 
-def judged_space(track: Track, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels) -> Space | None:
-    """The space with every judged post, and others drawn at random; None of a track without sets of vectors."""
+def judged_space(
+    system: System, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels
+) -> Space | None:
+    """The space with every judged post, and others drawn at random; None of a system without sets of vectors."""
     judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
-    space = track.space(config, encoded, question, sampler(judged, config.geometry.posts).choose)
+    space = system.space(config, encoded, question, sampler(judged, config.geometry.posts).choose)
     return None if space is None or len(space.documents.vectors) == len(space.documents) else space
 
 
 def look(
-    track: Track, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels, run: Run
+    system: System, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels, run: Run
 ) -> dict[str, Any]:
     """The content of ``geometry.json``: the analyses that the experiment asks for, of one job.
 
@@ -131,11 +134,11 @@ def look(
             asked = {name: config.geometry[name] for name in ("k", "psi", "samples", "size")}
             content |= {"settings": asked, "run": of_run(run, qrels, config, question.relevant)}
         sampled = sampler(qrels, config.geometry.posts, question.relevant)
-        space = track.space(config, encoded, question, sampled.choose)
+        space = system.space(config, encoded, question, sampled.choose)
         if space is not None:
             content |= {"sampled": sampled.counts, "collapse": of_collapse(space)}
         if space is not None and whole:
-            texts = track.texts(space.posts)
+            texts = system.texts(space.posts)
             with_formulas = [post_id in texts and bool(texts[post_id].text.formulas) for post_id in space.posts]
             content |= of_space(space, qrels, with_formulas, config, question.relevant)
     except AnalysisError as error:

@@ -28,7 +28,7 @@ from graphs.corpus.text.placeholders import extract
 from graphs.stores.posts import PostText
 from mathamr.evaluation.runs import Qrels, Run, qrels_of
 from mathamr.retrieval.explanation import Explanation
-from mathamr.stages.system import Question
+from mathamr.stages.topic_sets import Question
 
 EXAMPLE_TOPICS = 3
 EXAMPLE_RESULTS = 3

@@ -19,7 +19,7 @@ from experiments.report.tables import spread
 from mathamr.analysis.weighting import AS_IT_IS, weighted
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Qrels, Run
-from mathamr.stages.system import Space
+from mathamr.stages.topic_sets import Space
 
 FILE = "weighting.json"
 

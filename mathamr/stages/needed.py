@@ -31,7 +31,7 @@ from graphs.errors import ConfigError, Failure
 from graphs.formulas.visual_ids import posts_with_visual_ids
 from graphs.shared_files import read_json, write_json
 from mathamr.stages.console import Console, Stage
-from mathamr.stages.system import Question
+from mathamr.stages.topic_sets import Question
 
 Extent = Literal["needed", "all"]
 

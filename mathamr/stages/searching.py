@@ -24,7 +24,7 @@ from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
 from mathamr.retrieval.index import Hnsw
 from mathamr.stages.console import Console
-from mathamr.stages.system import Indexed, Question, Retrieved
+from mathamr.stages.topic_sets import Indexed, Question, Retrieved
 from mathamr.stages.vectors import EncodedPosts
 
 

@@ -48,7 +48,7 @@ from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
 from mathamr.stages.needed import extent_of, needed_posts
-from mathamr.stages.system import Question
+from mathamr.stages.topic_sets import Question
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
-"""The track of BM25: no model, no vectors; words and LaTeX, or pairs of symbols in formulas' trees, are compared.
+"""BM25: no model, no vectors; words and LaTeX, or pairs of symbols in formulas' trees, are compared.
 
 In Task 1 answers are found, in Task 2 formulas, one of each visual id. The same in every process and for every seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
+from omegaconf import MISSING, DictConfig
 
 from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
@@ -18,15 +19,31 @@ from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
 from mathamr.stages.searching import say_lost, speed
-from mathamr.stages.system import Encoded, Indexed, Question, Retrieved
-from mathamr.systems.untrained import Untrained
+from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved
+from mathamr.systems.registry import system
+from mathamr.systems.system import System
 
 
-class BM25Track(Untrained):
-    """See :class:`mathamr.stages.system.Track`."""
+@dataclass
+class BM25Config:
+    """What BM25 compares: ``by`` text, words and LaTeX; or formulas, pairs of symbols in their trees."""
+
+    by: str = MISSING
+
+
+@system("bm25")
+class BM25System(System):
+    """Search by words or by formulas, without a model."""
+
+    groups: ClassVar = {"bm25": BM25Config}
+
+    @classmethod
+    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return its own settings, and the number of results."""
+        return {"bm25": cls.key_settings(config, "bm25"), "k": config.retrieval.k}
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
-        """Two settings."""
+        """Check ``bm25.by`` and ``retrieval.k``."""
         try:
             Tokens(config.bm25.by)
         except ConfigError as error:
@@ -35,21 +52,21 @@ class BM25Track(Untrained):
             raise ConfigError(f"retrieval.k={config.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
 
     def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
-        """posts.db, and formulas.db where trees or visual ids are needed; no graphs."""
+        """Make posts.db, and formulas.db where trees or visual ids are needed; no graphs."""
         needs_formulas = config.bm25.by == "formulas" or any(question.task == 2 for question in questions)
         self.prepare_texts(config, questions, formulas=needs_formulas)
 
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
-        tokens = Tokens(config.bm25.by, self._formulas)
+        tokens = Tokens(config.bm25.by, self._formulas_db)
         reset_peak_memory()
-        with Stopwatch() as watch, self._console.stage("reading", unit="posts") as advance:
-            posts = self._corpus.posts()
+        with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
+            posts = self.corpus.posts()
             if question.task == 1:
                 answers = index_answers(posts, tokens, wanted=question.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, answers), answers.nbytes
             else:
-                store = None if self._formulas is None else FormulaStore.open(self._formulas)
+                store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
                 formulas = index_formulas(posts, tokens, store=store, wanted=question.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, formulas), formulas.index.nbytes
         costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
@@ -68,7 +85,7 @@ class BM25Track(Untrained):
             return Retrieved(results, speed(len(asked), watch))
         queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in question.topics}
         found = {topic_id: query for topic_id, query in queries.items() if query is not None}
-        say_lost(self._console, question, [t for t in question.topics if t.topic_id in found], "lack the query formula")
+        say_lost(self.console, question, [t for t in question.topics if t.topic_id in found], "lack the query formula")
         with Stopwatch() as watch:
             hits = made.search(found.values(), k)
         return Retrieved(dict(zip(found, hits, strict=True)), speed(len(found), watch), made.visual_ids)

@@ -1,4 +1,4 @@
-"""The track of fusions: the rankings of other conditions of the experiment, of the same seed, made one.
+"""Fusion: the rankings of other conditions of the experiment, of the same seed, made one.
 
 Their jobs run first (:attr:`experiments.plan.Job.needs`), and what they left in ``outputs/EXP/jobs`` is read: run files
 and costs. A query costs what all parts take one after the other, and the fusion itself; the index is all of theirs.
@@ -6,10 +6,12 @@ and costs. A query costs what all parts take one after the other, and the fusion
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
+from omegaconf import MISSING, DictConfig
 
 from graphs.errors import ConfigError, RetrievalError
 from graphs.shared_files import read_json
@@ -18,17 +20,48 @@ from mathamr.evaluation.result_names import column, file_name
 from mathamr.evaluation.runs import Hit, Run, Task, read_run
 from mathamr.retrieval.fusion import Rankings, interpolate, one_a_look, rankings_of, reciprocal_rank_fusion
 from mathamr.retrieval.index import Ranking
-from mathamr.stages.system import Encoded, Indexed, Question, Retrieved
-from mathamr.systems.untrained import Untrained
+from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved
+from mathamr.systems.registry import system
+from mathamr.systems.system import System
 
 HOW = ("rrf", "weighted")
 
 
-class FusionTrack(Untrained):
-    """See :class:`mathamr.stages.system.Track`."""
+@dataclass
+class FusionConfig:
+    """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
+
+    ``of``: two or more conditions of the experiment. ``how``: rrf, by ranks with the constant
+    ``k``; or weighted, by scores with one of ``weights`` each. Weights are named here, before anything is measured.
+    """
+
+    of: list[str] = MISSING
+    how: str = MISSING
+    k: int = MISSING
+    weights: list[float] | None = None
+
+
+@system("fusion")
+class FusionSystem(System):
+    """Fuse the rankings of other conditions."""
+
+    groups: ClassVar = {"fusion": FusionConfig}
+
+    @classmethod
+    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return its own settings, and the number of results."""
+        return {"fusion": cls.key_settings(config, "fusion"), "k": config.retrieval.k}
+
+    @classmethod
+    def needs(cls, config: DictConfig) -> Sequence[str]:
+        """Return the conditions that are fused."""
+        parts = [str(name) for name in config.fusion.of]
+        if len(set(parts)) < max(2, len(parts)):
+            raise ConfigError(f"fusion.of={parts}; fusing takes two or more different conditions")
+        return parts
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
-        """How rankings are fused; which they are, the plan has checked."""
+        """Check how rankings are fused; the plan has checked which they are."""
         how, weights, count = config.fusion.how, config.fusion.weights, len(config.fusion.of)
         if how not in HOW:
             raise ConfigError(f"fusion.how={how} is not one of {', '.join(HOW)}")
@@ -38,10 +71,6 @@ class FusionTrack(Untrained):
             _fused(config, [{}] * count)
         except RetrievalError as error:
             raise ConfigError(f"fusion: {error}") from error
-
-    def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
-        """posts.db for examples, and formulas.db for the visual ids of Task 2."""
-        self.prepare_texts(config, questions, formulas=any(question.task == 2 for question in questions))
 
     def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are the sums of the parts'."""

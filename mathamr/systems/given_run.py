@@ -1,4 +1,4 @@
-"""The track of runs that another system has made: a file in the place of a search, in the same tables and tests.
+"""Runs that another system has made: a file in the place of a search, in the same tables and tests.
 
     conditions:
       ours: {}
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
+from omegaconf import MISSING, DictConfig
 
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
@@ -23,8 +25,17 @@ from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import Asked, title
 from mathamr.evaluation.runs import Hit, Run, read_run
 from mathamr.stages.searching import say_lost
-from mathamr.stages.system import Encoded, Indexed, Question, Retrieved
-from mathamr.systems.untrained import Untrained
+from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved
+from mathamr.systems.registry import system
+from mathamr.systems.system import System
+
+
+@dataclass
+class GivenRunConfig:
+    """Run files of another system: ``path`` of Task 1 or a test, ``task2_path`` of Task 2."""
+
+    path: str | None = MISSING
+    task2_path: str | None = MISSING
 
 
 def path_of(config: DictConfig, asked: Asked) -> Path:
@@ -53,8 +64,16 @@ def identity(config: DictConfig) -> list[str]:
     return [hashlib.sha256(path_of(config, task).read_bytes()).hexdigest() for task in tasks]
 
 
-class GivenRunTrack(Untrained):
-    """See :class:`mathamr.stages.system.Track`."""
+@system("run")
+class GivenRunSystem(System):
+    """Take the rankings of run files."""
+
+    groups: ClassVar = {"run": GivenRunConfig}
+
+    @classmethod
+    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return the content hashes of the run files."""
+        return {"run": identity(config)}
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Read every file once: a run that cannot be read is refused before anything runs."""
@@ -64,19 +83,11 @@ class GivenRunTrack(Untrained):
                     f"{path_of(config, question.asked)} has no result for any topic of {title(question.asked)}"
                 )
 
-    def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
-        """Make posts.db for examples, and formulas.db for the visual ids of Task 2."""
-        self.prepare_texts(config, questions, formulas=any(question.task == 2 for question in questions))
-
-    def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
-        """Return nothing: a run is found already."""
-        return Indexed(None)
-
     def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
         """Return the rankings of the file."""
         run = self._read(config, question)
         found = [topic for topic in question.topics if topic.topic_id in run.rankings]
-        say_lost(self._console, question, found, "have no result in the run")
+        say_lost(self.console, question, found, "have no result in the run")
         if question.task == 1:
             return Retrieved(run.rankings)
         post_of = self._posts_of_formulas()
@@ -90,7 +101,7 @@ class GivenRunTrack(Untrained):
             if own:
                 known[topic_id] = own
         if lost:
-            self._console.say(f"  {title(question.asked)}: {lost:,} formulas of the run are not in the collection")
+            self.console.say(f"  {title(question.asked)}: {lost:,} formulas of the run are not in the collection")
         return Retrieved(known, {}, self.visual_ids(config))
 
     def _read(self, config: DictConfig, question: Question) -> Run:
@@ -98,10 +109,10 @@ class GivenRunTrack(Untrained):
         topics = {topic.topic_id for topic in question.topics}
         others = len(run.rankings.keys() - topics)
         if others:
-            self._console.once(f"  {path_of(config, question.asked)}: results for {others} topics that are not asked")
+            self.console.once(f"  {path_of(config, question.asked)}: results for {others} topics that are not asked")
         return Run(run.name, {name: hits for name, hits in run.rankings.items() if name in topics}, run.task)
 
     def _posts_of_formulas(self) -> Mapping[str, str]:
         """Return the post of each formula of the collection."""
-        posts = (post for post in self._corpus.posts() if isinstance(post, Post))
+        posts = (post for post in self.corpus.posts() if isinstance(post, Post))
         return {formula.formula_id: post.post_id for post in posts for formula in extract(post).formulas}

@@ -1,4 +1,4 @@
-"""The graph track: posts -> MathAMR+ graphs -> tensors -> RGCN -> MaxSim.
+"""Graph: posts -> MathAMR+ graphs -> tensors -> RGCN -> MaxSim.
 
 Graphs and tensors are made by :mod:`mathamr.stages.tensors`; vectors of posts are kept beside the model by
 :mod:`mathamr.stages.vectors`. In Task 1 answers are found; in Task 2 formulas of questions and answers, by the
@@ -8,53 +8,45 @@ vectors of their virtual nodes, with that of the query formula.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import DictConfig
+from omegaconf import MISSING, DictConfig
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Pair, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
-from graphs.formulas.store import FormulaStore
 from graphs.graph.virtual_nodes import check_structure
 from graphs.stores.collection import Collection
-from graphs.stores.posts import PostText, PostTexts
 from graphs.stores.store import GraphStore
-from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk, peak_gpu_memory, peak_memory, reset_peak_memory
-from mathamr.model.config import EncoderConfig
+from mathamr.evaluation.efficiency import peak_gpu_memory, peak_memory, reset_peak_memory
+from mathamr.model.encoder import EncoderConfig
 from mathamr.model.label_vectors import is_hash
 from mathamr.negatives import mining
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
-from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
 from mathamr.stages import parsers, sources
+from mathamr.stages.collection import given_parser
 from mathamr.stages.console import Console
+from mathamr.stages.formula_search import Formulas, index_formulas, read_formulas, search_formulas
 from mathamr.stages.label_vectors import LabelText
-from mathamr.stages.needed import posts_of
-from mathamr.stages.searching import (
-    check_search,
-    device_of,
-    index_options,
-    index_posts,
-    say_lost,
-    search_once,
-    search_posts,
-    speed,
-)
+from mathamr.stages.needed import extent_of, posts_of
+from mathamr.stages.own_pairs import own_pairs
+from mathamr.stages.searching import check_search, device_of, index_posts, say_lost, search_posts
 from mathamr.stages.sentence_vectors import SentenceText
-from mathamr.stages.settings import encoder_settings, settings
-from mathamr.stages.system import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained, own_pairs
+from mathamr.stages.settings import IndexConfig, RetrievalConfig, encoder_settings, schema_of, settings
 from mathamr.stages.teacher import teacher
 from mathamr.stages.tensors import Preparation, Prepared, spec_of
+from mathamr.stages.topic_sets import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from mathamr.stages.vectors import EncodedPosts
+from mathamr.systems.registry import system
+from mathamr.systems.system import System
 from mathamr.text.encoder import identity
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
@@ -65,29 +57,42 @@ from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.trainer import train
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs, with_sources
 
-
-@dataclass(frozen=True)
-class Formulas:
-    """The formula ids of each post by FORMULA_i, and the visual id of each formula."""
-
-    of_post: dict[str, list[str]]
-    visual_ids: dict[str, str]
-
-    def by_post(self) -> dict[str, list[str]]:
-        """The visual ids of each post by FORMULA_i, "" where there is none."""
-        return {post_id: [self.visual_ids.get(name, "") for name in names] for post_id, names in self.of_post.items()}
+# Settings that may name a text encoder.
+_TEXT_ENCODERS = (("model", "label_vectors"), ("model", "sentence_vectors"), ("train", "teacher"))
 
 
-class GraphTrack:
-    """See :class:`mathamr.stages.system.Track`."""
+@dataclass
+class GraphConfig:
+    """How posts become graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity`` and
+    ``formulas`` as in ``VirtualNodeSpec``."""
+
+    parser: str = MISSING
+    structure: str = MISSING
+    connectivity: str = MISSING
+    formulas: str = MISSING
+    vocabulary_size: int = MISSING
+    number_threshold: int = MISSING
+
+
+@system("graph")
+class GraphSystem(System):
+    """Search by the vectors of virtual nodes, of a graph encoder."""
+
+    groups: ClassVar = {
+        "graph": GraphConfig,
+        "model": schema_of(EncoderConfig, checkpoint=str),
+        "train": TrainConfig,
+        "index": IndexConfig,
+        "retrieval": RetrievalConfig,
+    }
+    free: ClassVar = {"train": ("device", "workers", "checkpoint_every"), "index": ("location", "keep")}
+    partial = False
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
-        self._corpus, self._shared = corpus, shared
-        self._console = console
+        super().__init__(corpus, shared, console)
         self._preparation = Preparation(corpus, shared, console, self._learned)
         self._label_text = LabelText(console)
         self._sentence_text = SentenceText(console)
-        self._texts: Path | None = None
         # Read once a process, for reading them passes over the whole collection: by its file, and by the task.
         self._formulas_of: dict[Path, Formulas] = {}
         self._searched_of: dict[tuple[Path, int], list[str]] = {}
@@ -95,7 +100,26 @@ class GraphTrack:
         self._questions: Sequence[Question] = ()  # those that were checked
         self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
 
-    # -- what can be said before anything runs -----------------------------------------------------------------------
+    @classmethod
+    def model_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return the settings of graphs, model and training, and the further collections that are learned from."""
+        parts = {group: cls.key_settings(config, group) for group in ("graph", "model", "train")}
+        if parts["model"].get("checkpoint"):
+            parts["model"] = {"checkpoint": _weights(parts["model"]["checkpoint"])}
+        if "parsers" in config:
+            parts["graph"]["parser"] = _parser(config)
+        for group, key in _TEXT_ENCODERS:  # what a model depends on is their weights
+            if parts[group].get(key):
+                parts[group][key] = identity(parts[group][key])
+        learned_from = sources.fingerprints(config)
+        return {"posts": extent_of(config.data), **parts, **({"sources": learned_from} if learned_from else {})}
+
+    @classmethod
+    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return the settings of the search."""
+        return {group: cls.key_settings(config, group) for group in ("index", "retrieval")}
+
+    # -- before anything runs ----------------------------------------------------------------------------------------
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Every setting once: the library's own types know what they may be."""
@@ -131,7 +155,7 @@ class GraphTrack:
     def _pairs(self, training: TrainConfig) -> list[Pair]:
         key = (training.positives, training.least_score)
         if key not in self._all_pairs:
-            self._all_pairs[key], _ = own_pairs(self._corpus, *key, self._questions, self._console)
+            self._all_pairs[key], _ = own_pairs(self.corpus, *key, self._questions, self.console)
         return self._all_pairs[key]
 
     def _learned(self, config: DictConfig) -> frozenset[str]:
@@ -207,24 +231,24 @@ class GraphTrack:
         if config.model.checkpoint is not None:
             return _taken(Path(config.model.checkpoint), folder / "best", graphs)
         reset_peak_memory()
-        with self._console.stage("training", unit="steps") as advance:
+        with self.console.stage("training", unit="steps") as advance:
 
             def told(record: dict[str, Any]) -> None:
                 log(record)
                 if record["kind"] == "start":
                     advance.expect(record["total_steps"])
                 elif record["kind"] == "negatives":
-                    self._console.say(f"  {mining.as_text(record)}")
+                    self.console.say(f"  {mining.as_text(record)}")
                 elif record["kind"] == "epoch":
                     stage = ", pretraining" if record["stage"] == "pretraining" else ""
-                    self._console.say(
+                    self.console.say(
                         f"  epoch {record['epoch'] + 1}{stage}: loss {record['train_loss']:.3f}, validation loss "
                         f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
                     )
 
             training = settings(TrainConfig, config.train, "train")
             pairs = sample_pairs(self._pairs(training), frozenset(graphs.post_ids()), training.max_pairs)
-            negatives = mining.negatives_of(training, graphs, pairs, posts=self._corpus.posts, report=told)
+            negatives = mining.negatives_of(training, graphs, pairs, posts=self.corpus.posts, report=told)
             result = train(
                 training,
                 graphs,
@@ -268,7 +292,7 @@ class GraphTrack:
         questions = {pair.question_id for pair in every} & graphs
         documents = {*(pair.answer_id for pair in every), *further} & graphs
         collections = self._preparation.collections(config)
-        return teacher(name, questions, documents, collections, device_of(config), self._console)
+        return teacher(name, questions, documents, collections, device_of(config), self.console)
 
     def best(self, folder: Path) -> Path | None:
         """The checkpoint of the lowest validation loss."""
@@ -294,7 +318,7 @@ class GraphTrack:
         if new_posts or new_topics:
             device = device_of(config)
             encoder = checkpoint.load_encoder(trained.folder, config_hash=topics.config_hash, device=device)
-            with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+            with self.console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
                 budgets = {name: config.train[name] for name in ("node_budget", "edge_budget")}
                 for posts in stores:
                     own = frozenset(posts.post_ids()).intersection(new_posts)
@@ -327,62 +351,30 @@ class GraphTrack:
         post_ids = vectors.there(self._searched(prepared, question))
         if question.task == 1:
             return index_posts(config, vectors, post_ids, folder)
-        formulas, options = self._formulas(prepared), index_options(config, folder, vectors.model_hash)
-        documents = vectors.sets(post_ids)
-        with Stopwatch() as watch:
-            names = [formulas.of_post[post_id] for post_id in post_ids]
-            points = formula_points(post_ids, documents, names, formulas.visual_ids)
-            index = FormulaIndex.build(points, **options)
-            size = points.vectors.nbytes if options["path"] is None else bytes_on_disk(options["path"])
-        return Indexed(index, {"index_seconds": watch.seconds, "index_bytes": size, "formulas": len(points)})
+        return index_formulas(config, vectors, post_ids, self._formulas(prepared), folder)
 
     def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         vectors: EncodedPosts = encoded.vectors
         topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
-        say_lost(self._console, question, topics, "have no graph")
+        say_lost(self.console, question, topics, "have no graph")
         if question.task == 2:
-            return self._retrieve_formulas(config, vectors, indexed.index, question, topics)
+            prepared = self._preparation.of(config)
+            with Collection(prepared.topic_graphs) as source:
+                maps = {t.topic_id: list(source.get(t.post.post_id).formula_map.values()) for t in topics}
+            with_formula = [topic for topic in topics if topic.formula_id in maps[topic.topic_id]]
+            say_lost(self.console, question, with_formula, "have no graph, or it lacks the query formula")
+            return search_formulas(config, vectors, indexed, with_formula, maps, self._formulas(prepared))
         return search_posts(config, vectors, indexed, topics)
-
-    def _retrieve_formulas(
-        self, config: DictConfig, vectors: EncodedPosts, index: FormulaIndex, question: Question, topics: list[Topic]
-    ) -> Retrieved:
-        prepared = self._preparation.of(config)
-        formulas = self._formulas(prepared)
-        with Collection(prepared.topic_graphs) as source:
-            maps = {t.topic_id: list(source.get(t.post.post_id).formula_map.values()) for t in topics}
-        with_formula = [topic for topic in topics if topic.formula_id in maps[topic.topic_id]]
-        say_lost(self._console, question, with_formula, "have no graph, or it lacks the query formula")
-        queries = query_vectors(
-            vectors.sets([topic.post.post_id for topic in with_formula]),
-            [maps[topic.topic_id] for topic in with_formula],
-            [str(topic.formula_id) for topic in with_formula],
-        )
-        k, exact = config.retrieval.k, config.retrieval.exact
-        search_once(lambda few: index.search(queries[few], k, exact=exact), len(queries))
-        with Stopwatch() as watch:
-            hits = index.search(queries, k, exact=exact)
-        results = {topic.topic_id: found for topic, found in zip(with_formula, hits, strict=True)}
-        return Retrieved(results, speed(len(with_formula), watch), formulas.visual_ids)
 
     def visual_ids(self, config: DictConfig) -> Mapping[str, str]:
         """Return the visual id of each formula of the collection, read once."""
         return self._formulas(self._preparation.of(config)).visual_ids
 
     def _formulas(self, prepared: Prepared) -> Formulas:
-        """The formulas of all posts, read once."""
+        """Return the formulas of all posts, read once."""
         if prepared.collection not in self._formulas_of:
-            with Collection(prepared.collection) as source:
-                rows = source.rows("question", "answer")
-                of_post = {post_id: list(json.loads(names).values()) for post_id, _, names in rows}
-            names = [name for own in of_post.values() for name in own]
-            if prepared.formulas is None:  # the collection publishes no visual ids: a formula stands for itself
-                visual_ids = {name: name for name in names}
-            else:
-                with FormulaStore.open(prepared.formulas) as published:
-                    visual_ids = published.visual_ids(names)
-            self._formulas_of[prepared.collection] = Formulas(of_post, visual_ids)
+            self._formulas_of[prepared.collection] = read_formulas(prepared.collection, prepared.formulas)
         return self._formulas_of[prepared.collection]
 
     # -- examples ----------------------------------------------------------------------------------------------------
@@ -421,12 +413,22 @@ class GraphTrack:
             document_kinds=_kinds([GraphStore(path) for path in prepared.tensors], posts),
         )
 
-    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
-        """Posts as they are shown."""
-        if self._texts is None:
-            return {}
-        with PostTexts(self._texts) as texts:
-            return texts.get(post_ids)
+
+def _weights(path: str) -> str:
+    """Return the hash of a checkpoint's weights.
+
+    Raises:
+        ConfigError: there is no checkpoint.
+    """
+    if not checkpoint.exists(path):
+        raise ConfigError(f"model.checkpoint={path} holds no checkpoint; name a folder such as model/best")
+    return checkpoint.weights_hash(path)
+
+
+def _parser(config: DictConfig) -> str:
+    """Return the parser of the graphs: of a given collection the one that made it."""
+    given = config.data.get("collection")
+    return parsers.name(config) if given is None else given_parser(Path(given))
 
 
 def _taken(given: Path, best: Path, graphs: GraphStore) -> Trained:

@@ -1,4 +1,4 @@
-"""The text track: posts as text with LaTeX between dollars -> a text encoder -> one vector a post, or one a token.
+"""Text: posts as text with LaTeX between dollars -> a text encoder -> one vector a post, or one a token.
 
 The encoder is taken as it is, or fine-tuned on the pairs that the graph track learns from, with the same questions held
 out (where every post has a graph); of a collection of pairs, whole groups of pairs are held out. Vectors of posts are
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -26,29 +26,31 @@ from omegaconf import DictConfig
 
 from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.pair_sets.pair_collection import PairCollection
-from graphs.corpus.post import Pair, PlaceholderText, Post, Topic
+from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from graphs.shared_files import read_json, write_json
-from graphs.stores.posts import PostText, PostTexts
+from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.negatives.text import Mining
-from mathamr.retrieval.explanation import Explanation
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.needed import NeededPosts, needed_posts, posts_of
+from mathamr.stages.own_pairs import own_pairs
 from mathamr.stages.pretraining import pretrained
 from mathamr.stages.searching import check_search, device_of, index_posts, say_lost, search_posts
-from mathamr.stages.settings import settings
-from mathamr.stages.system import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained, own_pairs
+from mathamr.stages.settings import IndexConfig, RetrievalConfig, settings
+from mathamr.stages.topic_sets import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
 from mathamr.stages.vectors import EncodedPosts
+from mathamr.systems.registry import system
+from mathamr.systems.system import System
 from mathamr.text import finetuning
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import SIDES, Side, TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import SIDES, Side, TextEncoder, identity, make_tiny, open_encoder
 from mathamr.text.linearize import linearized
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
@@ -56,6 +58,9 @@ from mathamr.text.training.adapting import fingerprint, limit_length
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
 
+# Settings that the vectors of an encoder depend on that is not trained, and those that make the pairs of one that is.
+_AS_IT_IS = ("encoder", "max_length", "linearize")
+_PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
 _TINY_TEXTS = 20_000
 _POSTS_A_SHARD = {False: 10_000, True: 1_000}  # by late interaction: a text has a hundred tokens
 _AT_ONCE = 1_000  # texts of posts.db
@@ -63,18 +68,39 @@ Written = Callable[[PlaceholderText], str]
 Kind = Literal["posts", "topics"]
 
 
-class TextTrack:
-    """See :class:`mathamr.stages.system.Track`."""
+@system("text")
+class TextSystem(System):
+    """Search by the vectors of a text encoder."""
+
+    groups: ClassVar = {"text": TextConfig, "train": TrainConfig, "index": IndexConfig, "retrieval": RetrievalConfig}
+    free: ClassVar = {"text": ("checkpoint_every",), "index": ("location", "keep")}
+    tasks = frozenset({1})  # it has vectors of whole posts, and none of formulas
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
-        self._corpus, self._shared, self._console = corpus, shared, console
-        self._texts = shared / "posts.db"
+        super().__init__(corpus, shared, console)
+        self._texts = self._posts_db = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
         self._all_pairs: dict[tuple[str, int], tuple[list[Pair], list[Pair]]] = {}
         self._questions: Sequence[Question] = ()  # those that were checked
         self._opened: set[tuple[str, int | None]] = set()
 
-    # -- what can be said before anything runs -----------------------------------------------------------------------
+    @classmethod
+    def model_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return the settings of the encoder; if it is trained, the seed and what makes pairs as well."""
+        text = cls.key_settings(config, "text")
+        text["encoder"] = identity(text["encoder"])
+        del text["late_interaction"]  # the search alone
+        if _is_trained(config):
+            return {"text": text, "train": {name: config.train[name] for name in _PAIRS}}
+        return {"text": {name: text[name] for name in _AS_IT_IS if name in text}}
+
+    @classmethod
+    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
+        """Return the settings of the search."""
+        search = {group: cls.key_settings(config, group) for group in ("index", "retrieval")}
+        return {**search, "late_interaction": config.text.late_interaction}
+
+    # -- before anything runs ----------------------------------------------------------------------------------------
 
     def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """Settings, and whether there is such an encoder."""
@@ -82,13 +108,8 @@ class TextTrack:
         text = settings(TextConfig, config.text, "text")
         training = settings(TrainConfig, config.train, "train")
         check_search(config)
-        if _is_trained(config) and isinstance(self._corpus, PairCollection):
-            self._corpus.pair_files(training.positives)
-        if any(question.task == 2 for question in questions):
-            raise ConfigError(
-                "track=text has vectors of whole posts and finds no formulas: leave Task 2 out with "
-                "experiment.tasks=[1], or use track=graph or bm25"
-            )
+        if _is_trained(config) and isinstance(self.corpus, PairCollection):
+            self.corpus.pair_files(training.positives)
         if (text.epochs or text.pretraining_epochs) and training.collections:
             raise ConfigError(
                 f"track=text learns from the pairs of the collection alone, not from {', '.join(training.collections)};"
@@ -102,7 +123,7 @@ class TextTrack:
 
     def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
         """posts.db; no graphs. And the encoder ``tiny``, where that is the one."""
-        collection = ParsedCollection(self._corpus, self._shared, self._console, self._needed(config, questions))
+        collection = ParsedCollection(self.corpus, self.shared, self.console, self._needed(config, questions))
         with collection.alone():
             collection.texts()
             done = self._tiny.with_suffix(".done")
@@ -113,19 +134,19 @@ class TextTrack:
 
     def _needed(self, config: DictConfig, questions: Sequence[Question]) -> NeededPosts | None:
         """Return the posts whose texts are read; None: all, which pretraining and the tiny encoder learn from."""
-        if config.text.pretraining_epochs or config.text.encoder == "tiny" or isinstance(self._corpus, PairCollection):
+        if config.text.pretraining_epochs or config.text.encoder == "tiny" or isinstance(self.corpus, PairCollection):
             return None
         learned = frozenset[str]()
         if _is_trained(config):
             training = settings(TrainConfig, config.train, "train")
             pairs, _ = self._apart(config)
             learned = posts_of(sample_pairs(pairs, posts_of(pairs), training.max_pairs))
-        return needed_posts(config, self._corpus, questions, learned, self._shared, self._console)
+        return needed_posts(config, self.corpus, questions, learned, self.shared, self.console)
 
     def source(self, config: DictConfig) -> str:
         """The collection, and the training pairs that are left out of it for the topics."""
-        source = self._corpus.fingerprints().graphs[:16]
-        if not config.text.epochs or isinstance(self._corpus, PairCollection) or not topics_may_be_posts(self._corpus):
+        source = self.corpus.fingerprints().graphs[:16]
+        if not config.text.epochs or isinstance(self.corpus, PairCollection) or not topics_may_be_posts(self.corpus):
             return source
         _, left_out = self._apart(config)
         return f"{source}+{hashlib.sha256(repr(left_out).encode()).hexdigest()[:8]}" if left_out else source
@@ -137,7 +158,7 @@ class TextTrack:
 
     def _all_texts(self, written: Written) -> Iterator[str]:
         """The texts of all posts, read as they are needed."""
-        with PostTexts(self._texts) as texts:
+        with PostTexts(self._posts_db) as texts:
             post_ids = texts.post_ids()
         for start in range(0, len(post_ids), _AT_ONCE):
             yield from self._read(post_ids[start : start + _AT_ONCE], written)
@@ -164,8 +185,8 @@ class TextTrack:
         else:
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})
-        identity = f"{fingerprint(encoder)}-{config.text.max_length}{'-linearized' if config.text.linearize else ''}"
-        write_json(best / "encoder.json", {"encoder": config.text.encoder, "identity": identity})
+        model_hash = f"{fingerprint(encoder)}-{config.text.max_length}{'-linearized' if config.text.linearize else ''}"
+        write_json(best / "encoder.json", {"encoder": config.text.encoder, "identity": model_hash})
         return trained
 
     def _pretrained(self, config: DictConfig, encoder: TextEncoder) -> tuple[TextEncoder, Mapping[str, float]]:
@@ -174,23 +195,23 @@ class TextTrack:
             settings(TextConfig, config.text, "text"),
             encoder,
             lambda: self._all_texts(_written(config)),
-            self._shared / "pretrained",
+            self.shared / "pretrained",
             seed=config.train.seed,
-            console=self._console,
+            console=self.console,
         )
         return self._open(config, folder), costs
 
     def _finetune(self, config: DictConfig, encoder: TextEncoder, folder: Path, log: Log) -> finetuning.Finetuned:
         reset_peak_memory()
         pairs, validation = self._pairs(config, folder)
-        with self._console.stage("fine-tuning", unit="steps") as advance:
+        with self.console.stage("fine-tuning", unit="steps") as advance:
 
             def told(record: dict[str, Any]) -> None:
                 log(record)
                 if record["kind"] == "start":
                     advance.expect(record["total_steps"])
                 elif record["kind"] == "epoch":
-                    self._console.say(
+                    self.console.say(
                         f"  epoch {record['epoch'] + 1}: loss {record['train_loss']:.3f}, validation loss "
                         f"{record['val_loss']:.3f}, MRR {record['val_mrr']:.3f}, {record['seconds']:.1f} s"
                     )
@@ -210,10 +231,10 @@ class TextTrack:
     def _pairs(self, config: DictConfig, folder: Path) -> tuple[PairFile, PairFile | None]:
         """What is trained on, and what is held out; None: a part of the groups of the former."""
         written = _written(config)
-        if isinstance(self._corpus, PairCollection):
-            return write_pairs(folder / "pairs.jsonl", self._own_pairs(self._corpus, config)), None
+        if isinstance(self.corpus, PairCollection):
+            return write_pairs(folder / "pairs.jsonl", self._own_pairs(self.corpus, config)), None
         split = self._split(config)
-        with PostTexts(self._texts) as texts:
+        with PostTexts(self._posts_db) as texts:
             pairs = write_pairs(folder / "pairs.jsonl", of_answers(split.train, texts, written))
             return pairs, write_pairs(folder / "validation.jsonl", of_answers(split.validation, texts, written))
 
@@ -234,14 +255,14 @@ class TextTrack:
         """The training pairs of the collection, and those that are left out."""
         key = config.train.positives, config.train.least_score
         if key not in self._all_pairs:
-            self._all_pairs[key] = own_pairs(self._corpus, *key, self._questions, self._console)
+            self._all_pairs[key] = own_pairs(self.corpus, *key, self._questions, self.console)
         return self._all_pairs[key]
 
     def _split(self, config: DictConfig) -> PairSplit:
         """The pairs of the graph track, were there a graph of every post that has a text."""
         training = settings(TrainConfig, config.train, "train")
         pairs, _ = self._apart(config)
-        with PostTexts(self._texts) as texts:
+        with PostTexts(self._posts_db) as texts:
             available = frozenset(texts.post_ids())
         sample = sample_pairs(pairs, available, training.max_pairs)
         return split_pairs(sample, available, validation_fraction=training.validation_fraction)
@@ -262,10 +283,10 @@ class TextTrack:
     def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
         """Vectors of posts and topics, from beside the model as far as they are there."""
         tokens = config.text.late_interaction
-        identity = (read_json(trained.folder / "encoder.json") or {})["identity"]
+        model_hash = (read_json(trained.folder / "encoder.json") or {})["identity"]
         folder = trained.folder.parent / "tokens" if tokens else trained.folder.parent
         folder.mkdir(exist_ok=True)
-        place = EncodedPosts(folder, identity)
+        place = EncodedPosts(folder, model_hash)
         wanted: dict[str, Side] = {
             post_id: "query" if question.turned else "document"
             for question in questions
@@ -283,8 +304,8 @@ class TextTrack:
         if new_posts or new_topics:
             encoder = self._open(config, trained.folder if _is_trained(config) else None)
             encode, cut = _encode_tokens if tokens else _encode_texts, 0
-            with self._console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
-                options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": identity, "resumed": advance}
+            with self.console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+                options = {"posts_a_shard": _POSTS_A_SHARD[tokens], "identity": model_hash, "resumed": advance}
 
                 def add(
                     ids: Sequence[str], side: Side, texts: Callable[[Sequence[str]], list[str]], kind: Kind
@@ -304,7 +325,7 @@ class TextTrack:
                     some_topics = [name for name in place.lacks(new_topics) if asked[name] == side]
                     add(some_topics, side, lambda ids: [topics[name] for name in ids], "topics")
             if cut:
-                self._console.say(
+                self.console.say(
                     f"  {cut:,} texts are longer than text.max_length={encoder.model.max_seq_length} tokens, "
                     "and read to there alone"
                 )
@@ -312,7 +333,7 @@ class TextTrack:
 
     def _searched(self, question: Question) -> list[str]:
         """The answers that have a text, of those that are to be searched."""
-        with PostTexts(self._texts) as texts:
+        with PostTexts(self._posts_db) as texts:
             answers = texts.post_ids("answer")
         wanted = question.indexed
         return answers if wanted is None else [post_id for post_id in answers if post_id in wanted]
@@ -326,18 +347,12 @@ class TextTrack:
         """Search the index with the topics."""
         vectors: EncodedPosts = encoded.vectors
         topics = [topic for topic in question.topics if vectors.there([topic.post.post_id])]
-        say_lost(self._console, question, topics, "have no text")
+        say_lost(self.console, question, topics, "have no text")
         return search_posts(config, vectors, indexed, topics)
-
-    # -- examples ----------------------------------------------------------------------------------------------------
 
     def visual_ids(self, config: DictConfig) -> Mapping[str, str]:
         """Return nothing: whole posts are searched, and no formulas."""
         return {}
-
-    def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
-        """Nothing: a map of a hundred tokens against a hundred tells no more than the texts themselves."""
-        return None
 
     def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
         """The vectors of whole texts; none with late interaction, whose vectors are of tokens."""
@@ -361,11 +376,6 @@ class TextTrack:
             document_kinds=np.full(len(posts), document),
             lengths=lengths,
         )
-
-    def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
-        """Posts as they are shown."""
-        with PostTexts(self._texts) as texts:
-            return texts.get(post_ids)
 
 
 def _written(config: DictConfig) -> Written:

@@ -15,7 +15,7 @@ from graphs.corpus.post import Judgment, PlaceholderText, Post, Topic
 from graphs.stores.posts import PostText
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.stages.console import Console
-from mathamr.stages.system import Encoded, Indexed, Question, Retrieved, Trained
+from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved, Trained
 
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
 FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")

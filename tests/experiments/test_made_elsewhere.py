@@ -15,7 +15,7 @@ from experiments.run import run
 from graphs.corpus.corpus import open_corpus
 from graphs.errors import ConfigError
 from graphs.stores.collection import Collection
-from mathamr.systems.bm25 import BM25Track
+from mathamr.systems.bm25 import BM25System
 from mathamr.training.graph import trainer
 from tests.experiments.tiny_settings import TINY
 
@@ -59,7 +59,7 @@ def test_new_judgments_are_evaluated_and_nothing_is_searched_again(
     config = composed(collection, outputs, *FULL, conditions=words)
     run(config, "command")
     before = result(outputs, "words")
-    monkeypatch.setattr(BM25Track, "index", lambda *_: pytest.fail("searched again"))
+    monkeypatch.setattr(BM25System, "index", lambda *_: pytest.fail("searched again"))
     judge(collection, "T.0", "a15", 2)
     run(config, "command")
     after = result(outputs, "words")

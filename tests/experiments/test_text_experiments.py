@@ -18,7 +18,7 @@ from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import CorpusError, MathAMRError
 from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.runs import read_run
-from mathamr.stages.system import Question
+from mathamr.stages.topic_sets import Question
 
 pytest.importorskip("sentence_transformers")
 

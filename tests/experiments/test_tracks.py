@@ -82,16 +82,34 @@ def test_a_fusion_depends_on_its_parts_and_comes_last() -> None:
     assert planned(conditions, "fusion.k=10")["fused-seed1"].key != jobs["fused-seed1"].key
 
 
+def test_jobs_come_after_those_that_they_need() -> None:
+    twice = {"track": "fusion", "fusion": {"of": ["fused", "words"]}}
+    jobs = planned({"twice": twice, "fused": RRF, "words": BM25, "formulas": FORMULAS})
+    assert list(dict.fromkeys(job.condition for job in jobs.values())) == ["words", "formulas", "fused", "twice"]
+    assert [need.name for need in jobs["twice-seed1"].needs] == ["fused-seed1", "words-seed1"]
+    other = planned(
+        {
+            "twice": twice,
+            "fused": {**RRF, "fusion": {"of": ["words", "formulas"], "k": 9}},
+            "words": BM25,
+            "formulas": FORMULAS,
+        }
+    )
+    assert other["twice-seed1"].run_key != jobs["twice-seed1"].run_key  # a part of a part has changed
+    with pytest.raises(ConfigError, match=r"conditions need each other: (fused, twice|twice, fused)"):
+        planned({"twice": twice, "fused": {"track": "fusion", "fusion": {"of": ["twice", "words"]}}, "words": BM25})
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
         (
             ["words", "formula"],
-            "names formula; it is not among the conditions that can be fused: .*did you mean formulas",
+            "needs formula, which is not among the conditions: words, formulas, fused; did you mean formulas",
         ),
         (["words"], "fusing takes two or more different conditions"),
         (["words", "words"], "fusing takes two or more different conditions"),
-        (["words", "fused"], "names fused; it is not among"),
+        (["words", "fused"], "condition fused needs itself"),
     ],
 )
 def test_what_cannot_be_fused_is_said(parts: list[str], message: str) -> None:
@@ -189,7 +207,7 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
     config.experiment.only = ["fused"]
     ended = runner.run(config, "command")
     assert ended.failed == 1
-    assert "words-seed1, which it fuses, has no result; run it first" in ended.table
+    assert "words-seed1, which it needs, has no result; run it first" in ended.table
     config.experiment.only = None
 
     def broken(*_: Any, **__: Any) -> None:
@@ -199,7 +217,7 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
         patch.setattr(bm25, "index_answers", broken)
         ended = runner.run(config, "command")
     assert ended.failed == 3
-    assert "fused, seed 1: failed: words-seed1, which it fuses, failed: no room" in ended.table
+    assert "fused, seed 1: failed: words-seed1, which it needs, failed: no room" in ended.table
     assert runner.run(config, "command").failed == 0
 
 

@@ -23,7 +23,7 @@ from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation, VirtualNode, explain
-from mathamr.stages.system import Question, Space
+from mathamr.stages.topic_sets import Question, Space
 from tests.experiments.test_plan import config as planned
 from tests.experiments.written_experiment import finish, write_plan
 

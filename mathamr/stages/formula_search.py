@@ -1,0 +1,98 @@
+"""Formulas of posts as vectors: their index and their search, for Task 2.
+
+formulas = read_formulas(prepared.collection, prepared.formulas)               # ids by post, and visual ids
+indexed = index_formulas(config, vectors, post_ids, formulas, folder)          # a vector for each formula
+found = search_formulas(config, vectors, indexed, topics, topic_maps, formulas)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from graphs.corpus.post import Topic
+from graphs.formulas.store import FormulaStore
+from graphs.stores.collection import Collection
+from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk
+from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
+from mathamr.stages.searching import index_options, search_once, speed
+from mathamr.stages.topic_sets import Indexed, Retrieved
+from mathamr.stages.vectors import EncodedPosts
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """The formula ids of each post by FORMULA_i, and the visual id of each formula."""
+
+    of_post: dict[str, list[str]]
+    visual_ids: dict[str, str]
+
+    def by_post(self) -> dict[str, list[str]]:
+        """The visual ids of each post by FORMULA_i, "" where there is none."""
+        return {post_id: [self.visual_ids.get(name, "") for name in names] for post_id, names in self.of_post.items()}
+
+
+def read_formulas(collection: Path, formulas_db: Path | None) -> Formulas:
+    """Return the formulas of all posts of a collection.db.
+
+    Args:
+        collection: collection.db.
+        formulas_db: formulas.db with visual ids; None: the collection publishes none, so the id of a formula serves.
+    """
+    with Collection(collection) as source:
+        rows = source.rows("question", "answer")
+        of_post = {post_id: list(json.loads(names).values()) for post_id, _, names in rows}
+    names = [name for own in of_post.values() for name in own]
+    if formulas_db is None:
+        return Formulas(of_post, {name: name for name in names})
+    with FormulaStore.open(formulas_db) as published:
+        return Formulas(of_post, published.visual_ids(names))
+
+
+def index_formulas(
+    config: DictConfig, vectors: EncodedPosts, post_ids: Sequence[str], formulas: Formulas, folder: Path
+) -> Indexed:
+    """Index the formulas of posts, which all have vectors."""
+    options = index_options(config, folder, vectors.model_hash)
+    documents = vectors.sets(post_ids)
+    with Stopwatch() as watch:
+        names = [formulas.of_post[post_id] for post_id in post_ids]
+        points = formula_points(post_ids, documents, names, formulas.visual_ids)
+        index = FormulaIndex.build(points, **options)
+        size = points.vectors.nbytes if options["path"] is None else bytes_on_disk(options["path"])
+    return Indexed(index, {"index_seconds": watch.seconds, "index_bytes": size, "formulas": len(points)})
+
+
+def search_formulas(
+    config: DictConfig,
+    vectors: EncodedPosts,
+    indexed: Indexed,
+    topics: Sequence[Topic],
+    maps: Mapping[str, Sequence[str]],
+    formulas: Formulas,
+) -> Retrieved:
+    """Return the best formulas for each topic; ``queries_per_second`` is of the search alone.
+
+    Args:
+        config: the configuration of a job.
+        vectors: vectors of the topics.
+        indexed: the index of formulas.
+        topics: topics whose graphs have their query formula.
+        maps: formula ids of each topic by FORMULA_i.
+        formulas: formulas of the collection.
+    """
+    queries = query_vectors(
+        vectors.sets([topic.post.post_id for topic in topics]),
+        [list(maps[topic.topic_id]) for topic in topics],
+        [str(topic.formula_id) for topic in topics],
+    )
+    k, exact, index = config.retrieval.k, config.retrieval.exact, indexed.index
+    search_once(lambda few: index.search(queries[few], k, exact=exact), len(queries))
+    with Stopwatch() as watch:
+        hits = index.search(queries, k, exact=exact)
+    results = {topic.topic_id: found for topic, found in zip(topics, hits, strict=True)}
+    return Retrieved(results, speed(len(topics), watch), formulas.visual_ids)

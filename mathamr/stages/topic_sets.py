@@ -1,0 +1,140 @@
+"""Records that pass between the stages of a job: a topic set, a model, its vectors, an index and rankings.
+
+>>> from graphs.corpus.post import Post
+>>> topic = Topic("A.1", Post("A.1", "topic", title="What is $x$?", markup="text"))
+>>> question = Question(1, [topic], [Judgment("A.1", "7", 3)], "judged")
+>>> question.asked, sorted(question.indexed)
+(1, ['7'])
+
+The order is that of :class:`mathamr.systems.system.System`: ``Trained`` -> ``Encoded`` -> ``Indexed`` -> ``Retrieved``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphs.corpus.post import Judgment, Topic
+from mathamr.evaluation.metrics import RELEVANT, Regime, measures_of_grade
+from mathamr.evaluation.result_names import Asked
+from mathamr.evaluation.runs import Hit, Task
+
+if TYPE_CHECKING:
+    from ir_measures import Measure
+
+    from mathamr.maxsim import VectorSets
+
+Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.graph.trainer
+Costs = Mapping[str, float]
+Choose = Callable[[Sequence[str]], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What every condition is asked: the topics of a task, and the judgments that their answers are measured by.
+
+    Attributes:
+        collection: ids of all posts, in the regime mini.
+        name: of a test that is no task of ARQMath; what it finds are answers, as in Task 1.
+        measures: by the names of their columns.
+        relevant: lowest grade that counts as relevant.
+        searched: ids of the answers that may be found; None: all.
+        turned: the queries are such as training has as documents, and the answers such as training has as queries.
+        judged_by: the files that the judgments were read from, where a collection has several.
+    """
+
+    task: Task
+    topics: Sequence[Topic]
+    judgments: Sequence[Judgment]
+    regime: Regime
+    collection: frozenset[str] | None = None
+    name: str = ""
+    measures: Mapping[str, Measure] = field(default_factory=lambda: measures_of_grade(RELEVANT))
+    searched: frozenset[str] | None = None
+    turned: bool = False
+    relevant: int = RELEVANT
+    judged_by: str = ""
+
+    @property
+    def asked(self) -> Asked:
+        """What names its columns and files (:mod:`mathamr.evaluation.result_names`)."""
+        return self.name or self.task
+
+    @property
+    def indexed(self) -> frozenset[str] | None:
+        """Ids of the only answers that are searched: those asked for, or in the regime judged the judged; else None."""
+        if self.regime == "judged":
+            return frozenset(judgment.doc_id for judgment in self.judgments)
+        return self.searched
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model.
+
+    ``folder`` is its checkpoint, below the folder that it was trained into; ``costs`` are columns of the results table
+    (time_per_epoch_s, parameters, ...); ``history`` has the records of kind epoch; ``origin`` says which code and
+    machine made it.
+    """
+
+    folder: Path
+    costs: Costs = field(default_factory=dict)
+    history: Sequence[dict[str, Any]] = ()
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a model makes of posts and topics, and the ``costs`` of it (encode_docs_per_second, ...)."""
+
+    vectors: Any
+    costs: Costs = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A searchable index, and its ``costs`` (index_bytes, vectors, ...)."""
+
+    index: Any
+    costs: Costs = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Close the index, if it is one that can be closed."""
+        if (close := getattr(self.index, "close", None)) is not None:
+            close()
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """At most 1,000 results for each topic, best first, and the ``costs`` of finding them (queries_per_second).
+
+    ``visual_ids`` (formula id -> visual id) are those of all formulas that could be found, in Task 2.
+    """
+
+    results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]]
+    costs: Costs = field(default_factory=dict)
+    visual_ids: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where a model puts a question's topics and what it searches, for :mod:`experiments.analyses.geometry`.
+
+    ``queries`` has a set of vectors for each of ``topics`` (topic ids), ``documents`` one for each of ``posts``. Kinds
+    are those of :data:`mathamr.analysis.collapse.KINDS`, one for each vector; a model of one vector a post has the kind
+    of documents alone. ``lengths`` tells of posts how long the vectors of their tokens are (T,), and the pooled ones
+    (S,); None of a model without tokens.
+    """
+
+    topics: Sequence[str]
+    queries: VectorSets
+    query_kinds: NDArray[np.integer]
+    posts: Sequence[str]
+    documents: VectorSets
+    document_kinds: NDArray[np.integer]
+    lengths: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None

@@ -1,0 +1,170 @@
+"""Registry of systems: those of this package, and those of installed packages with an entry point.
+
+>>> find("bm25").__name__
+'BM25System'
+>>> find("bm52")
+Traceback (most recent call last):
+    ...
+graphs.errors.ConfigError: track=bm52 is not known; the tracks are graph, text, bm25, fusion, run; did you mean bm25?
+
+A system of another package is a class with the decorator, and a line in that package's ``pyproject.toml``:
+
+    @system("random")
+    class RandomSystem(System): ...
+
+    [project.entry-points."mathamr.systems"]
+    random = "mathamr_random:RandomSystem"
+
+Modules are imported when a system is asked for. An entry point runs code of an installed package, as an import does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, TypeVar
+
+from graphs.errors import ConfigError, suggestion
+
+if TYPE_CHECKING:
+    from mathamr.stages.topic_sets import Question
+    from mathamr.systems.system import System
+
+GROUP = "mathamr.systems"
+"""The group of entry points."""
+
+BUILT_IN = {
+    "graph": "mathamr.systems.graph:GraphSystem",
+    "text": "mathamr.systems.text:TextSystem",
+    "bm25": "mathamr.systems.bm25:BM25System",
+    "fusion": "mathamr.systems.fusion:FusionSystem",
+    "run": "mathamr.systems.given_run:GivenRunSystem",
+}
+
+_registered: dict[str, type[System]] = {}
+Kind = TypeVar("Kind", bound="type[System]")
+
+
+def system(name: str) -> Callable[[Kind], Kind]:
+    """Register a class as the system that ``track=name`` chooses.
+
+    Raises:
+        ConfigError: another class has the name.
+    """
+
+    def register(kind: Kind) -> Kind:
+        other = _registered.get(name)
+        taken = BUILT_IN.get(name) if other is None else _place(other)
+        if taken not in (None, _place(kind)):
+            raise ConfigError(f"two systems are called {name}: {taken} and {_place(kind)}; rename one")
+        kind.name = name
+        _registered[name] = kind
+        return kind
+
+    return register
+
+
+def names() -> list[str]:
+    """Return the names of all systems, those of this package first.
+
+    Raises:
+        ConfigError: two systems have one name.
+    """
+    return list(dict.fromkeys([*BUILT_IN, *_registered, *_entry_points()]))
+
+
+def find(name: str) -> type[System]:
+    """Return the system of a name.
+
+    Raises:
+        ConfigError: there is no such system, two have the name, or the package that has it cannot be imported.
+    """
+    if name in _registered:
+        return _registered[name]
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return _registered.setdefault(name, getattr(import_module(module), attribute))
+    if (point := _entry_points().get(name)) is not None:
+        return _registered.setdefault(name, _load(point))
+    known = names()
+    raise ConfigError(f"track={name} is not known; the tracks are {', '.join(known)}{suggestion(name, known)}")
+
+
+def loadable() -> dict[str, type[System]]:
+    """Return all systems but those of packages that cannot be imported, which :func:`find` names when asked for one.
+
+    Raises:
+        ConfigError: two systems have one name.
+    """
+    found = {}
+    for name in names():
+        try:
+            found[name] = find(name)
+        except ConfigError:
+            if name in BUILT_IN:
+                raise
+    return found
+
+
+def check_abilities(kind: type[System], questions: Sequence[Question]) -> None:
+    """Raise for a task or a test that a system cannot do.
+
+    Raises:
+        ConfigError: names the systems that can.
+    """
+    lacking = {question.task for question in questions} - kind.tasks
+    if lacking:
+        task = min(lacking)
+        others = ", ".join(name for name, other in loadable().items() if task in other.tasks)
+        raise ConfigError(
+            f"track={kind.name} cannot do Task {task}: leave Task {task} out with experiment.tasks=, or use one of the "
+            f"tracks {others}"
+        )
+    if not kind.partial and any(question.searched is not None for question in questions):
+        others = ", ".join(name for name, other in loadable().items() if other.partial)
+        raise ConfigError(
+            f"track={kind.name} searches all answers, and a test here only some of them; use one of the tracks {others}"
+        )
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    """Return the entry points by the names of their systems."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=GROUP):
+        other = found.setdefault(point.name, point)
+        owner = _distribution(other) if other is not point else "mathamr-plus" if point.name in BUILT_IN else None
+        if owner is not None:
+            raise ConfigError(
+                f"two systems are called {point.name}: of {owner} and of {_distribution(point)}; uninstall one"
+            )
+    return found
+
+
+def _load(point: EntryPoint) -> type[System]:
+    """Import the system of an entry point."""
+    from mathamr.systems.system import System
+
+    place = f"system {point.name} of {_distribution(point)} ({point.value})"
+    before = dict(_registered)
+    try:
+        kind = point.load()
+    except Exception as error:
+        _registered.clear()  # of what a module registers before it breaks
+        _registered.update(before)
+        raise ConfigError(
+            f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
+        ) from error
+    if not (isinstance(kind, type) and issubclass(kind, System)):
+        raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
+    if getattr(kind, "name", None) != point.name:
+        raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
+    return kind
+
+
+def _distribution(point: EntryPoint) -> str:
+    return "an unknown distribution" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+
+
+def _place(kind: type[System]) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"

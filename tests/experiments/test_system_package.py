@@ -1,0 +1,85 @@
+"""The system of docs/experiments.md: installed as a package of its own, and run beside the others."""
+
+import csv
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.plan import Job, plan
+from experiments.run import run
+from graphs.corpus.corpus import open_corpus
+from graphs.errors import ConfigError
+from mathamr.evaluation.runs import read_run
+from mathamr.systems import registry
+from tests.experiments.test_tracks import BM25, configured
+
+ROOT = Path(__file__).resolve().parents[2]
+RANDOM: dict[str, Any] = {"track": "random"}
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text()
+    blocks = re.findall(r"^`([\w./-]+)`\n\n```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert [name for name, _ in blocks] == [
+        "pyproject.toml",
+        "mathamr_random/conf/random/default.yaml",
+        "mathamr_random/__init__.py",
+    ]
+    package, target = tmp_path / "mathamr-random", tmp_path / "site"
+    for name, content in blocks:
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(content)
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--quiet"]
+    install = [sys.executable, "-m", "pip", "install", *options, "--target", str(target), str(package)]
+    subprocess.run(install, check=True, capture_output=True, cwd=tmp_path)
+    monkeypatch.syspath_prepend(target)
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.delitem(sys.modules, "mathamr_random", raising=False)
+
+
+def jobs(config: Any) -> dict[str, Job]:
+    data = open_corpus(config.data.name, config.data.root).fingerprints()
+    return {job.name: job for job in plan(config, data)}
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_system_of_another_package_runs_beside_the_others(collection: Path, tmp_path: Path) -> None:
+    conditions = {
+        "twice": {"track": "fusion", "fusion": {"of": ["fused", "random"]}},
+        "fused": {"track": "fusion", "fusion": {"of": ["words", "random"]}},
+        "words": BM25,
+        "random": RANDOM,
+        "five": {**RANDOM, "random": {"count": 5}},
+    }
+    place = [f"data.root={collection}", f"outputs={tmp_path / 'out'}"]
+    config = configured(conditions, *place, seeds=(1,))
+    ended = run(config, "command")
+    assert ended.failed == 0, ended.table
+    folder = tmp_path / "out" / "tracks"
+    with (folder / "results.csv").open(newline="") as file:
+        rows = {row["condition"]: row for row in csv.DictReader(file)}
+    assert float(rows["words"]["ndcg_prime"]) > float(rows["random"]["ndcg_prime"]) > 0
+    found = {name: read_run(folder / "jobs" / f"{name}-seed1" / "run.tsv", task=1).rankings for name in conditions}
+    assert {len(hits) for hits in found["five"].values()} == {5}
+    assert {len(hits) for hits in found["random"].values()} == {40}  # all judged answers
+    assert found["fused"].keys() == found["twice"].keys() == found["random"].keys()
+
+    planned = jobs(config)
+    assert [job.condition for job in planned.values()] == ["words", "random", "five", "fused", "twice"]
+    salted = jobs(configured(conditions, *place, "random.salt=7", seeds=(1,)))
+    same = {name for name, job in planned.items() if salted[name].key == job.key}
+    assert same == {"words-seed1"}
+    assert planned["random-seed1"].model_key == ""
+    misspelled = configured({"one": {**RANDOM, "random": {"cuont": 3}}}, *place)
+    with pytest.raises(ConfigError, match=r"random\.cuont is no setting; did you mean random\.count"):
+        jobs(misspelled)
+
+
+def test_without_the_package_its_track_is_not_known(collection: Path) -> None:
+    with pytest.raises(ConfigError, match=r"conditions\.random: track=random is not known; the tracks are graph"):
+        jobs(configured({"random": RANDOM}, f"data.root={collection}"))

@@ -1,0 +1,154 @@
+"""Systems by name: unknown names, names that two systems have, packages that cannot be imported."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from experiments.config import register
+from graphs.corpus.post import Judgment, Post, Topic
+from graphs.errors import ConfigError
+from mathamr.stages.topic_sets import Question
+from mathamr.systems import registry
+from mathamr.systems.registry import BUILT_IN, find, loadable, names, system
+from mathamr.systems.system import System
+
+TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", markup="text"))
+CODE = """
+from mathamr.systems.registry import system
+from mathamr.systems.system import System
+
+@system("{name}")
+class Installed(System):
+    pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Write a distribution with an entry point, as an installer leaves it."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(distribution: str, name: str, module: str, code: str) -> None:
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        (tmp_path / f"{module}.py").write_text(code)
+        record = tmp_path / f"{distribution.replace('-', '_')}-1.0.dist-info"
+        record.mkdir()
+        (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        (record / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{name} = {module}:Installed\n")
+
+    return write
+
+
+def test_systems_of_this_package_have_the_names_of_the_registry() -> None:
+    assert list(loadable()) == names() == list(BUILT_IN)
+    assert {name: kind.name for name, kind in loadable().items()} == {name: name for name in BUILT_IN}
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"track=fusoin is not known; .* run; did you mean fusion\?"):
+        find("fusoin")
+
+
+def test_two_classes_with_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"two systems are called graph: mathamr\.systems\.graph:GraphSystem and .*X"):
+
+        @system("graph")
+        class X(System):
+            pass
+
+    @system("own")
+    class Own(System):
+        pass
+
+    assert find("own") is Own
+    with pytest.raises(ConfigError, match=r"two systems are called own: .*Own and .*Another; rename one"):
+
+        @system("own")
+        class Another(System):
+            pass
+
+
+def test_an_installed_system_is_found_by_its_entry_point(install: Callable[..., None]) -> None:
+    install("mathamr-newest", "newest", "mathamr_newest_a", CODE.format(name="newest"))
+    assert "newest" in names()
+    assert find("newest").__module__ == "mathamr_newest_a"
+    assert find("newest").name == "newest"
+
+
+@pytest.mark.parametrize("name", ["newest", "graph"])
+def test_two_distributions_with_one_name_are_named(install: Callable[..., None], name: str) -> None:
+    install("mathamr-newest", name, "mathamr_newest_b", CODE.format(name=name))
+    if name == "newest":
+        install("other-newest", name, "mathamr_newest_c", CODE.format(name=name))
+    owners = r"(mathamr-newest|other-newest) 1\.0" if name == "newest" else "mathamr-plus"
+    with pytest.raises(ConfigError, match=rf"two systems are called {name}: of {owners} and of .* 1\.0; uninstall one"):
+        names()
+    with pytest.raises(ConfigError, match="two systems are called"):
+        register()
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import not_there_at_any_time", r"ModuleNotFoundError: .*'not_there.*; mend the package"),
+        ("1 / 0", r"cannot be imported: ZeroDivisionError"),
+        ("", r"cannot be imported: AttributeError"),
+        ("Installed = 7", r"is not a subclass of mathamr\.systems\.system\.System"),
+        (CODE.format(name="older"), r'is not registered by this name; write @system\("newest"\)'),
+        (CODE.format(name="graph"), r"two systems are called graph"),
+        (CODE.format(name="newest") + "1 / 0", r"cannot be imported: ZeroDivisionError"),
+    ],
+)
+def test_a_package_that_cannot_be_used_is_named_and_stops_no_other(
+    install: Callable[..., None], code: str, message: str
+) -> None:
+    install("mathamr-broken", "newest", "mathamr_newest_d", code)
+    with pytest.raises(ConfigError, match=message) as error:
+        find("newest")
+    assert error.match(r"^system newest of mathamr-broken 1\.0 \(mathamr_newest_d:Installed\)")
+    assert "newest" not in loadable()
+    assert find("bm25").name == "bm25"
+    register()
+
+
+@dataclass
+class Settings:
+    size: int = 3
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [("bm25", "tracks bm25 and own type the group bm25 differently"), ("data", "track=own has a group data")],
+)
+def test_a_group_of_settings_has_one_type(group: str, message: str) -> None:
+    @system("own")
+    class Own(System):
+        groups: ClassVar = {group: Settings}
+
+    with pytest.raises(ConfigError, match=message):
+        register()
+
+
+def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
+    def question(task: Any, searched: frozenset[str] | None = None) -> Question:
+        return Question(task, [TOPIC], [Judgment("A.1", "a", 3)], "full", searched=searched)
+
+    registry.check_abilities(find("graph"), [question(1), question(2)])
+    registry.check_abilities(find("text"), [question(1, frozenset({"a"}))])
+    with pytest.raises(
+        ConfigError, match=r"track=text cannot do Task 2: .* use one of the tracks graph, bm25, fusion, run"
+    ):
+        registry.check_abilities(find("text"), [question(1), question(2)])
+    with pytest.raises(
+        ConfigError, match=r"track=graph searches all answers, .* of the tracks text, bm25, fusion, run"
+    ):
+        registry.check_abilities(find("graph"), [question(1, frozenset({"a"}))])
