@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
 from graphs.errors import ConfigError
 from mathamr.stages.settings import schema_of
@@ -158,25 +157,31 @@ def register() -> None:
     """
     systems = registry.loadable()
     groups = _groups(systems)
-    store = ConfigStore.instance()
     with_default = {path.parent.name for path in CONF.glob("*/default.yaml")}
-    for kind in systems.values():
-        for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
-            if path.parent.name not in kind.groups:
-                continue
-            try:
-                store.store(group=path.parent.name, name=path.stem, node=OmegaConf.load(path))
-            except (YAMLError, OSError) as error:
-                raise ConfigError(f"track={kind.name}: not a YAML file: {error}", path=path) from error
-            if path.stem == "default":
-                with_default.add(path.parent.name)
-    listed = {
-        name for line in OmegaConf.load(CONF / "config.yaml").defaults if not isinstance(line, str) for name in line
-    }
-    defaults = ["_self_", *({name: "default"} for name in groups if name in with_default and name not in listed)]
+    with_default |= {group for kind in systems.values() for group, name in _store_files(kind) if name == "default"}
+    lines = OmegaConf.load(CONF / "config.yaml").defaults
+    listed = {name for line in lines if not isinstance(line, str) for name in line}
+    defaults = ["_self_", *({name: "default"} for name in groups if name in with_default - listed)]
     further: list[Any] = [("defaults", list[Any], field(default_factory=lambda: defaults))]
-    further += [(name, Any, field(default_factory=partial(deepcopy, of))) for name, of in groups.items()]
-    store.store(name="schema", node=make_dataclass("Config", further, bases=(Config,)))
+    further += [(name, Any, field(default_factory=partial(deepcopy, group))) for name, group in groups.items()]
+    ConfigStore.instance().store(name="schema", node=make_dataclass("Config", further, bases=(Config,)))
+
+
+def _store_files(kind: type[System]) -> list[tuple[str, str]]:
+    """Make the files of a system's groups known to Hydra; return their groups and names.
+
+    Raises:
+        ConfigError: a file is not YAML.
+    """
+    found = []
+    for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
+        if path.parent.name in kind.groups:
+            try:
+                ConfigStore.instance().store(group=path.parent.name, name=path.stem, node=OmegaConf.load(path))
+            except Exception as error:
+                raise ConfigError(f"settings of track={kind.name} are not YAML: {error}", path=path) from error
+            found.append((path.parent.name, path.stem))
+    return found
 
 
 def _groups(systems: Mapping[str, type[System]]) -> dict[str, DictConfig]:

@@ -138,6 +138,19 @@ def test_a_group_of_settings_has_one_type(group: str, message: str) -> None:
         register()
 
 
+def test_settings_of_a_system_that_are_not_yaml_are_named(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "default.yaml").write_text("size: [1,")
+
+    @system("own")
+    class Own(System):
+        groups: ClassVar = {"own": Settings}
+        conf = tmp_path
+
+    with pytest.raises(ConfigError, match=r"own/default\.yaml: settings of track=own are not YAML"):
+        register()
+
+
 def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
     def question(task: Any, searched: frozenset[str] | None = None) -> Question:
         return Question(task, [TOPIC], [Judgment("A.1", "a", 3)], "full", searched=searched)
