@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -65,7 +65,7 @@ def finished_job(
     chosen, record = _record(folder, experiment, condition, seed)
     config = configuration_of(experiment["command"], root)
     changes = config.experiment.conditions[condition] or {}
-    config = OmegaConf.merge(config, changes, {"train": {"seed": chosen}})
+    config = cast(DictConfig, OmegaConf.merge(config, changes, {"train": {"seed": chosen}}))
     if not record.get("model_key") or config.track != "graph":
         raise ConfigError(f"condition {condition} is of track={config.track}; only graph models make a search index")
     models = sorted((folder.parent / "shared").glob(f"{config.data.name}-*/models/{record['model_key']}/best"))
