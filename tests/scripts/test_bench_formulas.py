@@ -164,4 +164,4 @@ def test_formulas_db_of_nothing_is_a_message(tmp_path: Path) -> None:
     assert "slt_representation" in done.stderr
     assert not (tmp_path / "formulas.db").exists()
     done = run_script("build_formulas.py", "--root", tmp_path, "--out", tmp_path / "formulas.db", "--workers", "0")
-    assert (done.returncode, done.stderr) == (2, "--workers 0: at least 1 process is needed\n")
+    assert (done.returncode, done.stderr) == (2, "workers=0: at least 1 process is needed\n")

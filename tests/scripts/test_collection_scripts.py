@@ -36,7 +36,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if i != 3:
             graphs.append(f"# ::id {i}\n(s / solve-01 :ARG1 (f / FORMULA_0))\n")
     topic = {"post_id": "T.1", "body": "Which $x$?", "markup": "text"}
-    graphs.append("# ::id T.1\n(a / amr-unknown)\n")
+    graphs.append("# ::id query:T.1\n(a / amr-unknown)\n")  # ids of queries have a prefix
     (folder / "posts.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "topics.jsonl").write_text(json.dumps(topic) + "\n")
     (folder / "graphs.penman").write_text("\n".join(graphs))

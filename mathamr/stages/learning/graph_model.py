@@ -92,7 +92,7 @@ def train_graph_model(
     with training_stage("training", console, record_of) as report:
         pairs = sample_pairs(data.pairs, frozenset(data.store.post_ids()), config.max_pairs)
         negatives: Negatives | None = data.negatives
-        if negatives is None:
+        if negatives is None and (data.posts is not None or config.negative_source == "model"):
             own = report if int(os.environ.get("RANK", "0")) == 0 else None
             negatives = mining.negatives_of(config, data.store, pairs, posts=data.posts, report=own)
         result = train(

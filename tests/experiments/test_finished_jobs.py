@@ -1,0 +1,60 @@
+"""From an experiment to a search: the model, tensors and graphs of a finished job, and an index of them."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+import scripts.index
+import scripts.search
+from experiments.config import register, validated
+from experiments.finished_jobs import finished_job
+from experiments.run import run
+from graphs.errors import ConfigError
+from graphs.stores.store import GraphStore
+from mathamr.training import checkpoint
+from tests.experiments.tiny_settings import ROOT, SMALL
+
+
+@pytest.fixture
+def experiment(collection: Path, tmp_path: Path) -> Path:
+    """A finished experiment of two connectivities and BM25."""
+    settings = ["+exp=vn_connectivity", "data=jsonl", f"data.root={collection}", f"outputs={tmp_path / 'out'}", *SMALL]
+    settings += ["experiment.only=[none,circular,words]", "+experiment.conditions.words={track: bm25}"]
+    settings += ["experiment.seeds=[7]", "experiment.analyses=[]", "train.device=cpu", "workers=1"]
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = validated(compose("config", settings))
+    assert run(config, shlex.join(["python", "-m", "experiments.run", *settings])).failed == 0
+    return tmp_path / "out" / "vn_connectivity"
+
+
+def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = {condition: finished_job(experiment, condition) for condition in ("none", "circular")}
+    for condition, connectivity in (("none", "none"), ("circular", "circular")):
+        job = jobs[condition]
+        (tensors,) = [GraphStore(path) for path in job.tensors]
+        assert (job.seed, tensors.spec.connectivity) == (7, connectivity)
+        checkpoint.load_encoder(job.model, config_hash=tensors.config_hash)  # refuses tensors that are not its own
+    assert jobs["none"].collection == jobs["circular"].collection
+    assert scripts.index.main(["--from", str(experiment), "circular", "--device", "cpu"]) == 0
+    out = experiment / "indexes" / "circular-seed7"
+    printed = capsys.readouterr().out
+    assert "index:     40 posts" in printed
+    assert f"python scripts/search.py index={out}" in printed
+    assert scripts.search.main([f"index={out}", "k=2", "Is every ring with $x^2+1$ finite?"]) == 0
+    assert "post a" in capsys.readouterr().out
+    for arguments, message in (
+        ([str(experiment), "square"], "unknown condition 'square' of vn_connectivity; choose from: none, sequential"),
+        ([str(experiment), "words"], "condition words is of track=bm25"),
+        ([str(experiment), "circular", "--seed", "8"], "no finished job with seed 8"),
+        ([str(experiment.parent), "circular"], "has no experiment.json"),
+    ):
+        assert scripts.index.main(["--from", *arguments]) == 2
+        assert message in capsys.readouterr().err
+    job = jobs["circular"]
+    job.tensors[0].with_suffix(".done").unlink()
+    with pytest.raises(ConfigError, match=r"of the tensors preprocessed-\*\.db none fits .*; give --tensors"):
+        finished_job(experiment, "circular")
+    assert finished_job(experiment, "circular", tensors=job.tensors[0]).tensors == job.tensors
