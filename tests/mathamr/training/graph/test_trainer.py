@@ -26,7 +26,8 @@ from mathamr.model.encoder import Encoder
 from mathamr.training import checkpoint
 from mathamr.training.graph import trainer
 from mathamr.training.graph.trainer import Interrupted, train
-from mathamr.training.graph.validation import Validation, ValidationScore
+from mathamr.training.graph.validation import Validation
+from mathamr.training.result import ValidationScore
 
 
 def curve(store: GraphStore, pairs: list[Pair], out: Path, **changes: Any) -> tuple[float, ...]:
