@@ -11,7 +11,8 @@ virtual node. A stand-in for :class:`graphs.graph.batching.GraphBatch` shows whi
 ...     virtual_kind=torch.tensor([-1, -1, -1, 2]), representatives=torch.tensor([0, 1, 3]),
 ...     ptr=torch.tensor([0, 2, 3]), num_graphs=2)
 >>> config = EncoderConfig(hidden_dim=8, projection_dim=4, num_layers=2, num_bases=2, num_blocks=None,
-...                        edge_vectors=True, vn_init="zero", vn_learned="embedding")
+...     edge_vectors=True, vn_init="zero", vn_learned="embedding", vn_aggregation="mean", label_vectors=None,
+...     sentence_vectors=None)
 >>> documents = Encoder(config, num_labels=5, num_relations=2)(batch)
 >>> documents.vectors.shape, documents.ptr.tolist()
 (torch.Size([3, 4]), [0, 2, 3])
@@ -64,8 +65,6 @@ class EncoderConfig:
         sentence_vectors: identity of the text encoder whose frozen vectors of sentences are projected and added to the
             starts of their virtual nodes (:mod:`mathamr.model.sentence_text`, beyond the thesis): a hybrid of graph and
             text; or None. In an experiment the name of the encoder.
-
-    The last three are those of the thesis where a checkpoint does not name them, being older than they are.
     """
 
     hidden_dim: int
@@ -76,9 +75,9 @@ class EncoderConfig:
     edge_vectors: bool
     vn_init: str
     vn_learned: str
-    vn_aggregation: str = "mean"
-    label_vectors: str | None = None
-    sentence_vectors: str | None = None
+    vn_aggregation: str
+    label_vectors: str | None
+    sentence_vectors: str | None
 
     def __post_init__(self) -> None:
         if self.vn_aggregation not in VN_AGGREGATIONS:

@@ -85,7 +85,7 @@ class Validation:
         column = {post_id: i for i, post_id in enumerate(answer_ids)}
         place = dict(zip((pair.answer_id for pair in pairs), self._answers.tolist(), strict=False))
         answers = sets.select(torch.tensor([place[post_id] for post_id in answer_ids], device=sets.ptr.device))
-        single = self._config.maxsim_weight == 0
+        single = self._config.beta == 0
         documents = answers.documents_only() if single else answers
         ranks = []
         for start in range(0, len(pairs), QUERIES_AT_ONCE):

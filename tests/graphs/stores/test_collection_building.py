@@ -350,17 +350,6 @@ def test_reattached_parts_are_kept_and_travel(tmp_path: Path) -> None:
     assert build(tmp_path / "again.db", posts(4, p1="apart")).graphs == 4  # an imported collection goes on
 
 
-def test_a_file_without_the_count_of_reattached_parts_still_opens_and_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    build(path, posts(3))
-    change(path, "ALTER TABLE graph DROP COLUMN reattached")
-    with Collection(path) as graphs:
-        assert [graph.reattached for graph in graphs] == [0, 0, 0]
-    build(path, posts(4, p3="apart"))
-    with Collection(path) as graphs:
-        assert [graph.reattached for graph in graphs] == [0, 0, 0, 1]
-
-
 def test_an_import_of_no_file_makes_no_collection(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no such file; an import reads what export wrote"):
         exchange.import_penman(tmp_path / "none.penman", tmp_path / "c.db")
