@@ -255,7 +255,7 @@ def test_a_formula_past_a_bound_keeps_its_node_and_is_a_record(tmp_path: Path, m
         graph = graphs.get("0").decode()
     with_trees = {graph.formula[i] for i, kind in enumerate(graph.kinds) if kind > NodeKind.FORMULA}
     assert with_trees == {0, 3, 4}
-    assert messages[0] == "FORMULA_1 (0:1): groups are nested more than 60 deep; no tree is made of that"
+    assert messages[0] == "FORMULA_1 (0:1): groups are nested more than 60 deep, too deep for a tree"
     assert messages[1].startswith("FORMULA_2 (0:2): a tree of 79 nodes; at most 30")
     assert messages[2].startswith("FORMULA_5 (0:5): the trees before it have 2,140 nodes")
 
