@@ -10,9 +10,9 @@ so a run that resumes has, on the CPU, bit for bit the weights of a run that was
 keep ``last``, and ``best``: the weights of the lowest validation loss, or the last ones where nothing is validated. A
 finished run trains nothing.
 
->>> schedule = EvenSchedule(epochs=3, steps_per_epoch=50)
->>> schedule.first_step(2), schedule.steps(2)
-(100, 50)
+>>> schedule = Schedule((20, 50, 50), patient_from=1)  # an epoch of pretraining before two
+>>> schedule.first_step(2), schedule.total
+(70, 120)
 """
 
 from __future__ import annotations
@@ -37,57 +37,29 @@ Step = Callable[[int], dict[str, Any]]
 """Takes the optimizer step after ``step`` others; returns its record, with ``loss`` and ``seconds``."""
 
 
-class Schedule(Protocol):
-    """Steps of each epoch. Epochs without a lower validation loss count in the last stage alone (``is_last``)."""
+@dataclass(frozen=True)
+class Schedule:
+    """Optimizer steps of each epoch; ``patience`` counts epochs from ``patient_from`` on, those of the last stage."""
+
+    steps: tuple[int, ...]
+    patient_from: int = 0
+
+    def first_step(self, epoch: int) -> int:
+        """Return the number of steps before an epoch."""
+        return sum(self.steps[:epoch])
 
     @property
-    def epochs(self) -> int:
-        """Number of epochs."""
-
-    def first_step(self, epoch: int) -> int:
-        """Return the number of steps before an epoch."""
-
-    def steps(self, epoch: int) -> int:
-        """Return the number of steps of an epoch."""
-
-    def is_last(self, epoch: int) -> bool:
-        """Return whether an epoch is of the last stage."""
-
-
-@dataclass(frozen=True)
-class EvenSchedule:
-    """Epochs of equally many steps, in one stage."""
-
-    epochs: int
-    steps_per_epoch: int
-
-    def first_step(self, epoch: int) -> int:
-        """Return the number of steps before an epoch."""
-        return epoch * self.steps_per_epoch
-
-    def steps(self, epoch: int) -> int:
-        """Return the number of steps of an epoch."""
-        return self.steps_per_epoch
-
-    def is_last(self, epoch: int) -> bool:
-        """Return True: there is one stage."""
-        return True
+    def total(self) -> int:
+        """Steps of all epochs."""
+        return sum(self.steps)
 
 
 class Learning(Protocol):
-    """A model with its data: ``items`` of the ``unit`` in each step, e.g. 32 pairs."""
+    """A model with its data: ``items`` of the ``unit`` in each step over all ranks, e.g. 32 pairs."""
 
-    @property
-    def unit(self) -> str:
-        """Name of the items."""
-
-    @property
-    def items(self) -> int:
-        """Number of items in a step, over all ranks."""
-
-    @property
-    def schedule(self) -> Schedule:
-        """Steps of each epoch."""
+    unit: str
+    items: int
+    schedule: Schedule
 
     def epoch(self, epoch: int, done: int, log: Log) -> AbstractContextManager[Step]:
         """Prepare an epoch of which ``done`` steps are done; gives the function that takes the others."""
@@ -187,15 +159,15 @@ class Run:
 
     def _is_finished(self) -> bool:
         state = self.state
-        return len(state.epochs) >= self._schedule.epochs or state.epochs_without_improvement >= self._patience
+        return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= self._patience
 
     def _start_record(self) -> dict[str, Any]:
         schedule, before = self._schedule, self.state.before
         record = {
             "kind": "start",
             "step": self.state.step,
-            "total_steps": schedule.first_step(schedule.epochs),
-            "steps_per_epoch": schedule.steps(schedule.epochs - 1),
+            "total_steps": schedule.total,
+            "steps_per_epoch": schedule.steps[-1] if schedule.steps else 0,
             "ranks": self._world.size,
             "device": str(self._world.device),
         }
@@ -241,7 +213,7 @@ class Run:
         improved = score is None or state.best_val_loss is None or val_loss < state.best_val_loss
         if improved:
             state.best_step, state.best_val_loss, state.best_val_mrr = state.step, val_loss, val_mrr
-        impatient = not improved and self._schedule.is_last(epoch)
+        impatient = not improved and epoch >= self._schedule.patient_from
         state.epochs_without_improvement = state.epochs_without_improvement + 1 if impatient else 0
         if improved and self._world.is_main:
             self._checkpoints.save_best(state)  # first: a kill before the next line repeats this epoch's end

@@ -28,7 +28,7 @@ from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.text.config import TextConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import StopSignal
-from mathamr.training.loop import EvenSchedule, Log, Progress, Run, Step
+from mathamr.training.loop import Log, Progress, Run, Schedule, Step
 from mathamr.training.result import ValidationScore
 from mathamr.training.schedule import warmed_up
 from mathamr.training.state import RunState, differences, refuse_another_run
@@ -109,7 +109,7 @@ class TextLearning:
     def __init__(self, objective: Objective, model: nn.Module, config: TextConfig, world: Ranks, last: Path) -> None:
         self.objective, self._model, self._config, self._world, self._last = objective, model, config, world, last
         self.unit, self.items = objective.unit, objective.items
-        self.schedule = EvenSchedule(config.epochs, objective.steps_per_epoch)
+        self.schedule = Schedule((objective.steps_per_epoch,) * config.epochs)
         self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         world.broadcast([parameter.data for parameter in self.parameters.values()])
         # Biases and the weights of normalisation, which are vectors, are not to shrink.
@@ -126,9 +126,9 @@ class TextLearning:
         yield lambda step: self._timed_step(epoch, step)
 
     def _timed_step(self, epoch: int, step: int) -> dict[str, Any]:
-        config, total = self._config, self.schedule.first_step(self.schedule.epochs)
+        config = self._config
         with Stopwatch(self._world.device) as watch:
-            rate = warmed_up(step, total=total, highest=config.learning_rate, warmup=config.warmup)
+            rate = warmed_up(step, total=self.schedule.total, highest=config.learning_rate, warmup=config.warmup)
             loss, norm = self._step(epoch, step, rate)
         return {"loss": loss, "grad_norm": norm, "learning_rate": rate, "seconds": watch.seconds}
 

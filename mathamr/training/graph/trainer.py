@@ -26,6 +26,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,7 +50,7 @@ from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatch, TrainingBatches
 from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
-from mathamr.training.loop import Log, Progress, Run, Step
+from mathamr.training.loop import Log, Progress, Run, Schedule, Step
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs, with_sources
 from mathamr.training.result import EpochRecord, TrainResult, ValidationScore
 from mathamr.training.schedule import cosine
@@ -111,7 +112,9 @@ def train(
         split = with_sources(split, sources or {}, available)
         learning = _GraphLearning(config, store, split, encoder_config, negatives, visual_ids or {}, teacher, world)
         data_hash = _data_hash(split, learning.batches.negatives, teacher)
-        checkpoints = _Checkpoints(learning, config, encoder_config, store, data_hash, Path(out))
+        checkpoints = _Checkpoints(
+            learning, config, encoder_config, store, data_hash, last=Path(out, "last"), best=Path(out, "best")
+        )
         run = Run(
             learning,
             checkpoints,
@@ -122,7 +125,7 @@ def train(
         )
         run.begin(resume)
         about = {
-            "train_pairs": learning.schedule.num_pairs,
+            "train_pairs": learning.curriculum.num_pairs,
             "validation_pairs": len(split.validation),
             "left_out": split.left_out,
             "missing": split.missing,
@@ -160,7 +163,10 @@ class _GraphLearning:
         elif negatives is not None:
             self.batches.negatives = negatives
         self._validation = Validation(store, split, config, world)
-        self.schedule = self.batches.curriculum
+        self.curriculum = self.batches.curriculum
+        epochs = range(self.curriculum.epochs)
+        steps = tuple(self.curriculum.steps(epoch) for epoch in epochs)
+        self.schedule = Schedule(steps, next(epoch for epoch in epochs if self.curriculum.is_last(epoch)))
         vectors = None
         if encoder_config.label_vectors is not None:
             vectors = label_vectors.read(store.path.parent, encoder_config.label_vectors, store.vocabulary)
@@ -182,12 +188,12 @@ class _GraphLearning:
             # One rank mines for all: near ties could fall differently on another.
             mined = self.source(self.learner.encoder) if self._world.is_main else {}
             self.batches.negatives = json.loads(self._world.shared_text(json.dumps(mined)))
-        left = self.schedule.steps(epoch) - done
+        left = self.schedule.steps[epoch] - done
         with closing(self.batches.epoch(epoch, done * accumulate, left * accumulate)) as batches:
             yield lambda step: self._step(batches, step)
 
     def _step(self, batches: Iterator[TrainingBatch], step: int) -> dict[str, Any]:
-        config, (place, total) = self._config, self.schedule.place(step)
+        config, (place, total) = self._config, self.curriculum.place(step)
         with Stopwatch() as watch:
             group = [next(batches) for _ in range(config.accumulate)]
             waited = watch.seconds
@@ -207,7 +213,7 @@ class _GraphLearning:
 
     def epoch_record(self, epoch: int) -> dict[str, Any]:
         """Return the name of the stage, and the temperature of the loss."""
-        return {"stage": self.schedule.stage(epoch).name, "temperature": self.temperature}
+        return {"stage": self.curriculum.stage(epoch).name, "temperature": self.temperature}
 
     @property
     def temperature(self) -> float:
@@ -215,34 +221,30 @@ class _GraphLearning:
         return float(self.learner.temperature().detach())
 
 
+@dataclass
 class _Checkpoints:
     """``OUT/last`` and ``OUT/best``: a :class:`mathamr.training.loop.Checkpoints`."""
 
-    def __init__(
-        self,
-        learning: _GraphLearning,
-        config: TrainConfig,
-        encoder_config: EncoderConfig,
-        store: GraphStore,
-        data_hash: str,
-        out: Path,
-    ) -> None:
-        self._learning, self._config, self._encoder_config = learning, config, encoder_config
-        self._store, self._data_hash = store, data_hash
-        self.last, self.best = out / "last", out / "best"
+    learning: _GraphLearning
+    config: TrainConfig
+    encoder_config: EncoderConfig
+    store: GraphStore
+    data_hash: str
+    last: Path
+    best: Path
 
     def restore(self) -> RunState | None:
         """Take over ``last`` where it is there; refuses a checkpoint of another run."""
         if not checkpoint.exists(self.last):
             return None
-        store, learning = self._store, self._learning
+        store, learning = self.store, self.learning
         found = checkpoint.load(self.last, vocabulary_hash=store.vocabulary.hash, config_hash=store.config_hash)
         state = checkpoint.load_state(self.last)
         wanted = self._info(RunState())
         differing = [
             *differences("train", found.info.train, wanted.train, free=_FREE),
             *differences("model", found.info.encoder, wanted.encoder),
-            *differences("pairs and negatives", {"hash": state.scalars["data_hash"]}, {"hash": self._data_hash}),
+            *differences("pairs and negatives", {"hash": state.scalars["data_hash"]}, {"hash": self.data_hash}),
         ]
         refuse_another_run(differing, self.last)
         learning.learner.restore(found.weights, state.tensors)
@@ -257,10 +259,10 @@ class _Checkpoints:
 
     def save_last(self, state: RunState) -> None:
         """Write weights, moments, mined negatives and the state."""
-        learning = self._learning
+        learning = self.learning
         learning.learner.check_finite()
         tensors = {**learning.learner.tensors(), "losses": torch.tensor(state.losses, dtype=torch.float64)}
-        scalars = {"progress": state.scalars(), "data_hash": self._data_hash}
+        scalars = {"progress": state.scalars(), "data_hash": self.data_hash}
         if learning.source is not None:
             scalars["mined"] = dict(learning.batches.negatives)
         weights = learning.learner.encoder.state_dict()
@@ -268,23 +270,23 @@ class _Checkpoints:
 
     def save_best(self, state: RunState) -> None:
         """Write the weights alone."""
-        checkpoint.save(self.best, self._info(state), self._learning.learner.encoder.state_dict())
+        checkpoint.save(self.best, self._info(state), self.learning.learner.encoder.state_dict())
 
     def _info(self, state: RunState) -> CheckpointInfo:
         return CheckpointInfo(
-            encoder=dataclasses.asdict(self._encoder_config),
-            train=dataclasses.asdict(self._config),
-            vocabulary_hash=self._store.vocabulary.hash,
-            config_hash=self._store.config_hash,
-            num_labels=self._store.vocabulary.num_labels,
-            num_relations=self._store.vocabulary.num_relations,
+            encoder=dataclasses.asdict(self.encoder_config),
+            train=dataclasses.asdict(self.config),
+            vocabulary_hash=self.store.vocabulary.hash,
+            config_hash=self.store.config_hash,
+            num_labels=self.store.vocabulary.num_labels,
+            num_relations=self.store.vocabulary.num_relations,
             code_version=checkpoint.code_version(),
-            seed=self._config.seed,
+            seed=self.config.seed,
             step=state.step,
             epoch=len(state.epochs),
             best_step=state.best_step,
             best_val_loss=state.best_val_loss,
-            temperature=self._learning.temperature,
+            temperature=self.learning.temperature,
         )
 
 
@@ -326,13 +328,13 @@ def _result(best: Path, state: RunState, learning: _GraphLearning, split: PairSp
         best_val_loss=state.best_val_loss,
         best_val_mrr=state.best_val_mrr,
         epochs=tuple(state.epochs),
-        stopped_early=len(state.epochs) < learning.schedule.epochs,
+        stopped_early=len(state.epochs) < learning.curriculum.epochs,
         loss_curve=tuple(state.losses),
         time_per_epoch_s=seconds / len(state.epochs),
         pairs_per_s=state.step * learning.items / seconds,
         peak_memory_bytes=peak_device_memory(world.device),
         parameters=learning.learner.parameter_counts(),
-        train_pairs=learning.schedule.num_pairs,
+        train_pairs=learning.curriculum.num_pairs,
         validation_pairs=len(split.validation),
         left_out=split.left_out,
         missing=split.missing,
