@@ -16,7 +16,6 @@ through a lock on ``FILE.lock``.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sqlite3
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import StoreError
+from graphs.shared_files import locked
 
 _MAP_BYTES = 1 << 40  # SQLite lowers it to what it was compiled for
 _META = "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)"
@@ -41,15 +41,10 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with Path(f"{path}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+    with locked(Path(f"{path}.lock"), patience=0) as held:
+        if not held:
             message = "another process is writing to this file; wait until it has finished, or write to another file"
-            raise StoreError(message, path=path) from error
-        except OSError as error:
-            message = f"the file system gives no lock ({error.strerror}); write to another one"
-            raise StoreError(message, path=path) from error
+            raise StoreError(message, path=path)
         connection = sqlite3.connect(path)
         try:
             with _damage_explained(path):

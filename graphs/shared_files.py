@@ -86,6 +86,6 @@ def _taken(descriptor: int, path: Path, wait: bool) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        message = f"the file system gives no lock ({error.strerror}); choose another folder with outputs=..."
+        message = f"the file system gives no lock ({error.strerror}); choose a folder on another one"
         raise StoreError(message, path=path) from error
     return True

@@ -284,13 +284,16 @@ def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[R
 def _check_one_table(experiment: Experiment) -> None:
     """Scores of different regimes or topics are never put into one table."""
     grades = [column(task, "relevant_grade") for task in experiment.tasks]
-    later = ("years", *grades)  # results of earlier versions do not tell them
-    for what in ("regime", *later, *dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks))):
+    for what in (
+        "regime",
+        "years",
+        *grades,
+        *dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks)),
+    ):
         values: dict[str, Row] = {}
         for rows in experiment.done().values():
             for row in rows:
-                if what in row or what not in later:
-                    values.setdefault(str(row.get(what)), row)
+                values.setdefault(str(row.get(what)), row)
         if len(values) > 1:
             one, other = list(values.items())[:2]
             raise ConfigError(

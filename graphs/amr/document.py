@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import penman
 
-from graphs.amr.penman_text import Triple, arrange, parents_of
+from graphs.amr.arrangement import Triple, arrange, parents_of
 from graphs.errors import AMRError, Failure
 
 _INSTANCE = ":instance"

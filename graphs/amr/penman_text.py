@@ -10,7 +10,8 @@ The graphs are those of the package ``penman``, whose own reader and writer desc
 some hundred nodes stops them, and documents of millions of posts wait for them. Both functions here go through the
 text, or the triples, once. What they agree on with ``penman`` and its default model: a role that ends in ``-of`` is
 the inverse of the role without it, and triples stand in the order of the text. What they leave out: alignments
-(``~e.3,5``) and layout markers; the order of the triples alone says where a node is written (see :func:`arrange`).
+(``~e.3,5``) and layout markers; the order of the triples alone says where a node is written
+(see :mod:`graphs.amr.arrangement`).
 
 A label is written bare where Penman can read it bare, otherwise as a string:
 
@@ -23,18 +24,14 @@ True
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import penman
 
+from graphs.amr.arrangement import INSTANCE, Triple, arrange
 from graphs.errors import AMRError
 
-Triple = tuple[str, str, str]
-
-_INSTANCE = ":instance"
 _SYMBOL = r'[^\s"()/:~]+'
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _ALIGNMENT = r"(?:~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*)?"
@@ -106,7 +103,7 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
         here, concept = opened.groups()
         top = top or here
         _declare(concepts, here, concept, text, opened.start(1))
-        append((here, _INSTANCE, concept))
+        append((here, INSTANCE, concept))
         stack = [here]
         position = opened.end()
         while stack:
@@ -124,7 +121,7 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
                     _declare(concepts, variable, concept, text, match.start(_VARIABLE))
                 concepts[variable] = concept
                 append((variable, role[:-3], here) if role[-3:] == "-of" else (here, role, variable))
-                append((variable, _INSTANCE, concept))
+                append((variable, INSTANCE, concept))
                 stack.append(variable)
                 here = variable
             else:
@@ -177,8 +174,8 @@ def _excerpt(text: str, position: int) -> str:
 def encode(graph: penman.Graph) -> str:
     """The graph as one line of Penman text, without metadata; :func:`decode` gives the same triples again.
 
-    The triples are written in their order where that is the order of a text, and are arranged (:func:`arrange`) where
-    it is not. Labels that Penman cannot read bare are quoted.
+    The triples are written in their order where that is the order of a text, and are arranged
+    (:mod:`graphs.amr.arrangement`) where it is not. Labels that Penman cannot read bare are quoted.
     Raises :class:`AMRError`: ``no_graph``, ``no_concept``, ``disconnected``, ``role``.
     """
     top, triples = graph.top, graph.triples
@@ -196,9 +193,9 @@ def encode(graph: penman.Graph) -> str:
 
 def _write(top: str, triples: list[Triple]) -> str | None:
     """The text of triples that stand in the order of a text; ``None`` where they do not."""
-    if not triples or triples[0][0] != top or triples[0][1] != _INSTANCE:
+    if not triples or triples[0][0] != top or triples[0][1] != INSTANCE:
         return None
-    concepts = {source: target for source, role, target in triples if role == _INSTANCE and target is not None}
+    concepts = {source: target for source, role, target in triples if role == INSTANCE and target is not None}
     if top not in concepts:
         return None
     out = [f"({top} / {_written(concepts[top])}"]
@@ -207,7 +204,7 @@ def _write(top: str, triples: list[Triple]) -> str | None:
     size, index = len(triples), 1
     while index < size:
         source, role, target = triples[index]
-        if role == _INSTANCE or target is None:
+        if role == INSTANCE or target is None:
             return None  # not behind the edge that leads to it
         at = depth.get(source, -1)
         edge = target in concepts
@@ -230,7 +227,7 @@ def _write(top: str, triples: list[Triple]) -> str | None:
             )
             raise AMRError(message, kind="role")
         index += 1
-        if edge and index < size and triples[index][0] == target and triples[index][1] == _INSTANCE:
+        if edge and index < size and triples[index][0] == target and triples[index][1] == INSTANCE:
             if target in depth:
                 return None
             out.append(f" {role} ({target} / {_written(concepts[target])}")
@@ -247,126 +244,6 @@ def _written(constant: str) -> str:
     if _WRITABLE.fullmatch(constant):
         return constant
     return quote(label(constant))
-
-
-def arrange(graph: penman.Graph) -> list[Triple]:
-    """The graph's triples in the order of a Penman text.
-
-    A node stays below the node that it was written under, which is the one whose edge stands right before the node's
-    ``:instance`` triple; a node without such a place goes below the first node with an edge to or from it. Edges
-    between nodes that are both placed stand with their source.
-    Raises :class:`AMRError`: ``no_concept`` for a variable without a concept, ``disconnected``.
-    """
-    triples, top = graph.triples, graph.top
-    concepts = _concepts(graph)
-    parents = parents_of(graph)
-    hosted: dict[str, list[Triple]] = {variable: [] for variable in concepts}  # what is written at each node
-    pushed = {top}
-    for source, role, target in triples:
-        if role != _INSTANCE:
-            host = source
-            if target in concepts and target not in pushed and parents[target] == source:
-                pushed.add(target)
-            elif target in concepts and source not in pushed and parents[source] == target:
-                pushed.add(source)
-                host = target
-            hosted[host].append((source, role, target))
-    ordered: list[Triple] = [(top, _INSTANCE, concepts[top])]
-    seen, path = {top}, [(top, iter(hosted[top]))]
-    while path:
-        here, remaining = path[-1]
-        for source, role, target in remaining:
-            ordered.append((source, role, target))
-            child = target if source == here else source
-            if child in concepts and child not in seen and parents[child] == here:
-                seen.add(child)
-                ordered.append((child, _INSTANCE, concepts[child]))
-                path.append((child, iter(hosted[child])))
-                break
-        else:
-            path.pop()
-    return ordered
-
-
-def _concepts(graph: penman.Graph) -> dict[str, str]:
-    concepts = {source: target for source, role, target in graph.triples if role == _INSTANCE and target is not None}
-    for source, role, _ in graph.triples:
-        if source not in concepts:
-            raise AMRError(f"variable {source!r} with role {role!r} has no concept", kind="no_concept")
-    return concepts
-
-
-def _places(graph: penman.Graph) -> dict[str, str]:
-    """The parents that the order of the triples tells of: the edge to the parent stands before the ``:instance``."""
-    triples = graph.triples
-    parents: dict[str, str] = {}
-    for (source, role, target), (node, following, _) in pairwise(triples):
-        if following == _INSTANCE and role != _INSTANCE and node not in parents and node != graph.top:
-            if node == target:
-                parents[node] = source
-            elif node == source:
-                parents[node] = target
-    return parents
-
-
-def parents_of(graph: penman.Graph) -> dict[str, str]:
-    """Each variable's parent in the tree in which the graph is written (see :func:`arrange`); the top has none.
-
-    >>> parents_of(decode("(a / and :op1 (s / sum :ARG1-of (h / hold-01)) :op2 s)"))
-    {'s': 'a', 'h': 's'}
-
-    Raises :class:`AMRError`: ``no_concept``, ``disconnected``.
-    """
-    concepts = _concepts(graph)
-    old = _places(graph)
-    kept: dict[str, list[str]] = {}
-    for child, parent in old.items():
-        kept.setdefault(parent, []).append(child)
-    parents: dict[str, str] = {}
-    reached: set[str] = {graph.top}
-    queue: deque[str] = deque()
-
-    def add(node: str) -> None:
-        stack = [node]
-        while stack:
-            parent = stack.pop()
-            queue.append(parent)
-            for child in kept.get(parent, ()):
-                if child not in reached:
-                    reached.add(child)
-                    parents[child] = parent
-                    stack.append(child)
-
-    add(graph.top)
-    if len(reached) == len(concepts):
-        return parents
-    neighbours: dict[str, list[str]] = {variable: [] for variable in concepts}
-    for source, role, target in graph.triples:
-        if role != _INSTANCE and target in concepts:
-            neighbours[source].append(target)
-            neighbours[target].append(source)
-    late: deque[tuple[str, str]] = deque()  # nodes whose old place may still be reached
-    while queue or late:
-        if queue:
-            parent = queue.popleft()
-            found = [(child, parent) for child in neighbours[parent] if child not in reached]
-            late.extend(pair for pair in found if pair[0] in old)
-            found = [pair for pair in found if pair[0] not in old]
-        else:
-            found = [late.popleft()]
-        for child, parent in found:
-            if child not in reached:
-                reached.add(child)
-                parents[child] = parent
-                add(child)
-    if len(reached) < len(concepts):
-        lost = [variable for variable in concepts if variable not in reached]
-        raise AMRError(
-            f"{len(lost)} of {len(concepts)} nodes, {lost[0]!r} among them, have no path to the top {graph.top!r};"
-            " graphs.amr.document.connect hangs them in",
-            kind="disconnected",
-        )
-    return parents
 
 
 @dataclass(slots=True)

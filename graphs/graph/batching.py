@@ -20,8 +20,7 @@ consists of, a tenth as many.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -32,7 +31,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from graphs.errors import ConfigError, GraphError
+from graphs.errors import GraphError
 from graphs.graph.tensors import HEADER_BYTES, HEADER_FIELDS, MAGIC, GraphArrays, check_header, decode
 from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL, MASK, NUM_VIRTUAL_RELATIONS
 
@@ -287,15 +286,11 @@ class BudgetSampler(Sampler[list[int]]):
     """Batches of items (graphs, or pairs of graphs) that keep within a budget, by a plan fixed by seed and epoch.
 
     >>> sampler = BudgetSampler([5, 5, 9, 2], [8, 8, 16, 2], max_nodes=10, max_edges=20, max_items=32, shuffle=False)
-    >>> list(sampler), list(sampler.sizes())
-    ([[0, 1], [2], [3]], [(10, 16), (9, 16), (2, 2)])
+    >>> list(sampler)
+    [[0, 1], [2], [3]]
 
-    Items are taken in random order and put into the batch that is open, which closes when the next one does not fit. Of
-    several ranks each gets every ``world_size``-th batch; the last few batches, where they do not suffice for all, are
-    left out, so that all ranks take the same number of steps.
-
-    Iterating goes on at ``position`` and ends with ``epoch`` moved on, so that a run that was stopped goes on with
-    exactly the batches it has not had: see :meth:`state_dict`.
+    Items are taken in random order and put into the batch that is open, which closes when the next one does not fit.
+    Each iteration is one epoch, and the next one has another order.
 
     Args:
         num_nodes: nodes of each item, (P,); of a pair both graphs together. Likewise ``num_edges``.
@@ -319,16 +314,12 @@ class BudgetSampler(Sampler[list[int]]):
         shuffle: bool = True,
         oversized: Literal["alone", "refuse"] = "alone",
         names: Sequence[str] | None = None,
-        rank: int = 0,
-        world_size: int = 1,
     ) -> None:
         self.num_nodes = np.asarray(num_nodes, dtype=np.int64)
         self.num_edges = np.asarray(num_edges, dtype=np.int64)
         self.max_nodes, self.max_edges, self.max_items = max_nodes, max_edges, max_items
-        self.seed, self.shuffle, self.rank, self.world_size = seed, shuffle, rank, world_size
+        self.seed, self.shuffle = seed, shuffle
         self.epoch = 0
-        self.position = 0
-        self._planned: tuple[int, list[list[int]]] | None = None
         for what, sizes, bound in (("nodes", self.num_nodes, max_nodes), ("edges", self.num_edges, max_edges)):
             if oversized == "refuse" and sizes.max(initial=0) > bound:
                 worst = int(sizes.argmax())
@@ -339,12 +330,7 @@ class BudgetSampler(Sampler[list[int]]):
                 )
 
     def plan(self, epoch: int) -> list[list[int]]:
-        """The batches of an epoch for this rank: always the same for the same seed and epoch."""
-        if self._planned is None or self._planned[0] != epoch:
-            self._planned = (epoch, self._make_plan(epoch))
-        return self._planned[1]
-
-    def _make_plan(self, epoch: int) -> list[list[int]]:
+        """Return the batches of an epoch: always equal for the same seed and epoch."""
         order = np.arange(len(self.num_nodes))
         if self.shuffle:
             np.random.default_rng([self.seed, epoch]).shuffle(order)
@@ -360,44 +346,8 @@ class BudgetSampler(Sampler[list[int]]):
             batch.append(item)
         if batch:
             batches.append(batch)
-        steps = len(batches) // self.world_size
-        return batches[self.rank : steps * self.world_size : self.world_size]
-
-    def sizes(self) -> Iterator[tuple[int, int]]:
-        """Nodes and edges of each batch of this epoch."""
-        for batch in self.plan(self.epoch):
-            yield int(self.num_nodes[batch].sum()), int(self.num_edges[batch].sum())
-
-    def __len__(self) -> int:
-        return len(self.plan(self.epoch))
+        return batches
 
     def __iter__(self) -> Iterator[list[int]]:
-        batches = self.plan(self.epoch)
-        while self.position < len(batches):
-            self.position += 1
-            yield batches[self.position - 1]
-        self.epoch, self.position = self.epoch + 1, 0
-
-    def state_dict(self) -> dict[str, int | str]:
-        """Where the sampler stands: epoch, and how many of its batches were handed out."""
-        return {"epoch": self.epoch, "position": self.position, "plan": self._fingerprint()}
-
-    def load_state_dict(self, state: Mapping[str, int | str]) -> None:
-        """Go on where ``state`` was taken.
-
-        Raises:
-            ConfigError: when it was taken over other items, another budget, seed or number of ranks.
-        """
-        if state["plan"] != self._fingerprint():
-            raise ConfigError(
-                f"the saved sampler had plan {state['plan']}, this one {self._fingerprint()}: resume with the same"
-                " items, budget, seed and number of ranks"
-            )
-        self.epoch, self.position = int(state["epoch"]), int(state["position"])
-
-    def _fingerprint(self) -> str:
-        budget = (self.max_nodes, self.max_edges, self.max_items, self.seed, self.shuffle, self.world_size)
-        digest = hashlib.sha256(repr(budget).encode())
-        digest.update(self.num_nodes.tobytes())
-        digest.update(self.num_edges.tobytes())
-        return digest.hexdigest()[:16]
+        self.epoch += 1
+        return iter(self.plan(self.epoch - 1))

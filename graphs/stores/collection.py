@@ -39,13 +39,14 @@ BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS graph(
     post_id TEXT PRIMARY KEY, kind TEXT NOT NULL, penman TEXT NOT NULL,
-    formula_map TEXT NOT NULL, attachments TEXT NOT NULL, reattached INTEGER NOT NULL DEFAULT 0
+    formula_map TEXT NOT NULL, attachments TEXT NOT NULL, reattached INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failure(
     post_id TEXT NOT NULL, stage TEXT NOT NULL, kind TEXT NOT NULL, message TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS failure_post ON failure(post_id);
 """
+_COLUMNS = "post_id, kind, penman, formula_map, attachments, reattached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +158,9 @@ _ALONE = "in_process"  # in the meta table as long as a build works in one proce
 
 @contextmanager
 def writer(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Open a collection as its only writer; a file of an earlier version gets the columns that it lacks."""
+    """Open a collection as its only writer."""
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
-        if not _has_reattached(connection):
-            connection.execute("ALTER TABLE graph ADD COLUMN reattached INTEGER NOT NULL DEFAULT 0")
-            connection.commit()
         yield connection
-
-
-def _has_reattached(connection: sqlite3.Connection) -> bool:
-    return any(column[1] == "reattached" for column in connection.execute("PRAGMA table_info(graph)"))
 
 
 def forget_failures(path: str | os.PathLike[str]) -> int:
@@ -270,8 +264,6 @@ class Collection:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._connection = database.connect_read_only(path, purpose=PURPOSE)
-        last = "reattached" if _has_reattached(self._connection) else "0"  # 0: written by an earlier version
-        self._columns = f"post_id, kind, penman, formula_map, attachments, {last}"
 
     def __enter__(self) -> Collection:
         return self
@@ -297,7 +289,7 @@ class Collection:
         Raises:
             StoreError: when the collection has none, with the reason where there is one.
         """
-        row = self._connection.execute(f"SELECT {self._columns} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
+        row = self._connection.execute(f"SELECT {_COLUMNS} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
         if row is None:
             reason = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
             why = f": {reason[0]}" if reason else " and no record of a failure: is the id right?"
@@ -315,7 +307,7 @@ class Collection:
     def graphs(self, *kinds: str) -> Iterator[StoredGraph]:
         """Every graph (of some kinds)."""
         where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        for row in self._connection.execute(f"SELECT {self._columns} FROM graph{where} ORDER BY post_id", kinds):
+        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph{where} ORDER BY post_id", kinds):
             yield _stored(row)
 
     def rows(self, *kinds: str) -> Iterator[tuple[str, str, str]]:

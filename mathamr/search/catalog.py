@@ -19,7 +19,6 @@ A new build is switched to in one step, see :mod:`mathamr.retrieval.folder`.
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
+from graphs.shared_files import locked
 from graphs.stores import posts
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import bytes_on_disk
@@ -153,11 +153,9 @@ def check_backend(backend: str, location: str | None = None) -> None:
 def alone(path: Path) -> Iterator[None]:
     """Hold ``path`` as its only builder; a second one is refused with a :class:`StoreError`."""
     path.mkdir(parents=True, exist_ok=True)
-    with (path / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StoreError("another process is building this index; wait until it has finished", path=path) from error
+    with locked(path / ".lock", patience=0) as held:
+        if not held:
+            raise StoreError("another process is building this index; wait until it has finished", path=path)
         yield
 
 

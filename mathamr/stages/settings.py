@@ -17,6 +17,8 @@ from mathamr.model.config import EncoderConfig
 
 Settings = TypeVar("Settings")
 
+_REPLACED = {"train.single_vector": "train.beta=0"}
+
 
 @dataclass
 class IndexConfig:
@@ -56,6 +58,8 @@ def settings(kind: type[Settings], group: DictConfig, name: str) -> Settings:
     values = cast(dict[str, Any], OmegaConf.to_container(group, resolve=True))
     known = {key.name for key in fields(cast(Any, kind))}
     for key in values.keys() - known:
+        if (other := _REPLACED.get(f"{name}.{key}")) is not None:
+            raise ConfigError(f"{name}.{key} is no setting; use {other}")
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"; did you mean {name}.{near[0]}?" if near else f"; the keys are {', '.join(sorted(known))}"
         raise ConfigError(f"{name}.{key} is no setting{hint}")

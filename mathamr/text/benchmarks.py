@@ -59,7 +59,7 @@ OWN, SAME_GROUP = 2, 1  # grades
 
 
 @dataclass
-class HeldOut:
+class QuerySet:
     """The ``queries`` of a test by id, and what is relevant to them.
 
     ``turned``: its queries are what training has as documents, and its documents are queries there.
@@ -84,7 +84,7 @@ class Benchmark:
     answers: dict[str, dict[str, str]]
     train: list[TextPair]
     related: list[TextPair] | None
-    tests: dict[str, HeldOut]
+    tests: dict[str, QuerySet]
     left_out: Counter[str]
 
 
@@ -103,7 +103,7 @@ def of_answers(pairs: Iterable[TextPair], *, test_share: float = 0.2, seed: int 
     train = [pair for pair in pairs if pair.group not in held_out]
     train = _without(train, {_same(pair.document) for pair in tested}, _document, "document", left_out)
     train = _without(train, {_same(pair.query) for pair in tested}, lambda pair: _same(pair.query), "query", left_out)
-    test, asked = HeldOut(), dict[str, str]()  # text of a query -> its id
+    test, asked = QuerySet(), dict[str, str]()  # text of a query -> its id
     for pair in tested:
         query = asked.setdefault(_same(pair.query), pair.query_id)
         test.queries.setdefault(query, pair.query)
@@ -160,7 +160,7 @@ def of_statements(
             else:
                 done.add(pair.document_id)
                 asking.setdefault(_same(pair.query), []).append(pair)
-        tests[part] = test = HeldOut()
+        tests[part] = test = QuerySet()
         for first, *others in asking.values():
             grades = {document: SAME_GROUP for pair in (first, *others) for document in of_paper[pair.group]}
             grades |= {pair.document_id: OWN for pair in (first, *others)}
@@ -207,8 +207,8 @@ def of_passages(
     train = [_with_dollars(pair) for pair in train]
     sizes = {formula: len(tokens.split()) for tokens, (formula, _) in formulas.items()}
     of_sentence, of_formula = _inverse(sentences), dict(formulas.values())
-    tests = {"text_to_formula": HeldOut(dict(of_sentence)), "formula_to_text": HeldOut(dict(of_formula), turned=True)}
-    tests |= {"short": HeldOut(), "long": HeldOut()}
+    tests = {"text_to_formula": QuerySet(dict(of_sentence)), "formula_to_text": QuerySet(dict(of_formula), turned=True)}
+    tests |= {"short": QuerySet(), "long": QuerySet()}
     for sentence, formula in together:
         tests["text_to_formula"].judgments.append(Judgment(sentence, formula, OWN))
         tests["formula_to_text"].judgments.append(Judgment(formula, sentence, OWN))
@@ -246,7 +246,7 @@ def of_graph(
     train = list(of_concepts(KnowledgeGraph(known.concepts, ()), chunks, seed=seed))
     direct = {(pair.query, pair.document) for pair in train}
     related = [pair for pair in of_concepts(known, chunks, seed=seed) if (pair.query, pair.document) not in direct]
-    tests = {"trained": HeldOut(), "unseen": HeldOut()}
+    tests = {"trained": QuerySet(), "unseen": QuerySet()}
     for number, concept in enumerate(graph.concepts):
         if concept.name in papers_of:
             test, query = tests["unseen" if concept.name in unseen else "trained"], f"concept/{number}"

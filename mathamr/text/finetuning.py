@@ -6,7 +6,7 @@
     open_encoder(str(result.best))
 
 ``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The same call goes on
-where an interrupted one stopped, and trains nothing when it had finished (:mod:`mathamr.text.training.loop`). Under
+where an interrupted one stopped, and trains nothing when it had finished (:mod:`mathamr.training.loop`). Under
 ``torchrun`` every rank makes the same call: a batch is shared by all ranks and each query is told apart from the
 documents of all of them, so that the gradient is that of one rank, up to dropout, which each rank draws for itself, and
 rounding.
@@ -44,19 +44,19 @@ from mathamr.text.training.adapting import (
     world_of,
 )
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
-from mathamr.text.training.loop import Log, Progress, Run
+from mathamr.text.training.learning import learn
 from mathamr.text.training.losses import loss_of
 from mathamr.training.distributed import Ranks
-from mathamr.training.graph.validation import MRR_PAIRS, ValidationScore, rank_of
 from mathamr.training.interruption import listen
+from mathamr.training.loop import Log, Progress
 from mathamr.training.losses import info_nce
 from mathamr.training.pairs import known_positives
-from mathamr.training.result import EpochRecord
+from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
+from mathamr.training.result import EpochRecord, ValidationScore
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 
 # Settings that no result depends on: a run may go on with others.
 _FREE = ("checkpoint_every", "late_interaction", "linearize")
-_QUERIES_AT_ONCE = 256
 
 
 class Miner(Protocol):
@@ -134,25 +134,35 @@ def finetune(
             validation = pairs
             train, held_out = pairs.hold_out(config.validation_fraction)
         miner = None if mining is None else mining(config, pairs, train)
-        task = _Contrast(config, encoder, pairs, train, _HeldOut(validation, held_out), miner, seed, world)
+        task = _Contrast(config, encoder, pairs, train, ValidationPairs(validation, held_out), miner, seed, world)
         values = dataclasses.asdict(config)
         identity = {
             "text": {key: value for key, value in values.items() if key not in _FREE},
             "training": {"seed": seed, "pairs": pairs.hash, "validation": validation.hash, "encoder": came_as},
         }
-        run = Run(task, model, config, identity, out=out, world=world, signal=signal)
-        run.go(resume, {"train_pairs": len(train), "validation_pairs": len(held_out)}, log, progress)
+        state = learn(
+            task,
+            model,
+            config,
+            identity,
+            out=out,
+            world=world,
+            signal=signal,
+            resume=resume,
+            about={"train_pairs": len(train), "validation_pairs": len(held_out)},
+            log=log,
+            progress=progress,
+        )
         best = out / "best"
         if world.is_main and not best.exists():
             export(encoder, best)
         world.any(False)  # no rank opens the folder before it is there
-        assert run.before is not None
-        state = run.state
+        assert state.before is not None
         costs = {
             "epochs": len(state.epochs),
             "train_pairs": len(train),
-            "best_val_loss": run.before.loss if state.best_val_loss is None else state.best_val_loss,
-            "best_val_mrr": run.before.mrr if state.best_val_mrr is None else state.best_val_mrr,
+            "best_val_loss": state.before.loss if state.best_val_loss is None else state.best_val_loss,
+            "best_val_mrr": state.before.mrr if state.best_val_mrr is None else state.best_val_mrr,
             "parameters": encoder.parameters,
             "peak_memory_bytes": peak_device_memory(world.device),
         }
@@ -162,7 +172,7 @@ def finetune(
             costs["pairs_per_second"] = state.step * config.batch_size / seconds
         return Finetuned(
             best=best,
-            before=run.before,
+            before=state.before,
             best_val_loss=costs["best_val_loss"],
             best_val_mrr=costs["best_val_mrr"],
             history=tuple(state.epochs),
@@ -178,7 +188,7 @@ def tidy(out: Path) -> None:
         (out / name).unlink(missing_ok=True)
 
 
-class _HeldOut:
+class ValidationPairs:
     """The pairs that an encoder is validated on: at most the first :data:`MRR_PAIRS`, kept in memory."""
 
     def __init__(self, pairs: PairFile, rows: Rows) -> None:
@@ -199,8 +209,8 @@ class _HeldOut:
         row_of = {text: i for i, text in enumerate(self.queries)}
         column_of = {text: i for i, text in enumerate(self.documents)}
         loss, reciprocal = 0.0, 0.0
-        for start in range(0, len(self.pairs), _QUERIES_AT_ONCE):
-            some = self.pairs[start : start + _QUERIES_AT_ONCE]
+        for start in range(0, len(self.pairs), QUERIES_AT_ONCE):
+            some = self.pairs[start : start + QUERIES_AT_ONCE]
             scores = queries[[row_of[query] for query, _ in some]] @ documents.T
             own = torch.tensor([column_of[document] for _, document in some], device=scores.device)
             asked = [query for query, _ in some]
@@ -212,7 +222,7 @@ class _HeldOut:
 
 
 class _Contrast:
-    """Telling each query's document from others: an :class:`mathamr.text.training.loop.Objective`."""
+    """Telling each query's document from others: an :class:`mathamr.text.training.learning.Objective`."""
 
     unit = "pairs"
 
@@ -222,7 +232,7 @@ class _Contrast:
         encoder: TextEncoder,
         pairs: PairFile,
         train: Rows,
-        held_out: _HeldOut,
+        held_out: ValidationPairs,
         miner: Miner | None,
         seed: int,
         world: Ranks,

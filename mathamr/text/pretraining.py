@@ -44,9 +44,10 @@ from mathamr.text.training.adapting import (
     transformers_of,
     world_of,
 )
-from mathamr.text.training.loop import Log, Progress, Run
+from mathamr.text.training.learning import learn
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
+from mathamr.training.loop import Log, Progress
 from mathamr.training.seeds import AUGMENTATION, ORDER, stream
 
 _NO_LABEL = -100  # of tokens that were not hidden, as the library writes it
@@ -112,20 +113,31 @@ def pretrain(
             patience=config.pretraining_epochs,
         )
         identity = {"text": depends_on(config), "training": training}
-        run = Run(task, model, stage, identity, out=out, world=world, signal=signal)
-        run.go(resume, {"windows": len(windows)}, log, progress)
+        state = learn(
+            task,
+            model,
+            stage,
+            identity,
+            out=out,
+            world=world,
+            signal=signal,
+            resume=resume,
+            about={"windows": len(windows)},
+            log=log,
+            progress=progress,
+        )
         best = out / "best"
         encoder.model.eval()
         if world.is_main and not best.exists():
             export(encoder, best)
         world.any(False)  # no rank opens the folder before it is there
-        seconds = max(run.state.train_seconds, 1e-9)
+        seconds = max(state.train_seconds, 1e-9)
         costs = {
             "pretraining_seconds": seconds,
-            "pretraining_windows_per_second": run.state.step * task.items / seconds,
+            "pretraining_windows_per_second": state.step * task.items / seconds,
             "peak_memory_bytes": peak_device_memory(world.device),
         }
-        return Pretrained(best, tuple(run.state.losses), len(windows), costs)
+        return Pretrained(best, tuple(state.losses), len(windows), costs)
 
 
 def depends_on(config: TextConfig) -> dict[str, Any]:
@@ -186,7 +198,7 @@ class Windows:
 
 
 class _Masked:
-    """Saying which tokens were hidden: an :class:`mathamr.text.training.loop.Objective`."""
+    """Saying which tokens were hidden: an :class:`mathamr.text.training.learning.Objective`."""
 
     unit = "windows"
 

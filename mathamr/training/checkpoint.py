@@ -219,9 +219,13 @@ def load_encoder(
 
     checkpoint = load(path, vocabulary_hash=vocabulary_hash, config_hash=config_hash)
     info = checkpoint.info
-    encoder = Encoder(EncoderConfig(**info.encoder), info.num_labels, info.num_relations)
     try:
+        encoder = Encoder(EncoderConfig(**info.encoder), info.num_labels, info.num_relations)
         encoder.load_state_dict(checkpoint.weights)
+    except TypeError as error:
+        raise TrainingError(
+            f"{_INFO} does not describe an encoder of this version ({error}); train again", path=path
+        ) from error
     except RuntimeError as error:
         raise TrainingError(f"weights and encoder do not fit: {error}", path=path) from error
     return encoder.to(device).eval()

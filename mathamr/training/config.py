@@ -7,7 +7,7 @@ Settings that contradict each other are refused before anything is loaded:
 ...     negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1,
 ...     accumulate=1, node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
 ...     weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3, validation_fraction=0.1, node_mask=0.1,
-...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, single_vector=False, formula_weight=0.0,
+...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, formula_weight=0.0,
 ...     formula_view_weight=0.0, teacher=None, distill_weight=1.0, distill_temperature=0.05, seed=42, device="cpu",
 ...     precision="fp32", workers=1, checkpoint_every=500)
 >>> TrainConfig(**settings).batch_size
@@ -75,7 +75,6 @@ class TrainConfig:
         beta: weight of the MaxSim loss; 1 - beta is that of the loss of the document vectors alone.
         symmetric: also find the question of each answer.
         normalize: divide MaxSim scores by the number of query vectors.
-        single_vector: train the document vectors alone, as ``beta=0`` does.
         formula_weight: of a further loss, by which formulas that look alike find each other
             (:mod:`mathamr.training.graph.formula_pairs`); 0 leaves it out.
         formula_view_weight: likewise, of the operator tree and the symbol layout tree of one formula.
@@ -120,7 +119,6 @@ class TrainConfig:
     beta: float
     symmetric: bool
     normalize: bool
-    single_vector: bool
     formula_weight: float
     formula_view_weight: float
     teacher: str | None
@@ -154,11 +152,6 @@ class TrainConfig:
             raise ConfigError(f"train.min_learning_rate={self.min_learning_rate} must lie between 0 and {highest}")
         if not 0 <= self.beta <= 1:
             raise ConfigError(f"train.beta={self.beta} must lie in 0..1: 1 is MaxSim alone, 0 document vectors alone")
-        if self.single_vector and 0 < self.beta < 1:
-            raise ConfigError(
-                f"train.single_vector trains document vectors alone, but train.beta={self.beta} asks for MaxSim too; "
-                "set train.single_vector=false, or train.beta=1"
-            )
 
     def _check_sources(self) -> None:
         for name in ("pairs", "pretrain_pairs"):
@@ -182,11 +175,6 @@ class TrainConfig:
     def compares_formulas(self) -> bool:
         """Whether a loss over formulas has weight."""
         return self.formula_weight > 0 or self.formula_view_weight > 0
-
-    @property
-    def maxsim_weight(self) -> float:
-        """Weight of the MaxSim loss: ``beta``, or 0 with ``single_vector``."""
-        return 0.0 if self.single_vector else self.beta
 
 
 _ONE_OF = {"positives": POSITIVES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}

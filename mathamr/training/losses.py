@@ -18,7 +18,6 @@ A second answer to the first question, in the place of the second's, counts as n
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -83,18 +82,6 @@ def info_nce(
             by_document = logits[:, targets].T  # (B, B), the own query of document i at i
             loss = (loss + functional.cross_entropy(by_document, torch.arange(num_queries, device=scores.device))) / 2
     return loss
-
-
-def known_positives_mask(answers: Sequence[Collection[str]], document_ids: Sequence[str]) -> Tensor:
-    """Which documents (C,) of a batch are known to answer which query (B,), for :func:`info_nce` -> bool (B, C).
-
-    ``answers`` are the post ids of all known answers of each query. An answer that two queries share is a positive of
-    both.
-
-    >>> known_positives_mask([{"a", "b"}, {"b"}], ["a", "b", "c"]).tolist()
-    [[True, True, False], [False, True, False]]
-    """
-    return torch.tensor([[post_id in known for post_id in document_ids] for known in answers], dtype=torch.bool)
 
 
 @dataclass(frozen=True, slots=True)

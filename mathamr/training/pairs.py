@@ -184,9 +184,10 @@ def with_sources(split: PairSplit, sources: Mapping[str, Sequence[Pair]], availa
 def known_positives(
     questions: Sequence[str], documents: Sequence[str], positives: Mapping[str, frozenset[str]]
 ) -> Tensor:
-    """Which documents (C,) are known answers of which questions (B,) -> bool (B, C).
+    """Return which documents (C,) are known answers of which questions (B,), for ``info_nce``: bool (B, C).
 
-    ``losses.known_positives_mask``, in time of the questions instead of the cells.
+    >>> known_positives(["p", "q"], ["a", "b", "c"], {"p": frozenset("ab"), "q": frozenset("b")}).tolist()
+    [[True, True, False], [False, True, False]]
     """
     columns: dict[str, list[int]] = {}
     for column, post_id in enumerate(documents):

@@ -11,6 +11,14 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationScore:
+    """``loss``: mean over held-out pairs. ``mrr``: mean reciprocal rank of a question's answer among all answers."""
+
+    loss: float
+    mrr: float
+
+
+@dataclass(frozen=True, slots=True)
 class EpochRecord:
     """One epoch: mean training loss, scores on the held-out pairs, and seconds of training without validation."""
 

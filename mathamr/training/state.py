@@ -11,13 +11,15 @@ True
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from mathamr.training.result import EpochRecord
+from graphs.errors import TrainingError
+from mathamr.training.result import EpochRecord, ValidationScore
 
 
 @dataclass
@@ -31,6 +33,7 @@ class RunState:
         epoch_seconds: seconds of training in the epoch under way, ``train_seconds`` in those before it.
         epochs: records of the finished epochs.
         losses: training loss of every step.
+        before: scores of the untrained model, where they are asked for.
     """
 
     step: int = 0
@@ -42,18 +45,19 @@ class RunState:
     train_seconds: float = 0.0
     epochs: list[EpochRecord] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
+    before: ValidationScore | None = None
 
     def scalars(self) -> dict[str, Any]:
-        """All but the losses, as plain values."""
+        """All but ``losses`` and ``before``, as plain values."""
         values = dataclasses.asdict(self)
-        del values["losses"]
+        del values["losses"], values["before"]
         return values
 
     @classmethod
-    def of(cls, scalars: Mapping[str, Any], losses: Tensor) -> RunState:
+    def of(cls, scalars: Mapping[str, Any], losses: Tensor, before: ValidationScore | None = None) -> RunState:
         """The inverse of :meth:`scalars`; ``losses`` is float64 (step,)."""
         values = {**scalars, "epochs": [EpochRecord(**record) for record in scalars["epochs"]]}
-        return cls(**values, losses=losses.tolist())
+        return cls(**values, losses=losses.tolist(), before=before)
 
 
 def differences(name: str, old: Mapping[str, Any], new: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
@@ -63,3 +67,17 @@ def differences(name: str, old: Mapping[str, Any], new: Mapping[str, Any], free:
         for key in sorted(old.keys() | new.keys())
         if key not in free and old.get(key) != new.get(key)
     ]
+
+
+def refuse_another_run(differing: Sequence[str], path: Path) -> None:
+    """Refuse to resume a run whose settings or data have changed.
+
+    Raises:
+        TrainingError: naming what differs.
+    """
+    if differing:
+        raise TrainingError(
+            f"this run was begun with other settings ({'; '.join(differing)}); "
+            "go on with those, start anew with resume='never', or train into another folder",
+            path=path,
+        )

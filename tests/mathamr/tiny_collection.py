@@ -30,6 +30,9 @@ ENCODER = EncoderConfig(
     edge_vectors=True,
     vn_init="zero",
     vn_learned="embedding",
+    vn_aggregation="mean",
+    label_vectors=None,
+    sentence_vectors=None,
 )
 
 SETTINGS: dict[str, Any] = {
@@ -63,7 +66,6 @@ SETTINGS: dict[str, Any] = {
     "beta": 1.0,
     "symmetric": False,
     "normalize": True,
-    "single_vector": False,
     "formula_weight": 0.0,
     "formula_view_weight": 0.0,
     "teacher": None,

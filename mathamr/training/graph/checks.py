@@ -75,10 +75,10 @@ def check(
             f"train.teacher={config.teacher}, but the vectors of a teacher are {'not ' * (teacher is None)}given; "
             "use train.teacher=null, or an experiment (experiments.run), which makes them"
         )
-    if store.spec.structure == "none" and config.maxsim_weight < 1:
+    if store.spec.structure == "none" and config.beta < 1:
         raise ConfigError(
-            "graphs of structure 'none' have no document vector, but train.single_vector or train.beta < 1 trains it; "
-            "use graph.structure=full or global, or train.beta=1 with train.single_vector=false"
+            f"graphs of structure 'none' have no document vector, but train.beta={config.beta} trains it; "
+            "use graph.structure=full or global, or train.beta=1"
         )
 
 

@@ -36,7 +36,7 @@ Loss = Callable[..., RetrievalLoss]
 
 def loss_of(config: TrainConfig) -> Loss:
     """The loss that ``config`` describes: called with queries, documents, temperature and ``known_positives``."""
-    return partial(retrieval_loss, beta=config.maxsim_weight, normalize=config.normalize, symmetric=config.symmetric)
+    return partial(retrieval_loss, beta=config.beta, normalize=config.normalize, symmetric=config.symmetric)
 
 
 def arithmetic(config: TrainConfig, device: torch.device) -> AbstractContextManager[object]:

@@ -24,9 +24,9 @@ import dataclasses
 import hashlib
 import json
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,9 +34,9 @@ import torch
 
 import mathamr.training.checkpoint as checkpoint
 from graphs.corpus.post import Pair
-from graphs.errors import MathAMRError, RetrievalError, TrainingError
+from graphs.errors import RetrievalError, TrainingError
 from graphs.stores.store import GraphStore
-from mathamr.evaluation.efficiency import Stopwatch, give_back_memory, peak_device_memory, reset_peak_gpu_memory
+from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory
 from mathamr.model import label_vectors, sentence_text
 from mathamr.model.config import EncoderConfig
 from mathamr.model.encoding import out_of_memory
@@ -47,18 +47,16 @@ from mathamr.training.graph.checks import Negatives, NegativeSource, check, chec
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
 from mathamr.training.graph.learner import Learner
-from mathamr.training.graph.loading import TrainingBatches
+from mathamr.training.graph.loading import TrainingBatch, TrainingBatches
 from mathamr.training.graph.validation import Validation
-from mathamr.training.interruption import Interrupted, StopSignal, listen
+from mathamr.training.interruption import Interrupted, listen
+from mathamr.training.loop import Log, Progress, Run, Schedule, Step
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs, with_sources
-from mathamr.training.result import EpochRecord, TrainResult
+from mathamr.training.result import EpochRecord, TrainResult, ValidationScore
 from mathamr.training.schedule import cosine
-from mathamr.training.state import RunState, differences
+from mathamr.training.state import RunState, differences, refuse_another_run
 
 __all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
-
-Log = Callable[[dict[str, Any]], None]
-Progress = Callable[[int], None]
 
 # Settings that no result depends on: a run may go on with others.
 _FREE = frozenset({"device", "workers", "checkpoint_every"})
@@ -112,17 +110,36 @@ def train(
         pairs = sample_pairs(pairs, available, config.max_pairs)
         split = split_pairs(pairs, available, validation_fraction=config.validation_fraction)
         split = with_sources(split, sources or {}, available)
-        run = _Run(config, store, split, encoder_config, Path(out), negatives, visual_ids or {}, teacher, world, signal)
-        if resume == "auto" and checkpoint.exists(run.last):
-            run.restore()
-        elif world.is_main:
-            checkpoint.remove(run.last)
-            checkpoint.remove(run.best)
-        return run.finish(log if world.is_main else None, progress if world.is_main else None)
+        learning = _GraphLearning(config, store, split, encoder_config, negatives, visual_ids or {}, teacher, world)
+        data_hash = _data_hash(split, learning.batches.negatives, teacher)
+        checkpoints = _Checkpoints(
+            learning, config, encoder_config, store, data_hash, last=Path(out, "last"), best=Path(out, "best")
+        )
+        run = Run(
+            learning,
+            checkpoints,
+            patience=config.patience,
+            checkpoint_every=config.checkpoint_every,
+            world=world,
+            signal=signal,
+        )
+        run.begin(resume)
+        about = {
+            "train_pairs": learning.curriculum.num_pairs,
+            "validation_pairs": len(split.validation),
+            "left_out": split.left_out,
+            "missing": split.missing,
+            "parameters": learning.learner.parameter_counts(),
+        }
+        with _placed(run, checkpoints.last, config, world):
+            run.finish(about, log, progress)
+        return _result(checkpoints.best, run.state, learning, split, world)
 
 
-class _Run:
-    """One training run: its model, its data, and where it stands."""
+class _GraphLearning:
+    """The graph encoder with its data: a :class:`mathamr.training.loop.Learning`."""
+
+    unit = "pairs"
 
     def __init__(
         self,
@@ -130,16 +147,13 @@ class _Run:
         store: GraphStore,
         split: PairSplit,
         encoder_config: EncoderConfig,
-        out: Path,
         negatives: Negatives | None,
         visual_ids: VisualIds,
         teacher: Teacher | None,
         world: Ranks,
-        signal: StopSignal,
     ) -> None:
-        self.config, self.store, self.split, self.world, self.signal = config, store, split, world, signal
-        self.best, self.last = out / "best", out / "last"
-        self.encoder_config = encoder_config
+        self._config, self._world = config, world
+        self.items = config.batch_size * config.accumulate
         self.batches = TrainingBatches(store, split, config, world)
         self.batches.visual_ids = visual_ids
         self.batches.teacher = teacher
@@ -148,9 +162,11 @@ class _Run:
             self.source = negatives
         elif negatives is not None:
             self.batches.negatives = negatives
-        self.validation = Validation(store, split, config, world)
+        self._validation = Validation(store, split, config, world)
         self.curriculum = self.batches.curriculum
-        self.data_hash = _data_hash(split, self.batches.negatives, teacher)
+        epochs = range(self.curriculum.epochs)
+        steps = tuple(self.curriculum.steps(epoch) for epoch in epochs)
+        self.schedule = Schedule(steps, next(epoch for epoch in epochs if self.curriculum.is_last(epoch)))
         vectors = None
         if encoder_config.label_vectors is not None:
             vectors = label_vectors.read(store.path.parent, encoder_config.label_vectors, store.vocabulary)
@@ -163,34 +179,100 @@ class _Run:
             label_vectors=vectors,
             sentence_dim=None if store.sentence_vectors is None else store.sentence_vectors.dimension,
         )
-        self.state = RunState()
 
-    # Checkpoints
+    @contextmanager
+    def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:
+        """Mine hard negatives where it is time to, and prepare the batches that are left."""
+        accumulate = self._config.accumulate
+        if self.source is not None and done == 0 and epoch % self.source.every == 0:
+            # One rank mines for all: near ties could fall differently on another.
+            mined = self.source(self.learner.encoder) if self._world.is_main else {}
+            self.batches.negatives = json.loads(self._world.shared_text(json.dumps(mined)))
+        left = self.schedule.steps[epoch] - done
+        with closing(self.batches.epoch(epoch, done * accumulate, left * accumulate)) as batches:
+            yield lambda step: self._step(batches, step)
 
-    def restore(self) -> None:
-        """Go on from ``OUT/last``; refuses a checkpoint of another run."""
-        found = checkpoint.load(
-            self.last, vocabulary_hash=self.store.vocabulary.hash, config_hash=self.store.config_hash
-        )
+    def _step(self, batches: Iterator[TrainingBatch], step: int) -> dict[str, Any]:
+        config, (place, total) = self._config, self.curriculum.place(step)
+        with Stopwatch() as watch:
+            group = [next(batches) for _ in range(config.accumulate)]
+            waited = watch.seconds
+            rate = cosine(place, total=total, highest=config.learning_rate, lowest=config.min_learning_rate)
+            record = self.learner.step(group, rate)
+        return {
+            **record,
+            "learning_rate": rate,
+            "seconds": watch.seconds,
+            "waited_s": waited,
+            "graphs_per_s": sum(batch.num_graphs for batch in group) / watch.seconds,
+        }
+
+    def validate(self) -> ValidationScore:
+        """Score the encoder on the held-out pairs."""
+        return self._validation(self.learner.encoder, self.learner.temperature)
+
+    def epoch_record(self, epoch: int) -> dict[str, Any]:
+        """Return the name of the stage, and the temperature of the loss."""
+        return {"stage": self.curriculum.stage(epoch).name, "temperature": self.temperature}
+
+    @property
+    def temperature(self) -> float:
+        """Temperature of the loss."""
+        return float(self.learner.temperature().detach())
+
+
+@dataclass
+class _Checkpoints:
+    """``OUT/last`` and ``OUT/best``: a :class:`mathamr.training.loop.Checkpoints`."""
+
+    learning: _GraphLearning
+    config: TrainConfig
+    encoder_config: EncoderConfig
+    store: GraphStore
+    data_hash: str
+    last: Path
+    best: Path
+
+    def restore(self) -> RunState | None:
+        """Take over ``last`` where it is there; refuses a checkpoint of another run."""
+        if not checkpoint.exists(self.last):
+            return None
+        store, learning = self.store, self.learning
+        found = checkpoint.load(self.last, vocabulary_hash=store.vocabulary.hash, config_hash=store.config_hash)
         state = checkpoint.load_state(self.last)
-        wanted = self._info()
+        wanted = self._info(RunState())
         differing = [
             *differences("train", found.info.train, wanted.train, free=_FREE),
             *differences("model", found.info.encoder, wanted.encoder),
             *differences("pairs and negatives", {"hash": state.scalars["data_hash"]}, {"hash": self.data_hash}),
         ]
-        if differing:
-            raise TrainingError(
-                f"this run was begun with other settings ({'; '.join(differing)}); "
-                "go on with those, start anew with resume='never', or train into another folder",
-                path=self.last,
-            )
-        self.learner.restore(found.weights, state.tensors)
-        self.state = RunState.of(state.scalars["progress"], state.tensors["losses"])
-        if self.source is not None:
-            self.batches.negatives = state.scalars["mined"]
+        refuse_another_run(differing, self.last)
+        learning.learner.restore(found.weights, state.tensors)
+        if learning.source is not None:
+            learning.batches.negatives = state.scalars["mined"]
+        return RunState.of(state.scalars["progress"], state.tensors["losses"])
 
-    def _info(self) -> CheckpointInfo:
+    def remove(self) -> None:
+        """Delete both folders."""
+        checkpoint.remove(self.last)
+        checkpoint.remove(self.best)
+
+    def save_last(self, state: RunState) -> None:
+        """Write weights, moments, mined negatives and the state."""
+        learning = self.learning
+        learning.learner.check_finite()
+        tensors = {**learning.learner.tensors(), "losses": torch.tensor(state.losses, dtype=torch.float64)}
+        scalars = {"progress": state.scalars(), "data_hash": self.data_hash}
+        if learning.source is not None:
+            scalars["mined"] = dict(learning.batches.negatives)
+        weights = learning.learner.encoder.state_dict()
+        checkpoint.save(self.last, self._info(state), weights, TrainingState(tensors, scalars))
+
+    def save_best(self, state: RunState) -> None:
+        """Write the weights alone."""
+        checkpoint.save(self.best, self._info(state), self.learning.learner.encoder.state_dict())
+
+    def _info(self, state: RunState) -> CheckpointInfo:
         return CheckpointInfo(
             encoder=dataclasses.asdict(self.encoder_config),
             train=dataclasses.asdict(self.config),
@@ -200,200 +282,63 @@ class _Run:
             num_relations=self.store.vocabulary.num_relations,
             code_version=checkpoint.code_version(),
             seed=self.config.seed,
-            step=self.state.step,
-            epoch=len(self.state.epochs),
-            best_step=self.state.best_step,
-            best_val_loss=self.state.best_val_loss,
-            temperature=float(self.learner.temperature().detach()),
-        )
-
-    def _save_last(self) -> None:
-        if not self.world.is_main:
-            return
-        self.learner.check_finite()
-        tensors = {**self.learner.tensors(), "losses": torch.tensor(self.state.losses, dtype=torch.float64)}
-        scalars = {"progress": self.state.scalars(), "data_hash": self.data_hash}
-        if self.source is not None:
-            scalars["mined"] = dict(self.batches.negatives)
-        checkpoint.save(self.last, self._info(), self.learner.encoder.state_dict(), TrainingState(tensors, scalars))
-
-    def _save_best(self) -> None:
-        if self.world.is_main:
-            checkpoint.save(self.best, self._info(), self.learner.encoder.state_dict())
-
-    # Training
-
-    def finish(self, log: Log | None, progress: Progress | None) -> TrainResult:
-        """Train from where the run stands to its end."""
-        log, progress = log or (lambda record: None), progress or (lambda steps: None)
-        reset_peak_gpu_memory(self.world.device)
-        log(self._start_record())
-        progress(self.state.step)
-        try:
-            while not self._finished():
-                self._train_epoch(log, progress)
-                self._end_epoch(log)
-                self._stop_if_told()  # also in the last validation: the caller is to stop, there may be more to come
-        except Interrupted:
-            raise
-        except (TrainingError, RetrievalError) as error:
-            raise self._placed(error) from error
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-            nodes, edges = self.config.node_budget, self.config.edge_budget
-            message = (
-                f"out of memory on {self.world.device} ({str(error).splitlines()[0]}); lower "
-                f"train.node_budget={nodes} and train.edge_budget={edges}, so that a batch goes in smaller chunks, and "
-                "start anew with resume='never'"
-            )
-            raise self._placed(TrainingError(message)) from error
-        return self._result()
-
-    def _finished(self) -> bool:
-        return len(self.state.epochs) == self.curriculum.epochs or self._out_of_patience()
-
-    def _out_of_patience(self) -> bool:
-        return self.state.epochs_without_improvement >= self.config.patience
-
-    def _train_epoch(self, log: Log, progress: Progress) -> None:
-        state, accumulate = self.state, self.config.accumulate
-        epoch = len(state.epochs)
-        done = state.step - self.curriculum.first_step(epoch)
-        left = self.curriculum.steps(epoch) - done
-        if self.source is not None and done == 0 and epoch % self.source.every == 0:
-            # One rank mines for all: near ties could fall differently on another.
-            mined = self.source(self.learner.encoder) if self.world.is_main else {}
-            self.batches.negatives = json.loads(self.world.shared_text(json.dumps(mined)))
-        with closing(self.batches.epoch(epoch, done * accumulate, left * accumulate)) as batches:
-            for _ in range(left):
-                with Stopwatch() as watch:
-                    group = [next(batches) for _ in range(accumulate)]
-                    waited = watch.seconds
-                    rate = self._learning_rate()
-                    record = self.learner.step(group, rate)
-                seconds = watch.seconds
-                state.step += 1
-                state.losses.append(record["loss"])
-                state.epoch_seconds += seconds
-                log(
-                    {
-                        "kind": "step",
-                        "step": state.step,
-                        "epoch": epoch,
-                        **record,
-                        "learning_rate": rate,
-                        "seconds": seconds,
-                        "waited_s": waited,
-                        "graphs_per_s": sum(batch.num_graphs for batch in group) / seconds,
-                    }
-                )
-                progress(1)
-                self._between_steps()
-
-    def _learning_rate(self) -> float:
-        config, (step, total) = self.config, self.curriculum.place(self.state.step)
-        return cosine(step, total=total, highest=config.learning_rate, lowest=config.min_learning_rate)
-
-    def _between_steps(self) -> None:
-        """Stop when told to; save when it is time, but at the end of an epoch only once it is validated."""
-        step, every = self.state.step, self.config.checkpoint_every
-        self._stop_if_told()
-        if every and step % every == 0 and step < self.curriculum.first_step(len(self.state.epochs) + 1):
-            self._save_last()
-
-    def _stop_if_told(self) -> None:
-        if self.world.any(self.signal.received is not None):
-            self._save_last()
-            self.world.any(False)  # no rank leaves, and takes the others with it, before rank 0 has saved
-            raise Interrupted(self.signal.received, self.state.step, self.last)
-
-    def _end_epoch(self, log: Log) -> None:
-        state = self.state
-        start = time.perf_counter()
-        score = self.validation(self.learner.encoder, self.learner.temperature)
-        epoch = len(state.epochs)
-        losses = state.losses[self.curriculum.first_step(epoch) :]
-        record = EpochRecord(epoch, state.step, sum(losses) / len(losses), score.loss, score.mrr, state.epoch_seconds)
-        state.epochs.append(record)
-        state.train_seconds += state.epoch_seconds
-        state.epoch_seconds = 0.0
-        improved = state.best_val_loss is None or score.loss < state.best_val_loss
-        if improved:
-            state.best_step, state.best_val_loss, state.best_val_mrr = state.step, score.loss, score.mrr
-        impatient = not improved and self.curriculum.is_last(epoch)
-        state.epochs_without_improvement = state.epochs_without_improvement + 1 if impatient else 0
-        if improved:
-            self._save_best()  # first: a kill before the next line repeats this epoch's end and writes the same
-        self._save_last()
-        log(
-            {
-                "kind": "epoch",
-                **dataclasses.asdict(record),
-                "stage": self.curriculum.stage(epoch).name,
-                "validation_seconds": time.perf_counter() - start,
-                "pairs_per_s": len(losses) * self._pairs_per_step / max(record.seconds, 1e-9),
-                "temperature": float(self.learner.temperature().detach()),
-                "best": improved,
-                "peak_memory_bytes": peak_device_memory(self.world.device),
-            }
-        )
-        give_back_memory()
-
-    @property
-    def _pairs_per_step(self) -> int:
-        return self.config.batch_size * self.config.accumulate
-
-    def _placed(self, error: MathAMRError) -> TrainingError:
-        """The same error, with where it happened and what is left."""
-        saved = (
-            f"{self.last} is of step {checkpoint.load(self.last).info.step}"
-            if checkpoint.exists(self.last)
-            else (f"there is no checkpoint in {self.last} yet")
-        )
-        where = f"epoch {len(self.state.epochs) + 1}, step {self.state.step + 1}"
-        return TrainingError(f"{where}: {error.message} ({saved})", path=error.path)
-
-    # What is reported
-
-    def _start_record(self) -> dict[str, Any]:
-        return {
-            "kind": "start",
-            "step": self.state.step,
-            "total_steps": self.curriculum.first_step(self.curriculum.epochs),
-            "steps_per_epoch": self.curriculum.steps(self.curriculum.epochs - 1),
-            "train_pairs": self.curriculum.num_pairs,
-            "validation_pairs": len(self.split.validation),
-            "left_out": self.split.left_out,
-            "missing": self.split.missing,
-            "parameters": self.learner.parameter_counts(),
-            "ranks": self.world.size,
-            "device": str(self.world.device),
-        }
-
-    def _result(self) -> TrainResult:
-        state = self.state
-        assert state.best_step is not None
-        assert state.best_val_loss is not None
-        assert state.best_val_mrr is not None
-        seconds = max(state.train_seconds, 1e-9)
-        return TrainResult(
-            best=self.best,
+            step=state.step,
+            epoch=len(state.epochs),
             best_step=state.best_step,
             best_val_loss=state.best_val_loss,
-            best_val_mrr=state.best_val_mrr,
-            epochs=tuple(state.epochs),
-            stopped_early=len(state.epochs) < self.curriculum.epochs,
-            loss_curve=tuple(state.losses),
-            time_per_epoch_s=seconds / len(state.epochs),
-            pairs_per_s=state.step * self._pairs_per_step / seconds,
-            peak_memory_bytes=peak_device_memory(self.world.device),
-            parameters=self.learner.parameter_counts(),
-            train_pairs=self.curriculum.num_pairs,
-            validation_pairs=len(self.split.validation),
-            left_out=self.split.left_out,
-            missing=self.split.missing,
+            temperature=self.learning.temperature,
         )
+
+
+@contextmanager
+def _placed(run: Run, last: Path, config: TrainConfig, world: Ranks) -> Iterator[None]:
+    """Say of an error where it happened and what is left; running out of memory is a TrainingError with the way out."""
+    try:
+        yield
+        return
+    except Interrupted:
+        raise
+    except (TrainingError, RetrievalError) as error:
+        cause: Exception = error
+        message, path = error.message, error.path
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        cause, path = error, None
+        message = (
+            f"out of memory on {world.device} ({str(error).splitlines()[0]}); lower "
+            f"train.node_budget={config.node_budget} and train.edge_budget={config.edge_budget}, so that a batch goes "
+            "in smaller chunks, and start anew with resume='never'"
+        )
+    saved = f"there is no checkpoint in {last} yet"
+    if checkpoint.exists(last):
+        saved = f"{last} is of step {checkpoint.load(last).info.step}"
+    where = f"epoch {len(run.state.epochs) + 1}, step {run.state.step + 1}"
+    raise TrainingError(f"{where}: {message} ({saved})", path=path) from cause
+
+
+def _result(best: Path, state: RunState, learning: _GraphLearning, split: PairSplit, world: Ranks) -> TrainResult:
+    assert state.best_step is not None
+    assert state.best_val_loss is not None
+    assert state.best_val_mrr is not None
+    seconds = max(state.train_seconds, 1e-9)
+    return TrainResult(
+        best=best,
+        best_step=state.best_step,
+        best_val_loss=state.best_val_loss,
+        best_val_mrr=state.best_val_mrr,
+        epochs=tuple(state.epochs),
+        stopped_early=len(state.epochs) < learning.curriculum.epochs,
+        loss_curve=tuple(state.losses),
+        time_per_epoch_s=seconds / len(state.epochs),
+        pairs_per_s=state.step * learning.items / seconds,
+        peak_memory_bytes=peak_device_memory(world.device),
+        parameters=learning.learner.parameter_counts(),
+        train_pairs=learning.curriculum.num_pairs,
+        validation_pairs=len(split.validation),
+        left_out=split.left_out,
+        missing=split.missing,
+    )
 
 
 def _data_hash(split: PairSplit, negatives: Mapping[str, Sequence[str]], teacher: Teacher | None) -> str:

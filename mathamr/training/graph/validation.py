@@ -9,11 +9,8 @@ each rank computes the same loss and the same ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
-from torch import Tensor
 
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
@@ -26,19 +23,8 @@ from mathamr.training.distributed import Ranks
 from mathamr.training.graph.step import arithmetic, loss_of
 from mathamr.training.losses import Temperature
 from mathamr.training.pairs import PairSplit, known_positives
-
-# The reciprocal rank is taken over the first so many pairs (as many as the thesis holds out, section 4.3.1): ranking
-# all pairs against all would take longer than an epoch where there are ten times as many.
-MRR_PAIRS = 5_000
-_QUERIES_AT_ONCE = 256
-
-
-@dataclass(frozen=True, slots=True)
-class ValidationScore:
-    """``loss``: mean over held-out pairs. ``mrr``: mean reciprocal rank of a question's answer among all answers."""
-
-    loss: float
-    mrr: float
+from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
+from mathamr.training.result import ValidationScore
 
 
 class Validation:
@@ -99,36 +85,14 @@ class Validation:
         column = {post_id: i for i, post_id in enumerate(answer_ids)}
         place = dict(zip((pair.answer_id for pair in pairs), self._answers.tolist(), strict=False))
         answers = sets.select(torch.tensor([place[post_id] for post_id in answer_ids], device=sets.ptr.device))
-        single = self._config.maxsim_weight == 0
+        single = self._config.beta == 0
         documents = answers.documents_only() if single else answers
         ranks = []
-        for start in range(0, len(pairs), _QUERIES_AT_ONCE):
-            some = pairs[start : start + _QUERIES_AT_ONCE]
+        for start in range(0, len(pairs), QUERIES_AT_ONCE):
+            some = pairs[start : start + QUERIES_AT_ONCE]
             queries = sets.select(self._queries[start : start + len(some)].to(sets.ptr.device))
             scores = maxsim.scores(queries.documents_only() if single else queries, documents)
             known = known_positives([pair.question_id for pair in some], answer_ids, self._positives)
             own = torch.tensor([column[pair.answer_id] for pair in some], device=scores.device)
             ranks.append(rank_of(scores, own, known.to(scores.device)))
         return float((1 / torch.cat(ranks)).mean())
-
-
-def rank_of(scores: Tensor, own: Tensor, known_positives: Tensor) -> Tensor:
-    """Rank of each query's own document, 1 for the best -> float (B,).
-
-    Other known answers do not count. Of documents with equal scores half stand before it: vectors that have all become
-    the same rank in the middle, not at the top.
-
-    Args:
-        scores: (B, C).
-        own: int64 (B,), the column of each query's own document.
-        known_positives: bool (B, C).
-
-    >>> scores = torch.tensor([[0.3, 0.9, 0.1], [0.5, 0.5, 0.5]])
-    >>> rank_of(scores, torch.tensor([0, 1]), torch.zeros(2, 3, dtype=torch.bool))
-    tensor([2., 2.])
-    """
-    score = scores.gather(1, own.unsqueeze(1))  # (B, 1)
-    others = ~known_positives.scatter(1, own.unsqueeze(1), True)
-    better = ((scores > score) & others).sum(1)
-    equal = ((scores == score) & others).sum(1)
-    return 1 + better + equal / 2

@@ -160,14 +160,6 @@ def test_years_are_never_in_one_table(rings: Path) -> None:
         written(rings)
 
 
-def test_results_without_their_years_stand_beside_others(rings: Path) -> None:
-    path = finish(rings, "full", 2, 0.4) / "result.json"
-    path.write_text(
-        json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != "years"})
-    )
-    assert "| full |" in written(rings)
-
-
 @pytest.mark.parametrize("value", ["high", float("nan"), [0.5], True])
 def test_a_score_that_is_no_number_is_named(rings: Path, value: object) -> None:
     finish(rings, "ring", 2, 0.5, bpref=value)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.amr.penman_text import arrange, atom, blocks, decode, encode, label, parents_of, quote
+from graphs.amr.arrangement import arrange, parents_of
+from graphs.amr.penman_text import atom, blocks, decode, encode, label, quote
 from graphs.errors import AMRError
 
 AMR_DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "amr"

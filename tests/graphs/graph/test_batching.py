@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs.errors import ConfigError, GraphError
+from graphs.errors import GraphError
 from graphs.graph.batching import BudgetSampler, GraphBatch, collate, collate_packed, drop_edges, mask_nodes
 from graphs.graph.tensors import HEADER_BYTES, GraphArrays, decode, encode
 from graphs.graph.vocabulary import MASK, NUM_VIRTUAL_RELATIONS
@@ -199,9 +199,8 @@ def test_batches_keep_within_the_budget_and_cover_every_item_once() -> None:
     batches = list(plan)
     assert sorted(item for batch in batches for item in batch) == list(range(500))
     assert max(len(batch) for batch in batches) <= 16
-    fresh = sampler()
-    assert all(nodes <= 2000 and edges <= 8000 for nodes, edges in fresh.sizes())
-    assert len(fresh) == len(batches) < 70
+    assert all(plan.num_nodes[batch].sum() <= 2000 and plan.num_edges[batch].sum() <= 8000 for batch in batches)
+    assert len(batches) < 70
 
 
 def test_plan_depends_on_seed_and_epoch_alone() -> None:
@@ -210,29 +209,6 @@ def test_plan_depends_on_seed_and_epoch_alone() -> None:
     assert sampler(seed=8).plan(3) != sampler().plan(3)
     first = sampler()
     assert [list(first), list(first)] == [sampler().plan(0), sampler().plan(1)]
-
-
-def test_resumed_sampler_hands_out_what_was_left() -> None:
-    whole = [batch for epoch in range(2) for batch in sampler().plan(epoch)]
-    stopped = sampler()
-    iterator = iter(stopped)
-    seen = [next(iterator) for _ in range(11)]
-    resumed = sampler()
-    resumed.load_state_dict(stopped.state_dict())
-    assert seen + list(resumed) + list(resumed) == whole
-
-
-def test_state_of_another_plan_is_refused() -> None:
-    with pytest.raises(ConfigError, match="resume with the same items, budget, seed and number of ranks"):
-        sampler(seed=1).load_state_dict(sampler().state_dict())
-
-
-def test_ranks_share_the_plan_and_take_equally_many_steps() -> None:
-    whole = sampler().plan(0)
-    ranks = [sampler(rank=rank, world_size=3).plan(0) for rank in range(3)]
-    steps = len(whole) // 3
-    assert [len(plan) for plan in ranks] == [steps] * 3
-    assert [ranks[i % 3][i // 3] for i in range(3 * steps)] == whole[: 3 * steps]
 
 
 def test_oversized_item_stands_alone_or_is_refused_with_its_size() -> None:

@@ -255,7 +255,7 @@ def test_a_formula_past_a_bound_keeps_its_node_and_is_a_record(tmp_path: Path, m
         graph = graphs.get("0").decode()
     with_trees = {graph.formula[i] for i, kind in enumerate(graph.kinds) if kind > NodeKind.FORMULA}
     assert with_trees == {0, 3, 4}
-    assert messages[0] == "FORMULA_1 (0:1): groups are nested more than 60 deep; no tree is made of that"
+    assert messages[0] == "FORMULA_1 (0:1): groups are nested more than 60 deep, too deep for a tree"
     assert messages[1].startswith("FORMULA_2 (0:2): a tree of 79 nodes; at most 30")
     assert messages[2].startswith("FORMULA_5 (0:5): the trees before it have 2,140 nodes")
 
@@ -348,17 +348,6 @@ def test_reattached_parts_are_kept_and_travel(tmp_path: Path) -> None:
         assert graphs.get("1").reattached == 1
         assert (graphs.meta["source"], graphs.meta["parser"]) == ("test", "parrot 1 none")
     assert build(tmp_path / "again.db", posts(4, p1="apart")).graphs == 4  # an imported collection goes on
-
-
-def test_a_file_without_the_count_of_reattached_parts_still_opens_and_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    build(path, posts(3))
-    change(path, "ALTER TABLE graph DROP COLUMN reattached")
-    with Collection(path) as graphs:
-        assert [graph.reattached for graph in graphs] == [0, 0, 0]
-    build(path, posts(4, p3="apart"))
-    with Collection(path) as graphs:
-        assert [graph.reattached for graph in graphs] == [0, 0, 0, 1]
 
 
 def test_an_import_of_no_file_makes_no_collection(tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ MEAN = EncoderConfig(
     edge_vectors=True,
     vn_init="random",
     vn_learned="embedding",
+    vn_aggregation="mean",
+    label_vectors=None,
+    sentence_vectors=None,
 )
 ATTENTION = replace(MEAN, vn_aggregation="attention")
 NUM_LABELS, NUM_RELATIONS = 12, 12

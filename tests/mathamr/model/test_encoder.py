@@ -29,6 +29,9 @@ CONFIG = EncoderConfig(
     edge_vectors=True,
     vn_init="zero",
     vn_learned="embedding",
+    vn_aggregation="mean",
+    label_vectors=None,
+    sentence_vectors=None,
 )
 FORMULA, SENTENCE, DOCUMENT = 0, 1, 2
 

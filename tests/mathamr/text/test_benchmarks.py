@@ -10,7 +10,7 @@ import pytest
 from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import ConfigError
 from mathamr.text import benchmarks
-from mathamr.text.benchmarks import OWN, SAME_GROUP, HeldOut
+from mathamr.text.benchmarks import OWN, SAME_GROUP, QuerySet
 from mathamr.text.concepts import graph_of
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, read_graph, to_json
 from mathamr.text.linearize import linearize
@@ -25,7 +25,7 @@ def same(text: str) -> str:
     return text.casefold().rstrip(".")
 
 
-def grades(test: HeldOut) -> dict[str, dict[str, int]]:
+def grades(test: QuerySet) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {query: {} for query in test.queries}
     for one in test.judgments:
         found[one.topic_id][one.doc_id] = one.grade

@@ -11,7 +11,7 @@ from graphs.errors import ConfigError, TrainingError
 from graphs.graph.batching import GraphBatch
 from mathamr.maxsim import VectorSets, scores_reference
 from mathamr.model.encoder import Encoder, EncoderConfig
-from mathamr.training.losses import Temperature, info_nce, known_positives_mask, retrieval_loss
+from mathamr.training.losses import Temperature, info_nce, retrieval_loss
 
 TAU = torch.tensor(0.1)
 
@@ -59,14 +59,14 @@ def test_targets_say_where_the_own_documents_stand() -> None:
 
 def test_known_positives_are_no_negatives() -> None:
     scores = similarities(3, 4)
-    known = known_positives_mask([{"a", "d"}, {"b"}, {"c", "a"}], ["a", "b", "c", "d"])
+    known = torch.tensor([[1, 0, 0, 1], [0, 1, 0, 0], [1, 0, 1, 0]], dtype=torch.bool)
     rows = [scores[0, [0, 1, 2]], scores[1, [1, 0, 2, 3]], scores[2, [2, 1, 3]]]  # the own document first
     expected = torch.stack([-functional.log_softmax(row / 0.1, dim=0)[0] for row in rows]).mean()
     torch.testing.assert_close(info_nce(scores, TAU, known_positives=known), expected)
 
 
 def test_the_same_answer_twice_does_not_push_itself_away() -> None:
-    known = known_positives_mask([{"a"}, {"a"}], ["a", "a"])
+    known = torch.ones(2, 2, dtype=torch.bool)
     scores = torch.ones(2, 2, requires_grad=True)
     loss = info_nce(scores, TAU, known_positives=known)
     loss.backward()
@@ -172,6 +172,9 @@ def losses_of_training(seed: int, steps: int) -> list[float]:
         edge_vectors=True,
         vn_init="zero",
         vn_learned="embedding",
+        vn_aggregation="mean",
+        label_vectors=None,
+        sentence_vectors=None,
     )
     model, temperature = Encoder(config, num_labels=25, num_relations=4), Temperature(0.05)
     optimizer = torch.optim.AdamW([*model.parameters(), *temperature.parameters()], lr=1e-2)

@@ -26,7 +26,8 @@ from mathamr.model.encoder import Encoder
 from mathamr.training import checkpoint
 from mathamr.training.graph import trainer
 from mathamr.training.graph.trainer import Interrupted, train
-from mathamr.training.graph.validation import Validation, ValidationScore
+from mathamr.training.graph.validation import Validation
+from mathamr.training.result import ValidationScore
 
 
 def curve(store: GraphStore, pairs: list[Pair], out: Path, **changes: Any) -> tuple[float, ...]:
@@ -302,7 +303,6 @@ def test_pairs_that_cannot_be_trained_on(store: GraphStore, pairs: list[Pair], m
         ({"batch_size": 1}, "batch_size=1 must be at least 2"),
         ({"accumulate": 5}, "accumulate=5 batches for a step, but an epoch has 4"),
         ({"min_learning_rate": 1.0}, "min_learning_rate=1.0 must lie between 0 and train.learning_rate=0.01"),
-        ({"single_vector": True, "beta": 0.5}, "single_vector .* train.beta=0.5"),
         ({"node_mask": 1.0}, "node_mask=1.0"),
         ({"validation_fraction": 0.0}, "validation_fraction=0.0"),
         ({"grad_clip": float("nan")}, "grad_clip=nan"),
@@ -323,7 +323,7 @@ def test_document_vectors_are_not_trained_where_there_are_none(
 ) -> None:
     store = new_store(tmp_path / "none.db", VirtualNodeSpec(structure="none"))
     with pytest.raises(ConfigError, match="structure 'none' have no document vector"):
-        train(settings(single_vector=True), store, pairs, ENCODER, out=tmp_path / "out")
+        train(settings(beta=0.0), store, pairs, ENCODER, out=tmp_path / "out")
     assert curve(store, pairs, tmp_path / "out", epochs=1)
 
 
@@ -389,7 +389,7 @@ def test_too_little_memory_is_a_message_with_the_way_out(
     "changes",
     [
         {"symmetric": True},
-        {"single_vector": True},
+        {"beta": 0.0},
         {"beta": 0.3, "normalize": False},
         {"accumulate": 2},
         {"precision": "bf16"},

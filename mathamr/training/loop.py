@@ -1,0 +1,235 @@
+"""The training loop, whatever is learned: epochs of steps, validation, checkpoints, and resuming.
+
+    run = Run(learning, checkpoints, patience=3, checkpoint_every=500, world=world, signal=signal)
+    run.begin("auto")
+    run.finish({"train_pairs": 2582}, log, progress)
+    run.state.best_step, run.state.best_val_loss     # (1406, 2.31)
+
+A :class:`Learning` takes the steps. Everything that a step does depends on the seed and the number of the step alone,
+so a run that resumes has, on the CPU, bit for bit the weights of a run that was never interrupted. :class:`Checkpoints`
+keep ``last``, and ``best``: the weights of the lowest validation loss, or the last ones where nothing is validated. A
+finished run trains nothing.
+
+>>> schedule = Schedule((20, 50, 50), patient_from=1)  # an epoch of pretraining before two
+>>> schedule.first_step(2), schedule.total
+(70, 120)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mathamr.evaluation.efficiency import give_back_memory, peak_device_memory, reset_peak_gpu_memory
+from mathamr.training.distributed import Ranks
+from mathamr.training.interruption import Interrupted, StopSignal
+from mathamr.training.result import EpochRecord, ValidationScore
+from mathamr.training.state import RunState
+
+Log = Callable[[dict[str, Any]], None]
+Progress = Callable[[int], None]
+Step = Callable[[int], dict[str, Any]]
+"""Takes the optimizer step after ``step`` others; returns its record, with ``loss`` and ``seconds``."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Optimizer steps of each epoch; ``patience`` counts epochs from ``patient_from`` on, those of the last stage."""
+
+    steps: tuple[int, ...]
+    patient_from: int = 0
+
+    def first_step(self, epoch: int) -> int:
+        """Return the number of steps before an epoch."""
+        return sum(self.steps[:epoch])
+
+    @property
+    def total(self) -> int:
+        """Steps of all epochs."""
+        return sum(self.steps)
+
+
+class Learning(Protocol):
+    """A model with its data: ``items`` of the ``unit`` in each step over all ranks, e.g. 32 pairs."""
+
+    unit: str
+    items: int
+    schedule: Schedule
+
+    def epoch(self, epoch: int, done: int, log: Log) -> AbstractContextManager[Step]:
+        """Prepare an epoch of which ``done`` steps are done; gives the function that takes the others."""
+
+    def validate(self) -> ValidationScore | None:
+        """Score the model, equal on every rank; None where nothing is held out."""
+
+    def epoch_record(self, epoch: int) -> dict[str, Any]:
+        """Return what the log shows of an epoch beside its scores."""
+
+
+class Checkpoints(Protocol):
+    """The checkpoints of one run. Saving is called on rank 0 alone; both files or folders appear whole."""
+
+    @property
+    def last(self) -> Path:
+        """Checkpoint that an interrupted run resumes from."""
+
+    def restore(self) -> RunState | None:
+        """Take over ``last``; None where there is none.
+
+        Raises:
+            TrainingError: a checkpoint of another run, or a damaged one.
+        """
+
+    def remove(self) -> None:
+        """Delete both checkpoints."""
+
+    def save_last(self, state: RunState) -> None:
+        """Replace ``last``.
+
+        Raises:
+            TrainingError: weights that are not finite, or a full disk; the older checkpoint is intact.
+        """
+
+    def save_best(self, state: RunState) -> None:
+        """Replace ``best``; raises as :meth:`save_last`."""
+
+
+class Run:
+    """One training run; ``state`` is how far it is.
+
+    Args:
+        patience: epochs in a row without a lower validation loss after which training stops.
+        checkpoint_every: steps between checkpoints within an epoch; 0 saves at the ends of epochs alone.
+        scores_first: score the untrained model (``state.before``).
+    """
+
+    def __init__(
+        self,
+        learning: Learning,
+        checkpoints: Checkpoints,
+        *,
+        patience: int,
+        checkpoint_every: int,
+        world: Ranks,
+        signal: StopSignal,
+        scores_first: bool = False,
+    ) -> None:
+        self._learning, self._schedule, self._checkpoints = learning, learning.schedule, checkpoints
+        self._patience, self._every, self._scores_first = patience, checkpoint_every, scores_first
+        self._world, self._signal = world, signal
+        self.state = RunState()
+
+    def begin(self, resume: str) -> None:
+        """Resume from the last checkpoint with ``auto``; otherwise, or where there is none, start anew."""
+        found = None if resume == "never" else self._checkpoints.restore()
+        if found is not None:
+            self.state = found
+            return
+        if self._world.is_main:
+            self._checkpoints.remove()
+        if self._scores_first:
+            self.state.before = self._learning.validate()
+
+    def finish(self, about: Mapping[str, Any], log: Log | None, progress: Progress | None) -> None:
+        """Train from where the run is to its end.
+
+        Args:
+            about: entries of the first record.
+            log: receives records of the kinds start, step and epoch, on rank 0 alone.
+            progress: called on rank 0 with the number of steps done since the last call.
+
+        Raises:
+            TrainingError: a step or a checkpoint that fails; the last checkpoint is intact.
+            Interrupted: told to stop, and saved.
+        """
+        tell: Log = log if log is not None and self._world.is_main else lambda record: None
+        advance: Progress = progress if progress is not None and self._world.is_main else lambda steps: None
+        reset_peak_gpu_memory(self._world.device)
+        tell({**self._start_record(), **about})
+        advance(self.state.step)
+        while not self._is_finished():
+            self._train_epoch(tell, advance)
+            self._end_epoch(tell)
+            self._stop_if_told()  # also in the last validation: the caller is to stop, there may be more to come
+
+    def _is_finished(self) -> bool:
+        state = self.state
+        return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= self._patience
+
+    def _start_record(self) -> dict[str, Any]:
+        schedule, before = self._schedule, self.state.before
+        record = {
+            "kind": "start",
+            "step": self.state.step,
+            "total_steps": schedule.total,
+            "steps_per_epoch": schedule.steps[-1] if schedule.steps else 0,
+            "ranks": self._world.size,
+            "device": str(self._world.device),
+        }
+        return record if before is None else {**record, "val_loss": before.loss, "val_mrr": before.mrr}
+
+    def _train_epoch(self, log: Log, progress: Progress) -> None:
+        state = self.state
+        epoch = len(state.epochs)
+        end = self._schedule.first_step(epoch + 1)
+        with self._learning.epoch(epoch, state.step - self._schedule.first_step(epoch), log) as take_step:
+            while state.step < end:
+                record = take_step(state.step)
+                state.step += 1
+                state.losses.append(record["loss"])
+                state.epoch_seconds += record["seconds"]
+                log({"kind": "step", "step": state.step, "epoch": epoch, **record})
+                progress(1)
+                self._stop_if_told()
+                if self._every and state.step % self._every == 0 and state.step < end:  # at the end once it is scored
+                    self._save_last()
+
+    def _save_last(self) -> None:
+        if self._world.is_main:
+            self._checkpoints.save_last(self.state)
+
+    def _stop_if_told(self) -> None:
+        if self._world.any(self._signal.received is not None):
+            self._save_last()
+            self._world.any(False)  # no rank leaves, and takes the others with it, before rank 0 has saved
+            raise Interrupted(self._signal.received, self.state.step, self._checkpoints.last)
+
+    def _end_epoch(self, log: Log) -> None:
+        state, start = self.state, time.perf_counter()
+        score = self._learning.validate()
+        epoch = len(state.epochs)
+        losses = state.losses[self._schedule.first_step(epoch) :]
+        train_loss = sum(losses) / len(losses)
+        val_loss, val_mrr = (train_loss, 0.0) if score is None else (score.loss, score.mrr)
+        record = EpochRecord(epoch, state.step, train_loss, val_loss, val_mrr, state.epoch_seconds)
+        state.epochs.append(record)
+        state.train_seconds += state.epoch_seconds
+        state.epoch_seconds = 0.0
+        improved = score is None or state.best_val_loss is None or val_loss < state.best_val_loss
+        if improved:
+            state.best_step, state.best_val_loss, state.best_val_mrr = state.step, val_loss, val_mrr
+        impatient = not improved and epoch >= self._schedule.patient_from
+        state.epochs_without_improvement = state.epochs_without_improvement + 1 if impatient else 0
+        if improved and self._world.is_main:
+            self._checkpoints.save_best(state)  # first: a kill before the next line repeats this epoch's end
+        self._save_last()
+        shown = dataclasses.asdict(record)
+        if score is None:
+            del shown["val_loss"], shown["val_mrr"]
+        log(
+            {
+                "kind": "epoch",
+                **shown,
+                **self._learning.epoch_record(epoch),
+                "validation_seconds": time.perf_counter() - start,
+                f"{self._learning.unit}_per_s": len(losses) * self._learning.items / max(record.seconds, 1e-9),
+                "best": improved,
+                "peak_memory_bytes": peak_device_memory(self._world.device),
+            }
+        )
+        give_back_memory()
