@@ -29,8 +29,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 from graphs.corpus.files import Fingerprints
