@@ -58,10 +58,10 @@ class DataConfig:
     root: str | None = MISSING
     years: list[int] = MISSING
     regime: str = MISSING
-    posts: str | None = MISSING
-    collection: str | None = MISSING
-    formulas: str | None = MISSING
-    graphs: str | None = MISSING
+    posts: str | None = None
+    collection: str | None = None
+    formulas: str | None = None
+    graphs: str | None = None
     judgments: str = MISSING
     split: str | None = MISSING
     id: str | None = MISSING

@@ -14,13 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike, fspath
+from typing import ClassVar
 
 
 class MathAMRError(Exception):
     """Root of every error that this project raises on purpose.
 
-    ``path`` and ``line`` name the place in a file; they stand before the message.
+    ``path`` and ``line`` name the place in a file; they stand before the message. ``exit_code`` is the exit code of a
+    command that the error ends.
     """
+
+    exit_code: ClassVar[int] = 2
 
     def __init__(self, message: str, *, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
         self.message = message

@@ -17,14 +17,18 @@
     python scripts/bench.py formula_corpora PATH ...            # does every formula of a collection give trees?
     python scripts/bench.py published_scale     # is a collection of ten times the size checked in the same memory?
 
-Machines are noisy, so what counts are ratios of two things timed in one run. ``NAME --help`` lists the options.
+Machines are noisy, so what counts are ratios of two things timed in one run. ``NAME --help`` lists the options. The
+extra ``bench`` installs the programs that are raced against (``pip install -e '.[bench]'``); a missing one is named.
 """
 
 from __future__ import annotations
 
 import runpy
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+from experiments.command import command
 
 BENCHMARKS = {
     "relational_conv": "benchmarks/relational_conv.py",
@@ -46,14 +50,19 @@ BENCHMARKS = {
 }
 
 
-def main() -> int:
+@command
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark that the first argument names, with the arguments after it."""
-    if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARKS:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] in (["-h"], ["--help"]):
+        print(__doc__)
+        return 0
+    if not words or words[0] not in BENCHMARKS:
         print(__doc__, file=sys.stderr)
         return 2
-    script = Path(__file__).parent / BENCHMARKS[sys.argv[1]]
+    script = Path(__file__).parent / BENCHMARKS[words[0]]
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks import one another
-    sys.argv = [f"bench.py {sys.argv[1]}", *sys.argv[2:]]
+    sys.argv = [f"bench.py {words[0]}", *words[1:]]
     runpy.run_path(str(script), run_name="__main__")
     return 0
 

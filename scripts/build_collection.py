@@ -1,10 +1,10 @@
 """Build collection.db, the MathAMR+ graphs of a collection's posts, and count what is in it.
 
-    python scripts/build_collection.py --data mathdocs --out work/collection.db --workers 2
+    python scripts/build_collection.py --corpus mathdocs --out work/collection.db --workers 2
     python scripts/build_formulas.py   --root arqmath --out formulas.db --workers 16
-    python scripts/build_collection.py --data arqmath --root arqmath --formulas formulas.db --out collection.db \\
+    python scripts/build_collection.py --corpus arqmath --root arqmath --formulas formulas.db --out collection.db \\
         --kinds question answer topic --years 2020 2021 2022 --workers 16
-    python scripts/build_collection.py --data arqmath --root arqmath --formulas formulas.db --out shard-3.db \\
+    python scripts/build_collection.py --corpus arqmath --root arqmath --formulas formulas.db --out shard-3.db \\
         --shard 3/16 --parser transition --option python=envs/transition/bin/python
 
 Posts are streamed, parsed in ``--workers`` processes and written by one: memory does not grow with the collection. The
@@ -19,100 +19,55 @@ At the end the counts of the thesis's Table 4.2 are printed, and written as JSON
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
-from graphs.amr import parsers
-from graphs.corpus.corpus import NAMES, Corpus, open_corpus
-from graphs.corpus.post import Post, PostKind
-from graphs.errors import ConfigError, Failure, MathAMRError
-from graphs.stores import census, collection
-from graphs.stores.shards import Shard
-from graphs.whole_file import write_whole
-from mathamr.stages.census import count
-from mathamr.stages.console import Console
-from mathamr.stages.parsers import factory, options_of
+from experiments.command import add_corpus, command, parser_of
+
+KINDS = ("question", "answer", "topic")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@command
+def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
-    )
-    parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
-    parser.add_argument("--root", type=Path, help="folder of the collection, where it has one")
-    parser.add_argument("--out", type=Path, required=True, help="the database; begun, or gone on with")
+    parser = parser_of(__doc__)
+    add_corpus(parser)
+    parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
     parser.add_argument("--formulas", type=Path, metavar="DB", help="formulas.db; without it trees come from the LaTeX")
-    parser.add_argument(
-        "--kinds", nargs="+", choices=get_args(PostKind), default=["question", "answer"], help="posts to take"
-    )
-    parser.add_argument("--tasks", nargs="+", type=int, choices=(1, 2), default=[1], help="of the topics")
-    parser.add_argument("--years", nargs="+", type=int, default=[], help="of the topics of arqmath")
-    parser.add_argument("--parser", default="embedded", help=f"one of {', '.join(parsers.PARSERS)}")
-    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of the parser; repeatable")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["question", "answer"], help="posts to take")
+    parser.add_argument("--tasks", nargs="+", type=int, choices=(1, 2), default=[1], help="tasks of the topics")
+    parser.add_argument("--years", nargs="+", type=int, default=[], help="years of the topics of arqmath")
+    parser.add_argument("--parser", default="embedded", help="AMR parser, as docs/amr.md names it")
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="parser option; repeatable")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse")
     parser.add_argument("--shard", default="1/1", metavar="K/N", help="part K, from 1, of N")
-    parser.add_argument("--limit", type=int, help="for a trial: the first posts only; leave it out to go on with all")
+    parser.add_argument("--limit", type=int, help="for a trial: the first posts only; without it, the build resumes")
     parser.add_argument("--retry-failures", action="store_true", help="try the posts again that failed before")
     given = parser.parse_args(arguments)
+
+    from graphs.corpus.corpus import open_corpus
+    from graphs.stores.census import table
+    from graphs.stores.shards import Shard
+    from mathamr.stages.console import Console
+    from mathamr.stages.data.graphs import CollectionSettings, GraphBuild, build_collection
+    from mathamr.stages.parsers import options_of
+
+    settings = CollectionSettings(
+        GraphBuild(given.parser, options_of(given.parser, given.option), given.workers),
+        given.kinds,
+        given.tasks,
+        given.years,
+        given.formulas,
+        Shard.parse(given.shard),
+        given.limit,
+        given.retry_failures,
+    )
     console = Console()
-    try:
-        counted = run(given, console)
-    except (MathAMRError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        console.say(f"stopped; what is done is kept in {given.out}, the same command goes on from there")
-        return 130
-    print(census.table(counted))
-    return 0
-
-
-def run(given: argparse.Namespace, console: Console) -> census.Census:
-    """Check the arguments, build, and count. Raises MathAMRError."""
-    if given.workers < 1:
-        raise ConfigError(f"--workers {given.workers}: at least 1 process is needed")
-    shard = Shard.parse(given.shard)
-    if given.limit is not None and shard.count > 1:
-        raise ConfigError(f"--limit {given.limit} with --shard {shard}: a trial needs no shards, leave one out")
-    options = options_of(given.parser, given.option)
-    corpus = open_corpus(given.data, given.root)
-    if given.formulas is not None and not given.formulas.is_file():
-        raise ConfigError(f"--formulas {given.formulas}: no such file; scripts/build_formulas.py makes it")
-    if given.formulas is None and corpus.formulas() is not None:
-        console.say("trees come from the LaTeX; with --formulas they would be those that the collection publishes")
-    if given.retry_failures and given.out.exists():
-        console.say(f"trying {collection.forget_failures(given.out):,} posts again")
-    posts = shard.of(posts_of(corpus, given.kinds, given.tasks, given.years))
-    with console.stage("posts to graphs", total=given.limit, unit="posts") as advance:
-        collection.build(
-            given.out,
-            islice(posts, given.limit),
-            factory(given.parser, options),
-            source=corpus.fingerprints().graphs,
-            shard=str(shard),
-            formulas_db=given.formulas,
-            workers=given.workers,
-            progress=advance,
-        )
-    counted = count(given.out, console, workers=given.workers)
+    counted = build_collection(open_corpus(given.corpus, given.root), given.out, settings, console)
     if counted.failures:
         console.say(f"  each failure with its reason: python scripts/collection.py failures {given.out}")
-    write_whole(given.out.with_suffix(".stats.json"), counted.to_json() + "\n")
-    return counted
-
-
-def posts_of(
-    corpus: Corpus, kinds: Sequence[str], tasks: Sequence[int], years: Sequence[int]
-) -> Iterator[Post | Failure]:
-    """The posts of these kinds, streamed, then the topics if they are among the kinds; failures are of any kind."""
-    topics = (topic.post for task in tasks for topic in corpus.topics(task, years)) if "topic" in kinds else ()
-    posts = corpus.posts() if {"question", "answer"} & set(kinds) else ()
-    return chain((post for post in posts if isinstance(post, Failure) or post.kind in kinds), topics)
+    return table(counted)
 
 
 if __name__ == "__main__":

@@ -18,37 +18,33 @@ with exit code 2.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING
 
-from graphs.corpus.post import PostKind
-from graphs.errors import ConfigError, MathAMRError
-from graphs.graph import drawing
-from graphs.stores import census, exchange, shards
-from graphs.stores.collection import BuildSummary, Collection, StoredGraph
-from mathamr.stages.census import count
-from mathamr.stages.console import Console
+from experiments.command import command, parser_of
+
+if TYPE_CHECKING:
+    from graphs.stores.collection import BuildSummary, StoredGraph
+    from mathamr.stages.console import Console
+
+KINDS = ("question", "answer", "topic")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@command
+def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
     given = _parser().parse_args(arguments)
-    try:
-        print(given.run(given, Console()))
-    except (MathAMRError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+
+    from mathamr.stages.console import Console
+
+    said: str = given.run(given, Console())
+    return said
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
-    )
+    parser = parser_of(__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     show_ = commands.add_parser("show", help="draw the graph of one post")
     show_.add_argument("collection", type=Path)
@@ -58,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     stats_ = commands.add_parser("stats", help="count what is in a collection")
     stats_.add_argument("collection", type=Path)
     stats_.add_argument("--json", action="store_true", help="one JSON object")
-    stats_.add_argument("--kinds", nargs="+", choices=get_args(PostKind), default=[], help="graphs to count; all")
+    stats_.add_argument("--kinds", nargs="+", choices=KINDS, default=[], help="graphs to count; all")
     stats_.add_argument("--workers", type=int, default=1, help="processes that count")
     stats_.set_defaults(run=stats)
     failures_ = commands.add_parser("failures", help="list the posts that failed, as TSV")
@@ -81,6 +77,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def failures(given: argparse.Namespace, console: Console) -> str:
     """Every record of a failure, a line each."""
+    import csv
+    import io
+
+    from graphs.stores.collection import Collection
+
     table = io.StringIO()
     rows = csv.writer(table, delimiter="\t", lineterminator="\n")
     rows.writerow(["post_id", "stage", "kind", "message"])
@@ -91,6 +92,9 @@ def failures(given: argparse.Namespace, console: Console) -> str:
 
 def show(given: argparse.Namespace, console: Console) -> str:
     """One graph as text; writes its figure."""
+    from graphs.graph import drawing
+    from graphs.stores.collection import Collection
+
     with Collection(given.collection) as graphs:
         stored = graphs.get(given.post_id)
     graph = stored.decode()
@@ -113,6 +117,10 @@ def _facts(stored: StoredGraph) -> str:
 
 def stats(given: argparse.Namespace, console: Console) -> str:
     """The counts as a table or as JSON."""
+    from graphs.errors import ConfigError
+    from graphs.stores import census
+    from mathamr.stages.census import count
+
     if given.workers < 1:
         raise ConfigError(f"--workers {given.workers}: at least 1 process is needed")
     counted = count(given.collection, console, kinds=given.kinds, workers=given.workers)
@@ -121,6 +129,8 @@ def stats(given: argparse.Namespace, console: Console) -> str:
 
 def merge(given: argparse.Namespace, console: Console) -> str:
     """Merge shards."""
+    from graphs.stores import shards
+
     with console.stage("merging", unit="graphs") as advance:
         summary = shards.merge(given.out, given.shards, progress=advance)
     return _summary(given.out, summary)
@@ -128,15 +138,20 @@ def merge(given: argparse.Namespace, console: Console) -> str:
 
 def export(given: argparse.Namespace, console: Console) -> str:
     """Write the Penman file."""
+    from graphs.stores.collection import Collection
+    from graphs.stores.exchange import export_penman
+
     with Collection(given.collection) as graphs:
-        number = exchange.export_penman(graphs, given.out)
+        number = export_penman(graphs, given.out)
     return f"{given.out}: {number:,} graphs"
 
 
 def import_file(given: argparse.Namespace, console: Console) -> str:
     """Read the Penman file."""
+    from graphs.stores.exchange import import_penman
+
     with console.stage("importing", unit="graphs") as advance:
-        summary = exchange.import_penman(given.penman, given.out, progress=advance)
+        summary = import_penman(given.penman, given.out, progress=advance)
     lines = [_summary(given.out, summary)]
     if summary.renamed_roles:
         lines.append(f"{summary.renamed_roles:,} edges of formula trees had roles of another release and got ours")

@@ -1,9 +1,10 @@
-"""Get a collection, and check what is there.
+"""Get a collection, check what is there, and write it in the form of BEIR.
 
     python scripts/data.py get arqmath --to /data/ARQMath                         # everything, about 2.9 GB
     python scripts/data.py get arqmath --to /data/ARQMath --only topics qrels     # a part of it
     python scripts/data.py check --root /data/ARQMath
     python scripts/data.py check --root /data/ARQMath --json
+    python scripts/data.py export --corpus arqmath --root /data/ARQMath --years 2020 2021 --to arqmath-beir
 
 ``get`` downloads the files that the lab publishes, under their published names. It says how much is to come and how
 long that takes, resumes what was broken off, and checks sizes and archives. Nothing needs to be unpacked. Exit code 0:
@@ -11,6 +12,10 @@ every file is there; 1: some are missing; 2: a wrong call.
 
 ``check`` reads the whole collection once and prints what is there, what is missing, and what that makes impossible.
 Exit code 0: an experiment can run; 1: it cannot; 2: a wrong call.
+
+``export`` writes ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv`` (``--split`` for another name) and, of
+training pairs, ``qrels/train.tsv``: answers with formulas as LaTeX, which other programs read, and ``data=beir`` here.
+Exit code 0: written; 1: a file cannot be read or written; 2: a wrong call.
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.command import add_corpus, command, parser_of
+
 if TYPE_CHECKING:
     from graphs.corpus.arqmath.holdings import Holdings
     from graphs.corpus.download.web import Downloads, Offer, WebFile
@@ -30,6 +37,7 @@ PARTS = ("collection", "formulas", "topics", "qrels", "runs")
 _PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     given = _parser().parse_args(arguments)
@@ -41,17 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = given.run(given, Console())
         return code
     except (MathAMRError, OSError) as error:
+        if isinstance(error, ConfigError):
+            raise
         print(error, file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else 1
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on where it was", file=sys.stderr)
         return 1
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
-    )
+    parser = parser_of(__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     get_ = commands.add_parser("get", help="download a collection as it is published")
     get_.add_argument("collection", choices=["arqmath"])
@@ -61,10 +66,17 @@ def _parser() -> argparse.ArgumentParser:
     get_.add_argument("--list", action="store_true", help="say what would be downloaded, and stop")
     get_.set_defaults(run=get)
     check_ = commands.add_parser("check", help="count what is there, and say what is missing")
-    check_.add_argument("--data", choices=["arqmath"], default="arqmath", help="form of the collection")
+    check_.add_argument("--corpus", "--data", choices=["arqmath"], default="arqmath", help="form of the collection")
     check_.add_argument("--root", type=Path, required=True, metavar="DIR", help="folder of the collection")
     check_.add_argument("--json", action="store_true", help="one JSON object")
     check_.set_defaults(run=check)
+    export_ = commands.add_parser("export", help="write a collection in the form of BEIR")
+    add_corpus(export_)
+    export_.add_argument("--to", type=Path, required=True, metavar="DIR", help="output folder")
+    export_.add_argument("--task", default="1", help="1, or the name of a test of the collection")
+    export_.add_argument("--years", type=int, nargs="+", default=[], help="years of the topics")
+    export_.add_argument("--split", default="test", help="name of the judgments")
+    export_.set_defaults(run=export)
     return parser
 
 
@@ -175,6 +187,30 @@ def check(given: argparse.Namespace, console: Console) -> int:
     else:
         print(report(holdings, given.root))
     return 1 if holdings.reason else 0
+
+
+def export(given: argparse.Namespace, console: Console) -> int:
+    """Write the collection in the form of BEIR; returns the exit code."""
+    from graphs.corpus.corpus import open_corpus
+    from graphs.corpus.queries.export import export_beir
+
+    task = int(given.task) if given.task.isdecimal() else given.task
+    with console.stage("exporting", unit="posts") as advance:
+        written = export_beir(
+            open_corpus(given.corpus, given.root),
+            given.to,
+            task=task,
+            years=given.years,
+            split=given.split,
+            progress=advance,
+        )
+    if written.failures:
+        console.say(f"{written.failures:,} posts could not be read and are left out")
+    print(
+        f"{given.to}: {written.documents:,} documents, {written.queries:,} queries, {written.judgments:,} judgments, "
+        f"{written.train_pairs:,} training pairs"
+    )
+    return 0
 
 
 def report(holdings: Holdings, root: Path) -> str:

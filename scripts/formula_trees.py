@@ -14,25 +14,22 @@ or both. Where a formula has neither tree, or the file cannot be read, the exit 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graphs.errors import FormulaError
-from graphs.formulas.content import parse_opt
-from graphs.formulas.drawing import indented, svg
-from graphs.formulas.latex import parse_latex
-from graphs.formulas.presentation import parse_slt
-from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
+from experiments.command import command, parser_of
+
+if TYPE_CHECKING:
+    from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
-    )
+    parser = parser_of(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--latex", help="a formula, without dollar signs")
     source.add_argument("--mathml", type=Path, metavar="FILE", help="a file with one <math> element")
@@ -46,6 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if given.figure is not None and given.figure.suffix.lower() != ".svg":
         parser.error(f"--figure {given.figure}: figures are SVG; give a name that ends in .svg")
+
+    from graphs.formulas.drawing import svg
+    from graphs.formulas.latex import parse_latex
+
     try:
         formula = parse_latex(given.latex) if given.mathml is None else parse_file(given.mathml)
     except OSError as error:
@@ -64,6 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse_file(path: Path) -> ParsedFormula:
     """Both trees of a MathML file, as far as it has the markup for them."""
+    from graphs.errors import FormulaError
+    from graphs.formulas.content import parse_opt
+    from graphs.formulas.presentation import parse_slt
+    from graphs.formulas.tree import ParsedFormula
+
     mathml = path.read_text(encoding="utf-8", errors="replace")
     readers: dict[TreeKind, Callable[[str], FormulaTree]] = {"slt": parse_slt, "opt": parse_opt}
     trees: dict[TreeKind, FormulaTree] = {}
@@ -78,6 +84,8 @@ def parse_file(path: Path) -> ParsedFormula:
 
 def print_trees(formula: ParsedFormula) -> None:
     """Each tree as a string and as indented text, or the reason why there is none."""
+    from graphs.formulas.drawing import indented
+
     reasons = dict(formula.errors)
     trees: dict[TreeKind, FormulaTree | None] = {"slt": formula.slt, "opt": formula.opt}
     for kind, tree in trees.items():
@@ -89,6 +97,8 @@ def print_trees(formula: ParsedFormula) -> None:
 
 def print_json_lines() -> None:
     """The trees of the formulas on standard input, as they come."""
+    from graphs.formulas.latex import parse_latex
+
     for stream in (sys.stdin, sys.stdout):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")

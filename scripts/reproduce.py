@@ -22,7 +22,6 @@ Exit codes: 0 nothing drifted or failed; 1 something did; 2 a message says what 
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shlex
@@ -31,39 +30,38 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from experiments.report import results
-from experiments.report.reproduction import Data, Expectation, Verdict, judge, rows
-from graphs.errors import ConfigError, MathAMRError
+from experiments.command import command, parser_of
+from graphs.errors import ConfigError
+
+if TYPE_CHECKING:
+    from experiments.report.reproduction import Data, Expectation, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 FREE = re.compile(r"(workers|train\.device|train\.workers|train\.checkpoint_every|index\.location|wandb(\.\w+)?)=.*")
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n\n")[0], epilog="See the head of this file for examples."
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("table", help="e.g. 4.10, mini-4.11, mini, docs or all")
     parser.add_argument("settings", nargs="*", help="KEY=VALUE that no result depends on")
     parser.add_argument("--list", action="store_true", help="print the rows, run nothing")
     parser.add_argument("--outputs", type=Path, default=Path("outputs/reproduction"), help="folder of the results")
-    given = parser.parse_intermixed_args(arguments)  # settings may stand behind options
-    try:
-        for setting in given.settings:
-            if not FREE.fullmatch(setting):
-                raise ConfigError(
-                    f"{setting} would change what is reproduced; workers=8 or train.device=cuda would not"
-                )
-        wanted = rows(given.table)
-        if given.list:
-            print("\n".join(line for row in wanted for line in described(row, given.outputs)))
-            return 0
-        return reproduce(wanted, given.outputs, given.settings)
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
+    given = parser.parse_intermixed_args(arguments)  # settings may follow options
+
+    from experiments.report.reproduction import rows
+
+    for setting in given.settings:
+        if not FREE.fullmatch(setting):
+            raise ConfigError(f"{setting} would change what is reproduced; workers=8 or train.device=cuda would not")
+    wanted = rows(given.table)
+    if given.list:
+        print("\n".join(line for row in wanted for line in described(row, given.outputs)))
+        return 0
+    return reproduce(wanted, given.outputs, given.settings)
 
 
 def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[str]) -> int:
@@ -108,6 +106,9 @@ def _run(command: Sequence[str]) -> None:
 
 
 def _judged(row: Expectation, outputs: Path) -> Verdict:
+    from experiments.report import results
+    from experiments.report.reproduction import judge
+
     return judge(row, results.read(place_of(row, outputs) / row.experiment))
 
 

@@ -20,29 +20,33 @@ import io
 import sys
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from graphs.errors import ConfigError, MathAMRError
-from mathamr.retrieval.explanation import Match, VirtualNode
-from mathamr.search.engine import Answer, Engine
-from mathamr.search.settings import Settings, opened, read
+from experiments.command import command
+
+if TYPE_CHECKING:
+    from mathamr.retrieval.explanation import Match, VirtualNode
+    from mathamr.search.engine import Answer, Engine
+    from mathamr.search.settings import Settings
 
 SHOWN = 100  # characters of a virtual node's text
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if words else 2
-    try:
-        settings, queries = read(words)
-        if len(queries) > 1:
-            raise ConfigError(f"{len(queries)} queries; put the query in quotes: {queries[0]!r}, {queries[1]!r} ...")
-        engine, told = opened(settings)
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
+
+    from graphs.errors import ConfigError
+    from mathamr.search.settings import opened, read
+
+    settings, queries = read(words)
+    if len(queries) > 1:
+        raise ConfigError(f"{len(queries)} queries; put the query in quotes: {queries[0]!r}, {queries[1]!r} ...")
+    engine, told = opened(settings)
     print(told, file=sys.stderr)
     try:
         if queries:
@@ -53,14 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if line.strip():
                 show(engine, line.rstrip("\n"), settings)
         return 0
-    except KeyboardInterrupt:
-        return 130
     finally:
         engine.close()
 
 
 def show(engine: Engine, text: str, settings: Settings) -> int:
     """Print what the index finds for one query; returns the exit code."""
+    from graphs.errors import MathAMRError
+
     start = time.perf_counter()
     try:
         answer = engine.answer(text, task=settings.task, strategy=settings.strategy, k=settings.k)
@@ -113,6 +117,7 @@ def _match(match: Match) -> str:
 def _node(node: VirtualNode) -> str:
     """A virtual node in one line: the kind, and its text or number.
 
+    >>> from mathamr.retrieval.explanation import VirtualNode
     >>> _node(VirtualNode("formula", 0, "x^2"))
     'formula $x^2$'
     """

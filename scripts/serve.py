@@ -17,37 +17,41 @@ import socket
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from graphs.errors import ConfigError, MathAMRError
-from mathamr.search.engine import Engine
-from mathamr.search.settings import Settings, opened, read, whole
+from experiments.command import command
+from graphs.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mathamr.search.engine import Engine
+    from mathamr.search.settings import Settings
 
 HOST, PORT = "127.0.0.1", 8000
 MAX_CONNECTIONS = 64  # a browser holds six; what comes on top is answered 503
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if words else 2
-    try:
-        settings, others = read(words, ("host", "port"))
-        host, port = place(others)
-        for package in ("fastapi", "uvicorn"):
-            if find_spec(package) is None:
-                raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
-        with listen(host, port) as listener:
-            engine, told = opened(settings)
-            try:
-                print(told, file=sys.stderr)
-                serve(engine, settings, listener, host)
-            finally:
-                engine.close()
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
+
+    from mathamr.search.settings import opened, read
+
+    settings, others = read(words, ("host", "port"))
+    host, port = place(others)
+    for package in ("fastapi", "uvicorn"):
+        if find_spec(package) is None:
+            raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
+    with listen(host, port) as listener:
+        engine, told = opened(settings)
+        try:
+            print(told, file=sys.stderr)
+            serve(engine, settings, listener, host)
+        finally:
+            engine.close()
     return 0
 
 
@@ -57,6 +61,8 @@ def place(words: Sequence[str]) -> tuple[str, int]:
     >>> place(["port=9000"])
     ('127.0.0.1', 9000)
     """
+    from mathamr.search.settings import whole
+
     given = {}
     for word in words:
         key, equals, value = word.partition("=")

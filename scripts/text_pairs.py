@@ -1,15 +1,16 @@
 """Make a file of pairs to fine-tune a text encoder on.
 
-    python scripts/text_pairs.py answers --data arqmath --root DIR --out pairs.jsonl        # question -> answer
-    python scripts/text_pairs.py answers --data titles --root DIR --out pairs.jsonl         # title -> body
+    python scripts/text_pairs.py answers --corpus arqmath --root DIR --out pairs.jsonl        # question -> answer
+    python scripts/text_pairs.py answers --corpus titles --root DIR --out pairs.jsonl         # title -> body
     python scripts/text_pairs.py statements --papers papers.jsonl --out pairs.jsonl         # query -> statement
     python scripts/text_pairs.py formulas --papers papers.jsonl --out pairs.jsonl           # text <-> formula
     python scripts/text_pairs.py concepts --graph graph.json --sources DIR --out pairs.jsonl    # concept -> chunk
 
-    python scripts/text_pairs.py statements --papers papers.jsonl --collection DIR          # with tests kept apart
+    python scripts/text_pairs.py statements --papers papers.jsonl --benchmark DIR          # with tests kept apart
 
-With ``--collection`` each makes a folder for an experiment (``data=pairs data.root=DIR``): documents to search, pairs
-to learn from, and tests of which no pair tells anything; mathamr/text/benchmarks.py says which.
+With ``--benchmark`` (or ``--collection``) each makes a folder for an experiment (``data=pairs data.root=DIR``):
+documents to search, pairs to learn from, and tests of which no pair tells anything; mathamr/text/benchmarks.py says
+which.
 
 scripts/extract_statements.py makes ``papers.jsonl`` from LaTeX sources. ``--model NAME`` lets a language model ask for
 statements; without it the paper's own words do. ``--raw`` leaves formulas as they are typed (in a collection all are:
@@ -22,35 +23,39 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graphs.corpus.corpus import NAMES, open_corpus
-from graphs.corpus.pairs import POSITIVES, training_pairs
-from graphs.errors import Failure, MathAMRError
-from mathamr.retrieval import posts
-from mathamr.stages.console import Console
-from mathamr.text import benchmarks
-from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph
-from mathamr.text.latex_source import assemble
-from mathamr.text.pairs import TextPair, write_pairs
-from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator
-from mathamr.text.sources import pair_sources
-from mathamr.text.sources.archives import read_files
-from mathamr.text.sources.papers import paper_id, read_papers
-from mathamr.text.sources.plain import plain
+from experiments.command import add_corpus, command, parser_of
+
+if TYPE_CHECKING:
+    from mathamr.stages.learning.text_pairs import PairSource
+
+POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@command
+def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0], epilog="The head of this file has more.")
+    given = _parser().parse_args(arguments)
+
+    from mathamr.stages.console import Console
+    from mathamr.stages.learning.text_pairs import BenchmarkChoice, write_pair_collection, write_pair_file
+
+    source, console = _source(given), Console()
+    if given.out is None:
+        choice = BenchmarkChoice(given.test_share, getattr(given, "unseen_papers", 0), given.most, given.seed)
+        return json.dumps(write_pair_collection(source, given.benchmark, choice, console))
+    pairs = write_pair_file(source, given.out, console, given.most)
+    return f"{len(pairs):,} pairs of {len(set(pairs.groups.tolist())):,} groups in {given.out}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = parser_of(__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
     answers = kinds.add_parser("answers", help="question -> answer of a collection; title -> body of titles")
-    answers.add_argument("--data", choices=sorted(NAMES), required=True, help="the collection")
-    answers.add_argument("--root", type=Path, help="its folder, where it needs one")
+    add_corpus(answers)
     answers.add_argument("--positives", choices=POSITIVES, default=POSITIVES[0], help="which answers make a pair")
     answers.add_argument("--least-score", type=int, default=1, help="votes that an answer needs")
     statements = kinds.add_parser("statements", help="query -> statement")
@@ -63,101 +68,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     concepts.add_argument("--graph", type=Path, required=True, help="JSON, see mathamr/text/knowledge_graph.py")
     concepts.add_argument("--sources", type=Path, nargs="+", required=True, help="folders of the papers' LaTeX sources")
     for one in kinds.choices.values():
-        one.add_argument("--most", type=int, help="stop after so many pairs; of a collection of formulas: in its tests")
+        one.add_argument("--most", type=int, help="pairs at most; of a collection of formulas: in its tests")
         place = one.add_mutually_exclusive_group(required=True)
         place.add_argument("--out", type=Path, help="JSON lines of pairs")
-        place.add_argument("--collection", type=Path, help="folder of a collection with tests")
-        one.add_argument("--seed", type=int, default=0, help="of the choice of what is tested")
-    answers.add_argument("--test-share", type=float, default=0.2, help="of the questions, with their answers")
+        place.add_argument("--benchmark", "--collection", type=Path, help="folder of a collection with tests")
+        one.add_argument("--seed", type=int, default=0, help="seed of the choice of what is tested")
+    answers.add_argument("--test-share", type=float, default=0.2, help="share of the questions, with their answers")
     statements.add_argument("--unseen-papers", type=int, default=15, help="papers that a collection tests as a whole")
-    statements.add_argument("--test-share", type=float, default=0.1, help="of the statements, with those papers")
-    formulas.add_argument("--test-share", type=float, default=0.2, help="of the pairs, in papers of their own")
-    concepts.add_argument("--test-share", type=float, default=0.4, help="of the concepts, unknown in training")
-    given = parser.parse_args(arguments)
-    console = Console()
-    lost: Counter[tuple[str, str]] = Counter()
-    try:
-        if given.out is None:
-            with tempfile.TemporaryDirectory() as scratch:
-                made = _collection(given, Path(scratch))
-            benchmarks.write(made, given.collection)
-            print(json.dumps(benchmarks.about(made)))
-            return 0
-        with console.stage("pairs", unit="pairs") as advance, tempfile.TemporaryDirectory() as scratch:
-
-            def told() -> Iterator[TextPair]:
-                for pair in islice(_without_failures(_made(given, Path(scratch)), lost), given.most):
-                    yield pair
-                    advance(1)
-
-            pairs = write_pairs(given.out, told())
-    except (MathAMRError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    console.failures("statements", lost)
-    print(f"{len(pairs):,} pairs of {len(set(pairs.groups.tolist())):,} groups in {given.out}")
-    return 0
+    statements.add_argument("--test-share", type=float, default=0.1, help="share of the statements, with those papers")
+    formulas.add_argument("--test-share", type=float, default=0.2, help="share of the pairs, in papers of their own")
+    concepts.add_argument("--test-share", type=float, default=0.4, help="share of the concepts, unknown in training")
+    return parser
 
 
-def _made(given: argparse.Namespace, scratch: Path) -> Iterable[TextPair | Failure]:
+def _source(given: argparse.Namespace) -> PairSource:
+    from graphs.corpus.corpus import open_corpus
+    from mathamr.stages.learning.text_pairs import AnswerPairs, ConceptPairs, FormulaPairs, StatementPairs
+
     if given.kind == "answers":
-        yield from _answers(given, scratch)
-    elif given.kind == "statements":
-        yield from pair_sources.of_statements(read_papers(given.papers), _asking(given))
-    elif given.kind == "formulas":
-        yield from pair_sources.of_formulas(_passages(given), linear=not given.raw)
-    else:
-        graph = read_graph(given.graph)
-        yield from pair_sources.of_concepts(graph, _chunks(graph, given.sources))
-
-
-def _answers(given: argparse.Namespace, scratch: Path) -> Iterator[TextPair]:
-    corpus = open_corpus(given.data, given.root)
-    posts.build(scratch / "posts.db", corpus.posts(), ())
-    with posts.PostTexts(scratch / "posts.db") as texts:
-        yield from pair_sources.of_answers(training_pairs(corpus, given.positives, given.least_score), texts)
-
-
-def _collection(given: argparse.Namespace, scratch: Path) -> benchmarks.Benchmark:
-    if given.kind == "answers":
-        pairs = islice(_answers(given, scratch), given.most)
-        return benchmarks.of_answers(pairs, test_share=given.test_share, seed=given.seed)
+        return AnswerPairs(open_corpus(given.corpus, given.root), given.positives, given.least_score)
     if given.kind == "statements":
-        options = {"test_share": given.test_share, "unseen_papers": given.unseen_papers, "seed": given.seed}
-        return benchmarks.of_statements(list(read_papers(given.papers)), _asking(given), **options)
+        return StatementPairs(given.papers, given.model)
     if given.kind == "formulas":
-        return benchmarks.of_passages(_passages(given), test_share=given.test_share, most=given.most, seed=given.seed)
-    graph = read_graph(given.graph)
-    return benchmarks.of_graph(graph, _chunks(graph, given.sources), unseen_share=given.test_share, seed=given.seed)
-
-
-def _asking(given: argparse.Namespace) -> QueryGenerator:
-    return PaperQueries() if given.model is None else ModelQueries(given.model)
-
-
-def _passages(given: argparse.Namespace) -> Iterator[pair_sources.Passage]:
-    """The statements of all papers."""
-    for paper in read_papers(given.papers):
-        for number, statement in enumerate(paper.statements):
-            name = f"{paper.paper_id}/{number}"
-            yield pair_sources.Passage(name, paper.paper_id, statement.text, paper.categories)
-
-
-def _chunks(graph: KnowledgeGraph, folders: Sequence[Path]) -> dict[str, list[str]]:
-    """The passages of the papers that the graph names, as far as they lie in one of the folders."""
-    wanted = {paper for concept in graph.concepts for paper in concept.papers}
-    papers = {
-        name: path for folder in folders for path in sorted(folder.iterdir()) if (name := paper_id(path)) in wanted
-    }
-    return {name: chunked(plain(assemble(read_files(path)).text)) for name, path in papers.items()}
-
-
-def _without_failures(made: Iterable[TextPair | Failure], lost: Counter[tuple[str, str]]) -> Iterator[TextPair]:
-    for one in made:
-        if isinstance(one, Failure):
-            lost[one.stage, one.kind] += 1
-        else:
-            yield one
+        return FormulaPairs(given.papers, given.raw)
+    return ConceptPairs(given.graph, given.sources)
 
 
 if __name__ == "__main__":

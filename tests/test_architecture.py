@@ -30,13 +30,14 @@ ORDER = {
         "maxsim",
         "model",
         "evaluation",
-        "retrieval",
         "training",
-        "analysis",
         "text",
+        "retrieval",
+        "negatives",
+        "analysis",
+        "search",
         "stages",
         "systems",
-        "search",
     ),
 }
 

@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 
 from experiments.analyses.job_examples import natural
 from graphs.corpus.post import Topic
+from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
+from graphs.stores.posts import PostText
 from mathamr import maxsim
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.explanation import Explanation, VirtualNode, as_text
-from mathamr.retrieval.posts import PostText
+from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.stages.system import Question, Space
 
 Explain = Callable[[Topic, str], Explanation | None]

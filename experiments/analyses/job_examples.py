@@ -23,10 +23,11 @@ from dataclasses import replace
 from typing import Any
 
 from graphs.corpus.post import Post, Topic
+from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
+from graphs.stores.posts import PostText
 from mathamr.evaluation.runs import Qrels, Run, qrels_of
-from mathamr.retrieval.explanation import Explanation, as_text
-from mathamr.retrieval.posts import PostText
+from mathamr.retrieval.explanation import Explanation
 from mathamr.stages.system import Question
 
 EXAMPLE_TOPICS = 3

@@ -364,9 +364,7 @@ def _development(experiment: Experiment) -> list[Block]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the folders, write the report, say where it is."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.report.writing", description=__doc__.partition("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m experiments.report", description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="outputs/EXP, or outputs with several")
     parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")
     options = parser.parse_args(arguments)
@@ -377,7 +375,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(f"{options.out}/report.html, {options.out}/report.md, {options.out}/results.csv")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -57,7 +57,7 @@ class GraphBatch:
         ptr: int64 (B + 1,), graph ``i`` owns ``representatives[ptr[i]:ptr[i + 1]]``.
         num_graphs: B.
         sentence_vectors: float32 (S, k), vectors of the text of the S sentence virtual nodes in their order, where the
-            store of the graphs has such (:mod:`graphs.stores.sentence_vectors`).
+            store of the graphs has such.
     """
 
     labels: Tensor

@@ -102,6 +102,19 @@ class ExtendedGraph:
     representative_kinds: list[VirtualKind]
 
 
+def check_structure(structure: Structure) -> None:
+    """Refuse graphs without virtual nodes of sentences, where these are to have vectors of their text.
+
+    Raises:
+        ConfigError: with the way out.
+    """
+    if structure != "full":
+        raise ConfigError(
+            f"graphs of structure '{structure}' have no virtual nodes of sentences for model.sentence_vectors; use "
+            "graph.structure=full, or model.sentence_vectors=null"
+        )
+
+
 def add_virtual_nodes(graph: DocumentGraph, spec: VirtualNodeSpec) -> ExtendedGraph:
     """Keep the formula trees that ``spec`` names, add its virtual nodes and edges. Takes time linear in the graph."""
     graph = select_formulas(graph, spec.formulas)

@@ -22,7 +22,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +32,9 @@ from graphs import database
 from graphs.errors import Failure, StoreError
 from graphs.graph.batching import GraphBatch, collate_packed
 from graphs.graph.tensors import Convert, GraphArrays, decode, worker_died
-from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec
+from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec, check_structure
 from graphs.graph.vocabulary import Decode, Row, Vocabulary, batched
 from graphs.processes import ordered_map
-from graphs.stores.sentence_vectors import SentenceVectors, check_structure
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -165,6 +164,19 @@ def _pending(
             yield batch
 
 
+class SentenceNodeVectors(Protocol):
+    """Vectors of sentence nodes by the text encoder ``encoder``, each of length ``dimension``."""
+
+    encoder: str
+    dimension: int
+
+    def of(self, post_ids: Sequence[str], counts: Sequence[int]) -> torch.Tensor:
+        """Return float32 (sum(counts), dimension): vectors of the ``counts[i]`` sentence nodes of each graph."""
+
+    def close(self) -> None:
+        """Let go of the files in this thread."""
+
+
 class GraphStore:
     """Reads preprocessed.db. Any number of processes and threads may; each opens the file at its first read.
 
@@ -187,7 +199,7 @@ class GraphStore:
         *,
         vocabulary_hash: str | None = None,
         config_hash: str | None = None,
-        sentence_vectors: SentenceVectors | None = None,
+        sentence_vectors: SentenceNodeVectors | None = None,
     ) -> None:
         self.path = Path(path)
         self.sentence_vectors = sentence_vectors

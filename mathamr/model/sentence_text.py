@@ -11,7 +11,7 @@ Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: this model is a hybrid: beside graphs it reads vectors of sentences by minilm-0a1b, and ...
 
-The vectors come with the graphs (:mod:`graphs.stores.sentence_vectors`); only their projection is learned. A model
+The vectors come with the graphs (:mod:`mathamr.text.sentence_vectors`); only their projection is learned. A model
 names its text encoder by identity, so that vectors of another one are refused. Beyond the thesis, whose models see
 graphs alone.
 """

@@ -3,6 +3,7 @@ r"""Why a post was found: for each virtual node of the query, the virtual node o
 A query of one formula against a post of one sentence with one formula:
 
 >>> import torch
+>>> from graphs.corpus.post import FormulaRef
 >>> query = nodes_of(PlaceholderText(("Solve FORMULA_0.",), (FormulaRef("q:0", "x^2=2"),)), ["q:0"], 3)
 >>> [(node.kind, node.text) for node in query]
 [('formula', 'x^2=2'), ('sentence', 'Solve $x^2=2$.'), ('document', '')]
@@ -19,12 +20,12 @@ The similarities of all pairs are what the thesis's heat map shows (Figure 4.1).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from graphs.corpus.post import FormulaRef, PlaceholderText
+from graphs.corpus.post import PlaceholderText
+from graphs.corpus.text.latex_text import with_latex
 from graphs.errors import RetrievalError
 from graphs.graph.virtual_nodes import Structure
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 NodeName = Literal["formula", "sentence", "document"]
-_PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,28 +117,3 @@ def nodes_of(
     if structure != "none":
         nodes.append(VirtualNode("document", 0, ""))
     return nodes
-
-
-def with_latex(sentence: str, text: PlaceholderText) -> str:
-    """``sentence`` with the LaTeX of its formulas between dollars in place of ``FORMULA_i``."""
-    return "".join(f"${part.latex}$" if isinstance(part, FormulaRef) else part for part in parts(sentence, text))
-
-
-def as_text(text: PlaceholderText) -> str:
-    """Sentences with the LaTeX of their formulas between dollars."""
-    return " ".join(with_latex(sentence, text) for sentence in text.sentences)
-
-
-def parts(sentence: str, text: PlaceholderText) -> list[str | FormulaRef]:
-    """``sentence`` taken apart into words and the formulas that ``FORMULA_i`` stands for.
-
-    >>> parts("Take FORMULA_0.", PlaceholderText((), (FormulaRef("7", "x^2"),)))
-    ['Take ', FormulaRef(formula_id='7', latex='x^2'), '.']
-    """
-    found: list[str | FormulaRef] = []
-    end = 0
-    for match in _PLACEHOLDER.finditer(sentence):
-        if int(match[1]) < len(text.formulas):
-            found += [sentence[end : match.start()], text.formulas[int(match[1])]]
-            end = match.end()
-    return [part for part in (*found, sentence[end:]) if part]

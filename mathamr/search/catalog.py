@@ -10,7 +10,7 @@
 ``data-*/vectors``      every post's vectors (:mod:`mathamr.retrieval.exact`); explanations read them
 ``data-*/qdrant``       the index of the backend ``qdrant``, where it is the one
 ``data-*/formulas``     every formula's vector (:mod:`mathamr.retrieval.formulas`)
-``data-*/posts.db``     texts and formula ids (:mod:`mathamr.retrieval.posts`)
+``data-*/posts.db``     texts and formula ids (:mod:`graphs.stores.posts`)
 ``data-*/model``        the checkpoint; ``vocabulary.json`` beside it
 ======================  ==========================================================================
 
@@ -35,16 +35,17 @@ from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
+from graphs.stores import posts
+from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import bytes_on_disk
 from mathamr.evaluation.runs import Hit
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval import backends, posts
+from mathamr.retrieval import backends
 from mathamr.retrieval.exact import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.folder import new_data, read_header, switch
 from mathamr.retrieval.formulas import FormulaIndex, formula_points
 from mathamr.retrieval.index import Index, Ranking, Strategy
-from mathamr.retrieval.posts import PostTexts
 from mathamr.retrieval.strategies import search
 from mathamr.search.query import EncodedQuery
 

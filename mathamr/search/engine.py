@@ -21,11 +21,11 @@ from pathlib import Path
 
 from graphs.corpus.post import FormulaRef
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
+from graphs.stores.posts import PostText
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval import backends
 from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.index import STRATEGIES, Strategy
-from mathamr.retrieval.posts import PostText
 from mathamr.search.catalog import Catalog
 from mathamr.search.query import EncodedQuery, QueryEncoder
 from mathamr.training import checkpoint

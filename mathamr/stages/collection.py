@@ -12,10 +12,8 @@ a script or another machine has made (``data.collection``, ``data.formulas``) ar
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -27,25 +25,20 @@ from omegaconf import DictConfig
 from graphs.corpus.files import Fingerprints, FormulaFiles
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure
-from graphs.formulas import store as formula_store
 from graphs.formulas.store import FormulaStore
-from graphs.graph import mathamr_plus, vocabulary
 from graphs.graph.vocabulary import Counts, Row
 from graphs.shared_files import key, locked, read_json, write_json
 from graphs.stores import collection
 from graphs.stores.collection import Collection
+from graphs.stores.posts import PostTexts
 from graphs.whole_file import write_whole
-from mathamr.retrieval import posts as post_texts
-from mathamr.retrieval.posts import PostTexts
 from mathamr.stages import parsers
-from mathamr.stages.console import Console, Stage, duration
+from mathamr.stages.console import Console
+from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees
+from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
+from mathamr.stages.data.tensors import count_labels
+from mathamr.stages.data.texts import build_texts
 from mathamr.stages.needed import NeededPosts
-
-POSTS = ("question", "answer")
-"""The kinds of graphs that are not topics."""
-
-_MEASURED = 128  # posts of a first batch, which the estimate of the rest is made from
-_TENSOR_BYTES = 0.44  # of tensors a byte of graphs, as measured on arqmath-mini
 
 
 class Parsable(Protocol):
@@ -126,12 +119,10 @@ class ParsedCollection:
             done = path.with_suffix(".done")
             if not (is_done(done, path, self._console) and _is_whole(path)):
                 self._add(path, config, self._corpus.posts(), formulas, "posts to graphs", "posts", self._total(path))
-                self._list_failures(path)
                 done.write_text(graphs_version(), encoding="utf-8")
         elif missing := self._needed.all - _known(path):
             some = _those(self._corpus.posts(), missing)
             self._add(path, config, some, formulas, "posts to graphs", "posts", len(missing), whole=False)
-            self._list_failures(path)
         self._make_topics(config, topics, formulas, given)
         return formulas
 
@@ -148,7 +139,6 @@ class ParsedCollection:
             missing = {post_id: post for post_id, post in missing.items() if post_id not in copied}
         if missing:
             self._add(path, config, missing.values(), formulas, "topics to graphs", "topics", len(missing))
-            self._list_failures(path)
             if given is not None and given_parser(path) != given_parser(given):
                 path.unlink()
                 raise ConfigError(
@@ -195,59 +185,22 @@ class ParsedCollection:
         *,
         whole: bool = True,
     ) -> None:
-        parser = parsers.factory(*parsers.chosen(config))
+        parser, options = parsers.chosen(config)
         if total is not None and unit == "posts":
             self._console.say(f"  {stage}: {total:,} posts to parse with {config.workers} processes")
-        with self._console.stage(stage, total=total, unit=unit) as advance:
-            summary = collection.build(
-                path,
-                posts,
-                parser,
-                source=self._corpus.fingerprints().graphs,
-                formulas_db=formulas,
-                workers=config.workers,
-                progress=self._estimated(advance, path) if unit == "posts" else advance,
-                whole=whole,
-            )
-        attached = ", ".join(f"{how} {count:,}" for how, count in sorted(summary.attachments.items()))
-        self._console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
-        self._console.failures("posts that failed", summary.failures)
-
-    def _estimated(self, stage: Stage, path: Path) -> Callable[[int], None]:
-        """Wrap a stage's progress: after a first batch, say how long the rest takes and how much disk."""
-        said = False
-        begun = path.stat().st_size if path.exists() else 0
-
-        def advance(count: int) -> None:
-            nonlocal said
-            stage(count)
-            if said or stage.done < _MEASURED or stage.total is None or stage.total <= 2 * stage.done:
-                return
-            said = True
-            left = stage.total - stage.done
-            graphs = (path.stat().st_size - begun) / stage.done * left
-            free = shutil.disk_usage(self._folder).free
-            self._console.say(
-                f"  estimate from {stage.done} posts: {left:,} posts take {duration(left / stage.rate)}; "
-                f"{_gigabytes(graphs)} of graphs, some {_gigabytes(graphs * _TENSOR_BYTES)} of tensors; "
-                f"{_gigabytes(free)} are free"
-            )
-
-        return advance
-
-    def _list_failures(self, path: Path) -> None:
-        """Write ``collection-PARSER.failures.tsv``, and say its first lines."""
-        with Collection(path) as source:
-            failures = list(source.failures())
-        listed = path.with_suffix(".failures.tsv")
-        with listed.open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, delimiter="\t")
-            table.writerow(["post_id", "stage", "kind", "message"])
-            table.writerows((f.post_id, f.stage, f.kind, f.message) for f in failures)
-        for failure in failures[:5]:
-            self._console.say(f"    {failure.post_id}: {failure.message.strip().splitlines()[-1]}")
-        if failures:
-            self._console.say(f"    all of them: {listed}")
+        build_graphs(
+            posts,
+            path,
+            GraphBuild(parser, options, config.workers),
+            self._console,
+            source=self._corpus.fingerprints().graphs,
+            formulas_db=formulas,
+            name=stage,
+            unit=unit,
+            total=total,
+            whole=whole,
+        )
+        list_failures(path, self._console)
 
     # -- texts and formula trees -------------------------------------------------------------------------------------
 
@@ -258,16 +211,14 @@ class ParsedCollection:
         if done.exists() and path.exists():
             return path
         if self._needed is None:
-            with self._console.stage("texts", unit="posts") as advance:
-                post_texts.build(path, self._corpus.posts(), (), advance)
+            build_texts(self._corpus.posts(), path, self._console)
             done.touch()
             return path
         missing = self._needed.all.difference(_texts_in(path))
         kept = self._folder / "posts.absent.json"
         absent = frozenset((read_json(kept) or {}).get("posts", ()))
         if missing := missing - absent:
-            with self._console.stage("texts", total=len(missing), unit="posts") as advance:
-                post_texts.build(path, _those(self._corpus.posts(), missing), (), advance)
+            build_texts(_those(self._corpus.posts(), missing), path, self._console, len(missing))
             write_json(kept, {"posts": sorted(absent | missing.difference(_texts_in(path)))})
         return path
 
@@ -293,17 +244,7 @@ class ParsedCollection:
             posts = self._needed.all.difference(covered.get("posts", ()))
             if not posts and done_topics:
                 return path
-        with self._console.stage("formula trees", unit="formulas") as advance:
-            rows = 0
-
-            def progress(state: formula_store.Progress) -> None:
-                nonlocal rows
-                advance(state.rows - rows)
-                rows = state.rows
-
-            summary = formula_store.build(path, files, posts=posts, workers=config.workers, progress=progress)
-        self._console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
-        self._console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
+        build_formula_trees(files, path, FormulaSettings(workers=config.workers), self._console, posts)
         if posts is None:
             write_json(stamp, {"topics": topics})
             done.write_text(graphs_version(), encoding="utf-8")
@@ -361,16 +302,13 @@ class ParsedCollection:
         if path.exists():
             return Counts.from_json(path.read_text(encoding="utf-8"))
         learned = None if self._needed is None else self._needed.learned
-        with (
-            Collection(self.path(config)) as source,
-            self._console.stage("vocabulary", total=len(learned or source), unit="graphs") as advance,
-        ):
-            counts = vocabulary.count(
+        with Collection(self.path(config)) as source:
+            counts = count_labels(
                 chosen_rows(source.rows(*POSTS), learned),
-                mathamr_plus.decode,
                 config.graph.formulas,
+                self._console,
+                total=len(learned or source),
                 workers=config.workers,
-                progress=advance,
             )
         write_whole(path, counts.to_json())
         return counts
@@ -447,7 +385,3 @@ def _rows_digest(rows: Iterable[Row]) -> str:
     for row in rows:
         digest.update("\0".join(row).encode() + b"\1")
     return digest.hexdigest()[:16]
-
-
-def _gigabytes(count: float) -> str:
-    return f"{count / 1e9:,.1f} GB"

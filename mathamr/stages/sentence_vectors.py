@@ -6,7 +6,7 @@ topics.
     text("minilm", {"": parsed, "math": parsed_problems})      # SentenceVectors, for GraphStore
 
 Those of each collection lie in its own folder, ``outputs/shared/COLLECTION/sentence_vectors/IDENTITY.db``, also those
-of a source that is learned from, and all graphs of the collection share them (:mod:`graphs.stores.sentence_vectors`).
+of a source that is learned from, and all graphs of the collection share them (:mod:`mathamr.text.sentence_vectors`).
 They are made as far as they are missing, by one process while others wait, and go on where that was interrupted. A
 sentence is encoded as a document, whether it is a query's or not: in training, questions are both.
 """
@@ -17,15 +17,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from graphs.corpus.post import PlaceholderText, Post
+from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
 from graphs.shared_files import locked
-from graphs.stores import sentence_vectors
-from graphs.stores.sentence_vectors import SentenceVectors
-from mathamr.retrieval.explanation import with_latex
-from mathamr.retrieval.posts import IDS_PER_QUERY, PostTexts
+from graphs.stores.posts import IDS_PER_QUERY, PostTexts
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
+from mathamr.text import sentence_vectors
 from mathamr.text.encoder import identity, open_encoder
+from mathamr.text.sentence_vectors import SentenceVectors
 
 Collections = Mapping[str, ParsedCollection]
 """The collection under the name "", and the sources by theirs."""

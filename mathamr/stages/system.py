@@ -22,11 +22,11 @@ from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Judgment, Pair, Topic
 from graphs.errors import ConfigError
+from graphs.stores.posts import PostText
 from mathamr.evaluation.metrics import RELEVANT, Regime, measures_of_grade
 from mathamr.evaluation.result_names import Asked
 from mathamr.evaluation.runs import Hit, Task
 from mathamr.retrieval.explanation import Explanation
-from mathamr.retrieval.posts import PostText
 from mathamr.stages.console import Console
 
 if TYPE_CHECKING:

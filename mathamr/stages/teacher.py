@@ -16,11 +16,11 @@ from pathlib import Path
 
 import torch
 
+from graphs.corpus.text.latex_text import as_text
 from graphs.shared_files import locked
+from graphs.stores.posts import PostTexts
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
-from mathamr.retrieval.explanation import as_text
-from mathamr.retrieval.posts import PostTexts
 from mathamr.stages import sources
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console

@@ -25,7 +25,6 @@ failed were tried again, say) tensors are made anew, and models trained anew; mo
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -38,15 +37,16 @@ from graphs import database, shared_files
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.sources import Source, asked
 from graphs.errors import ConfigError, StoreError
-from graphs.graph import mathamr_plus
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Row, Vocabulary
 from graphs.stores import store
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from mathamr.stages import parsers, sources
-from mathamr.stages.collection import POSTS, ParsedCollection, chosen_rows, graphs_version, is_done
+from mathamr.stages.collection import ParsedCollection, chosen_rows, graphs_version, is_done
 from mathamr.stages.console import Console
+from mathamr.stages.data.graphs import POSTS
+from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
 from mathamr.stages.needed import extent_of, needed_posts
 from mathamr.stages.system import Question
 
@@ -129,7 +129,7 @@ class Preparation:
 
     def counts(self, config: DictConfig) -> Counts:
         """What the vocabulary of a prepared configuration was built from: its collection and its sources together."""
-        return _together([parsed.counts(config) for parsed in self.collections(config).values()])
+        return together([parsed.counts(config) for parsed in self.collections(config).values()])
 
     def collections(self, config: DictConfig) -> Mapping[str, ParsedCollection]:
         """The collection of a prepared configuration, under the name "", and its sources."""
@@ -179,7 +179,8 @@ class Preparation:
         if posts is None:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
-                labels = self._vocabulary(config, [parsed.counts(config) for parsed in (own, *further.values())])
+                counted = [parsed.counts(config) for parsed in (own, *further.values())]
+                labels = build_vocabulary(counted, tensor_settings(config), self._console)
                 paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
                 self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
         labels = GraphStore(posts).vocabulary
@@ -248,39 +249,9 @@ class Preparation:
         for name, collection in graphs.items():
             with Collection(collection) as source:
                 total += sum(name != "" or chosen is None or post_id in chosen for post_id in source.post_ids(*kinds))
-        with self._console.stage("graphs to tensors", total=total, unit="graphs") as advance:
-            store.build(
-                path,
-                _rows(graphs, kinds, chosen),
-                mathamr_plus.decode,
-                spec,
-                labels,
-                source=content,
-                workers=config.workers,
-                progress=advance,
-            )
-        lost = Counter((failure.stage, failure.kind) for failure in GraphStore(path).failures())
-        self._console.failures("graphs without tensors", lost)
+        rows = _rows(graphs, kinds, chosen)
+        build_tensors(rows, path, labels, tensor_settings(config), self._console, source=content, total=total)
         path.with_suffix(".done").write_text(graphs_version(), encoding="utf-8")
-
-    def _vocabulary(self, config: DictConfig, counted: Sequence[Counts]) -> Vocabulary:
-        """The vocabulary of the collection and its sources together."""
-        made = Vocabulary.build(
-            _together(counted), size=config.graph.vocabulary_size, number_threshold=config.graph.number_threshold
-        )
-        facts = made.statistics
-        self._console.say(
-            f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
-            f"{made.num_labels:,} kept, {facts['coverage']:.2%} of nodes; {made.num_relations} relations"
-        )
-        return made
-
-
-def _together(counted: Sequence[Counts]) -> Counts:
-    total = Counts()
-    for counts in counted:
-        total.merge(counts)
-    return total
 
 
 def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[str] | None) -> Iterator[Row]:
@@ -304,6 +275,12 @@ def spec_of(config: DictConfig) -> VirtualNodeSpec:
     """The virtual nodes and formula mode of a configuration."""
     graph = config.graph
     return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
+
+
+def tensor_settings(config: DictConfig) -> TensorSettings:
+    """Return how a configuration makes tensors."""
+    graph = config.graph
+    return TensorSettings(spec_of(config), graph.vocabulary_size, graph.number_threshold, config.workers)
 
 
 def _remove_begun_otherwise(path: Path, config_hash: str, content: str) -> None:

@@ -25,15 +25,16 @@ from graphs.corpus.post import Pair, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
+from graphs.graph.virtual_nodes import check_structure
 from graphs.stores.collection import Collection
-from graphs.stores.sentence_vectors import check_structure
+from graphs.stores.posts import PostText, PostTexts
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk, peak_gpu_memory, peak_memory, reset_peak_memory
 from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
+from mathamr.negatives import mining
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
-from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.stages import parsers, sources
 from mathamr.stages.console import Console
 from mathamr.stages.label_vectors import LabelText
@@ -55,7 +56,7 @@ from mathamr.stages.teacher import teacher
 from mathamr.stages.tensors import Preparation, Prepared, spec_of
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.text.encoder import identity
-from mathamr.training import checkpoint, mining
+from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import ranks
 from mathamr.training.graph.checks import Negatives

@@ -27,15 +27,17 @@ from omegaconf import DictConfig
 from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.corpus.post import Pair, PlaceholderText, Post, Topic
+from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from graphs.shared_files import read_json, write_json
+from graphs.stores.posts import PostText, PostTexts
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
-from mathamr.retrieval.explanation import Explanation, as_text
-from mathamr.retrieval.posts import PostText, PostTexts
+from mathamr.negatives.text import Mining
+from mathamr.retrieval.explanation import Explanation
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.needed import NeededPosts, needed_posts, posts_of
@@ -198,6 +200,7 @@ class TextTrack:
                 encoder,
                 pairs,
                 validation=validation,
+                mining=Mining,
                 out=folder,
                 seed=config.train.seed,
                 log=told,

@@ -17,9 +17,9 @@ from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.formulas.store import FormulaStore
+from graphs.stores.posts import PostText, PostTexts
 from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.lexical import visual_ids_of
-from mathamr.retrieval.posts import PostText, PostTexts
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.needed import needed_posts

@@ -19,10 +19,10 @@ number of the part, so that both times are the same.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -33,7 +33,6 @@ from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder
-from mathamr.text.hard_negatives import Mining
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.adapting import (
     arithmetic,
@@ -51,7 +50,6 @@ from mathamr.training.distributed import Ranks
 from mathamr.training.graph.validation import MRR_PAIRS, ValidationScore, rank_of
 from mathamr.training.interruption import listen
 from mathamr.training.losses import info_nce
-from mathamr.training.mining import record_of
 from mathamr.training.pairs import known_positives
 from mathamr.training.result import EpochRecord
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
@@ -59,6 +57,13 @@ from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 # Settings that no result depends on: a run may go on with others.
 _FREE = ("checkpoint_every", "late_interaction", "linearize")
 _QUERIES_AT_ONCE = 256
+
+
+class Miner(Protocol):
+    """Gives hard negatives under the encoder as it is (:class:`mathamr.negatives.text.Mining`)."""
+
+    def __call__(self, encoder: TextEncoder) -> tuple[Rows, dict[str, Any]]:
+        """Return the negatives of each pair, int64 (n, negative_pool) with -1 after the last, and a record."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,7 @@ def finetune(
     seed: int,
     log: Log | None = None,
     validation: PairFile | None = None,
+    mining: Callable[[TextConfig, PairFile, Rows], Miner] | None = None,
     resume: Literal["auto", "never"] = "auto",
     progress: Progress | None = None,
 ) -> Finetuned:
@@ -106,6 +112,7 @@ def finetune(
         seed: of order, negatives and dropout. The pairs held out do not depend on it.
         log: receives records of the kinds start, step, epoch and negatives, on rank 0 alone.
         validation: other pairs to choose the best epoch by.
+        mining: makes hard negatives of the pairs that are trained on; needed with ``config.negatives``.
         resume: ``auto`` goes on from ``OUT`` where a run was interrupted, ``never`` begins anew.
         progress: called with the number of steps done since the last call.
 
@@ -126,7 +133,8 @@ def finetune(
         if validation is None:
             validation = pairs
             train, held_out = pairs.hold_out(config.validation_fraction)
-        task = _Contrast(config, encoder, pairs, train, _HeldOut(validation, held_out), seed, world)
+        miner = None if mining is None else mining(config, pairs, train)
+        task = _Contrast(config, encoder, pairs, train, _HeldOut(validation, held_out), miner, seed, world)
         values = dataclasses.asdict(config)
         identity = {
             "text": {key: value for key, value in values.items() if key not in _FREE},
@@ -215,6 +223,7 @@ class _Contrast:
         pairs: PairFile,
         train: Rows,
         held_out: _HeldOut,
+        miner: Miner | None,
         seed: int,
         world: Ranks,
     ) -> None:
@@ -237,7 +246,12 @@ class _Contrast:
                 )
         if config.negatives and config.epochs and len(np.unique(pairs.groups[train])) < 2:
             raise TrainingError("all pairs are of one group, which has no hard negatives", path=pairs.path)
-        self._mining = Mining(config, pairs, train)
+        if config.negatives and config.epochs and miner is None:
+            raise ConfigError(
+                f"text.negatives={config.negatives} hard negatives a query, but nothing mines them; give "
+                "mining=mathamr.negatives.text.Mining, or use text.negatives=0"
+            )
+        self._miner = miner
         self._known = KnownPairs(pairs.keys)
         self._pool: Rows | None = None  # negatives of each pair, mined before the epoch _mined
         self._mined: int | None = None
@@ -259,9 +273,10 @@ class _Contrast:
         pool = torch.zeros(len(self._pairs), self._config.negative_pool, dtype=torch.int64)
         if self._world.is_main:  # one rank mines for all: near ties could fall differently on another
             self._encoder.model.eval()
-            mined_pool, mined = self._mining(self._encoder)
-            pool = torch.from_numpy(mined_pool)
-            log(record_of(self._config.negative_source, mined))
+            assert self._miner is not None
+            mined, record = self._miner(self._encoder)
+            pool = torch.from_numpy(mined)
+            log(record)
         pool = pool.to(self._world.device)
         self._world.broadcast([pool])
         self._pool, self._mined = pool.cpu().numpy(), epoch

@@ -51,7 +51,7 @@ class TrainConfig:
         batch_size: pairs in a batch, over all ranks; each question is told apart from the answers of all of them.
         negatives: hard negatives drawn for each question, beside the other answers of the batch.
         negative_source: what ranks the answers that they come from: ``bm25``, ``tags`` or ``model``, the one under
-            training (:mod:`mathamr.training.mining`). Without ``negatives`` this and the next four mean nothing.
+            training (:mod:`mathamr.negatives.mining`). Without ``negatives`` this and the next four mean nothing.
         negative_candidates: answers ranked for each question.
         negative_pool: of these at most so many are kept, best first; each batch draws from them.
         negative_closest: what scores more than so many times the question's own answer is left out, as it may well

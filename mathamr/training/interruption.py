@@ -31,6 +31,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 class Interrupted(TrainingError):
     """Training was told to stop, and saved. ``step`` is the step it will go on after."""
 
+    exit_code = EXIT_INTERRUPTED
+
     def __init__(self, received: signal.Signals | None, step: int, path: str | os.PathLike[str]) -> None:
         self.received, self.step = received, step
         name = "a signal to another rank" if received is None else received.name

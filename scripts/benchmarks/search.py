@@ -21,7 +21,6 @@ run, with as many threads for all: `OMP_NUM_THREADS=2`. The last line is one JSO
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import sys
@@ -45,6 +44,7 @@ from mathamr.retrieval.index import Index, Strategy
 from mathamr.retrieval.strategies import search
 from mathamr.search.catalog import Catalog
 from mathamr.stages.console import Console
+from scripts.benchmarks.peers import peer
 
 DIM = 32  # thesis Table 4.5
 MEAN_VECTORS = 16  # a post; 21.9 million by 1,365,254 posts
@@ -134,11 +134,8 @@ def race(documents: int, repeats: int, device: str, generator: torch.Generator) 
         "exact_batch": lambda: index.search(queries, Strategy(), K),
         "numpy": lambda: best((dense @ query.T).max(1).sum(1)),
     }
-    try:
-        other = importlib.import_module("maxsim_cpu")
+    if (other := peer("maxsim_cpu", "maxsim-cpu")) is not None:
         runners["maxsim_cpu"] = lambda: best(other.maxsim_scores(query, dense))
-    except ImportError:
-        print("           maxsim-cpu is not installed (pip install maxsim-cpu): left out")
     right = [int(post_id) for post_id, _ in runners["exact"]()[0]]
     for name, runner in runners.items():
         if not name.startswith("exact") and len(set(right) & set(runner().tolist())) < K - 1:

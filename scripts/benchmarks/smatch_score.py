@@ -18,18 +18,17 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-import smatch
 from rich.progress import track
 
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.penman_text import blocks, decode, encode
 from graphs.errors import Failure
+from scripts.benchmarks.peers import required
 
 
 def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
     """Smatch precision, recall and F1 of the embedded parser on a file of gold graphs; and sentences a second."""
+    smatch = required("smatch", "smatch")
     with gold.open(encoding="utf-8") as lines:
         found = [block for block in blocks(lines) if "snt" in block.metadata]
     sentences = [re.sub(r"<[^>]+>", "", block.metadata["snt"]) for block in found]

@@ -27,6 +27,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from experiments.composition import read_settings
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, MathAMRError
 from graphs.stores.store import GraphStore
@@ -36,7 +37,6 @@ from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import ranks
 from scripts.benchmarks.sample_graphs import opened, parser
 from scripts.benchmarks.train_step import set_up
-from scripts.train import read_settings
 
 EPOCHS = (45_000, 491_000)  # pairs; thesis 4.3.1 and 4.4.2
 

@@ -22,6 +22,7 @@ from contextlib import closing
 import numpy as np
 import torch
 
+from experiments.composition import read_settings
 from graphs.corpus.post import Pair
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory
@@ -32,7 +33,6 @@ from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatches
 from mathamr.training.pairs import split_pairs
 from scripts.benchmarks.sample_graphs import opened, parser
-from scripts.train import read_settings
 
 WARM_UP = 2  # steps; the first allocate
 

@@ -12,8 +12,8 @@ from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.plan import Job
 from graphs.corpus.post import Judgment, PlaceholderText, Post, Topic
+from graphs.stores.posts import PostText
 from mathamr.retrieval.explanation import Explanation, VirtualNode
-from mathamr.retrieval.posts import PostText
 from mathamr.stages.console import Console
 from mathamr.stages.system import Encoded, Indexed, Question, Retrieved, Trained
 

@@ -10,8 +10,8 @@ import pytest
 from experiments.plan import plan
 from experiments.run import run
 from graphs.corpus.files import Fingerprints
-from graphs.stores import sentence_vectors
-from graphs.stores.sentence_vectors import SentenceVectors
+from mathamr.text import sentence_vectors
+from mathamr.text.sentence_vectors import SentenceVectors
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL, refusal, trial
 

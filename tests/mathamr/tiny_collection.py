@@ -14,10 +14,10 @@ from graphs.graph.mathamr_plus import decode
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Row, Vocabulary, count
 from graphs.stores import store as graph_store
-from graphs.stores.sentence_vectors import SentenceVectors, add
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import EncoderConfig
+from mathamr.text.sentence_vectors import SentenceVectors, add
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.distillation import Teacher
 

@@ -52,8 +52,8 @@ def make(path: Path) -> None:
 def index_arguments(work: Path, out: Path, *more: str) -> list[str]:
     """Arguments of scripts/index.py for what :func:`make` left in ``work``."""
     named = {
-        "graphs": work / "graphs.db",
-        "collection": work / "collection.db",
+        "tensors": work / "graphs.db",
+        "graphs-db": work / "collection.db",
         "model": work / "model1",
         "corpus": "jsonl",
         "root": work,

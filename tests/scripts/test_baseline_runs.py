@@ -1,4 +1,4 @@
-"""scripts/bm25_run.py and fuse_runs.py: run files that are valid, of both tasks."""
+"""scripts/make_run.py bm25 and fuse: run files that are valid, of both tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mathamr.evaluation.runs import read_run
-from scripts import bm25_run, fuse_runs
+from scripts import make_run
 
 
 @pytest.fixture
@@ -34,43 +34,43 @@ def ranking(path: Path, topic: str, task: int = 1) -> list[str]:
 
 def test_runs_of_task_1_by_text_and_by_formulas(corpus: list[str], tmp_path: Path) -> None:
     text, formulas = tmp_path / "text.tsv", tmp_path / "formulas.tsv"
-    assert bm25_run.main([*corpus, "--out", str(text)]) == 0
-    assert bm25_run.main([*corpus, "--by", "formulas", "--out", str(formulas)]) == 0
+    assert make_run.main(["bm25", *corpus, "--out", str(text)]) == 0
+    assert make_run.main(["bm25", *corpus, "--by", "formulas", "--out", str(formulas)]) == 0
     assert ranking(text, "A.1")[0] == "13"
     assert set(ranking(formulas, "A.1")) == {"11", "13"}  # those with a root of 2
     out = tmp_path / "fused.tsv"
     both = ["--task", "1", str(text), str(formulas), "--out", str(out)]
-    assert fuse_runs.main(both) == 0
+    assert make_run.main(["fuse", *both]) == 0
     assert ranking(out, "A.1")[0] == "13"
-    assert fuse_runs.main([*both, "--weights", "1", "0"]) == 0
+    assert make_run.main(["fuse", *both, "--weights", "1", "0"]) == 0
     assert ranking(out, "A.1")[: len(ranking(text, "A.1"))] == ranking(text, "A.1")
-    assert fuse_runs.main([*both, "--tune", str(tmp_path / "qrels.tsv")]) == 0
+    assert make_run.main(["fuse", *both, "--tune", str(tmp_path / "qrels.tsv")]) == 0
     assert ranking(out, "A.1")[0] == "13"
 
 
 def test_runs_of_task_2_have_a_formula_of_each_look(corpus: list[str], tmp_path: Path) -> None:
     runs = [tmp_path / f"{by}.tsv" for by in ("text", "formulas")]
     for run in runs:
-        assert bm25_run.main([*corpus, "--task", "2", "--by", run.stem, "--out", str(run)]) == 0
+        assert make_run.main(["bm25", *corpus, "--task", "2", "--by", run.stem, "--out", str(run)]) == 0
         assert read_run(run, task=2).rankings["B.1"][0].post_id == "13"
     looks = tmp_path / "looks.tsv"
     looks.write_text("id\tvisual_id\n13:0\troot\n11:0\troot\n12:0\tintegral\n")
     out = tmp_path / "fused.tsv"
     command = ["--task", "2", *map(str, runs), "--out", str(out)]
-    assert fuse_runs.main([*command, "--visual-ids", str(looks)]) == 0
+    assert make_run.main(["fuse", *command, "--visual-ids", str(looks)]) == 0
     assert len([name for name in ranking(out, "B.1", 2) if name in ("11:0", "13:0")]) == 1
-    assert fuse_runs.main(command) == 2
+    assert make_run.main(["fuse", *command]) == 2
 
 
 def test_what_cannot_be_fused_is_said(corpus: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bm25_run.main([*corpus, "--k", "0", "--out", str(tmp_path / "x")]) == 2
+    assert make_run.main(["bm25", *corpus, "--k", "0", "--out", str(tmp_path / "x")]) == 2
     assert "k=0" in capsys.readouterr().err
     run = tmp_path / "run.tsv"
     run.write_text("A.1\t13\t1\t1.0\tme\n")
     out = ["--task", "1", "--out", str(tmp_path / "x")]
-    assert fuse_runs.main([str(run), *out]) == 2
+    assert make_run.main(["fuse", str(run), *out]) == 2
     assert "takes two or more" in capsys.readouterr().err
-    assert fuse_runs.main([str(run), str(run), *out, "--weights", "1"]) == 2
+    assert make_run.main(["fuse", str(run), str(run), *out, "--weights", "1"]) == 2
     assert "one from 0 is needed for each" in capsys.readouterr().err
-    assert fuse_runs.main([str(run), str(tmp_path / "none"), *out]) == 2
+    assert make_run.main(["fuse", str(run), str(tmp_path / "none"), *out]) == 2
     assert "cannot be read" in capsys.readouterr().err

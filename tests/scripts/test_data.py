@@ -129,8 +129,8 @@ def test_a_download_that_is_stopped_says_how_it_goes_on(
 
     with serve(tree("qrels")) as server:
         monkeypatch.setattr("graphs.corpus.download.web.Downloads.fetch", stop)
-        assert get(server.base, tmp_path, "--only", "qrels") == 1
-    assert capsys.readouterr().err.endswith("stopped; the same command goes on where it was\n")
+        assert get(server.base, tmp_path, "--only", "qrels") == 130
+    assert capsys.readouterr().err.endswith("stopped; the same command resumes from what is saved\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""scripts/index.py, search.py and search_run.py on a small collection of JSON lines, from posts to a run file."""
+"""scripts/index.py, search.py and make_run.py on a small collection of JSON lines, from posts to a run file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import torch
 from qdrant_client import QdrantClient
 
 import scripts.index
+import scripts.make_run
 import scripts.search
-import scripts.search_run
 from graphs.errors import StoreError
 from mathamr.evaluation.runs import read_run
 from mathamr.search.catalog import Catalog, alone
+from mathamr.stages.retrieval import indexing
 from tests.scripts.small_collection import ANSWERS, index_arguments
 
 
@@ -110,21 +111,21 @@ def test_an_index_by_another_model_is_refused(index: Path, work: Path, capsys: p
 
 
 def test_run_files_of_both_tasks(index: Path, work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    common = ["--index", str(index), "--corpus", "jsonl", "--root", str(work)]
-    assert scripts.search_run.main([*common, "--task", "1", "--out", str(tmp_path / "one.tsv")]) == 0
+    common = ["index", "--index", str(index), "--corpus", "jsonl", "--root", str(work)]
+    assert scripts.make_run.main([*common, "--task", "1", "--out", str(tmp_path / "one.tsv")]) == 0
     assert "topic A.3 has no graph and scores 0" in capsys.readouterr().err
     run = read_run(tmp_path / "one.tsv", task=1)
     assert {topic: len(hits) for topic, hits in run.rankings.items()} == {"A.1": 4, "A.2": 4}
     for context in ("0", "0.3"):
         assert (
-            scripts.search_run.main([*common, "--task", "2", "--context", context, "--out", str(tmp_path / "two.tsv")])
+            scripts.make_run.main([*common, "--task", "2", "--context", context, "--out", str(tmp_path / "two.tsv")])
             == 0
         )
         run = read_run(tmp_path / "two.tsv", task=2)
         best = {topic: (hits[0].doc_id, hits[0].post_id) for topic, hits in run.rankings.items()}
         assert best == {"B.1": ("14:0", "14"), "B.2": ("12:0", "12")}
-    assert scripts.search_run.main([*common, "--model", str(work / "model2"), "--out", str(tmp_path / "no.tsv")]) == 2
-    assert scripts.search_run.main([*common, "--task", "2", "--context", "2", "--out", str(tmp_path / "no.tsv")]) == 2
+    assert scripts.make_run.main([*common, "--model", str(work / "model2"), "--out", str(tmp_path / "no.tsv")]) == 2
+    assert scripts.make_run.main([*common, "--task", "2", "--context", "2", "--out", str(tmp_path / "no.tsv")]) == 2
     assert not (tmp_path / "no.tsv").exists()
 
 
@@ -144,10 +145,8 @@ def test_an_index_on_a_server(
     server = Server(":memory:")
     monkeypatch.setattr("mathamr.retrieval.qdrant_server._connect", lambda *_: server)
     place = ["--backend", "qdrant", "--location", ":memory:", "--name", "mine"]
-    exact_only = scripts.index.compare
-    monkeypatch.setattr(
-        scripts.index, "compare", lambda a, b, c, ways: exact_only(a, b, c, [w for w in ways if w.exact])
-    )
+    exact_only = indexing.compare
+    monkeypatch.setattr(indexing, "compare", lambda a, b, c, ways: exact_only(a, b, c, [w for w in ways if w.exact]))
     assert scripts.index.main(index_arguments(work, tmp_path, *place)) == 0
     assert ":memory: keeps the index of posts" in capsys.readouterr().out
     assert sorted(alias.alias_name for alias in server.get_aliases().aliases) == ["mine", "mine-formulas"]

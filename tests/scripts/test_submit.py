@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments import submissions
 from mathamr.evaluation.runs import Hit, Run, write_run
 from scripts import submit
 
@@ -74,7 +75,7 @@ def test_both_files_of_the_job_with_the_best_held_out_pairs(
     assert "nDCG' 0.5000, MAP' 0.5000, P'@10 0.0500, Bpref 0.5000 (2 topics)" in printed
     assert "nDCG' 1.0000, MAP' 1.0000, P'@10 0.1000" in printed
     assert submit.main(["--check", str(out / "Lab-task1-plus-auto-both-P.tsv")]) == 0
-    assert "not looked up (give --data)" in capsys.readouterr().out
+    assert "not looked up (give --corpus)" in capsys.readouterr().out
 
 
 def test_a_named_job_as_an_alternate_run(experiment: Path, tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_many_problems_of_a_kind_are_counted(tmp_path: Path, capsys: pytest.Capt
     qrels.write_text("T.1\t0\tp1\t2\n")
     assert submit.main(["--check", str(path), "--qrels", str(qrels)]) == 1
     printed = capsys.readouterr().out
-    assert printed.count("should be") == submit.SHOWN
+    assert printed.count("should be") == submissions.SHOWN
     assert "and 25 more of kind rank" in printed
     assert "no scores: there are lines that cannot be read" in printed
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphs.stores.store import GraphStore
+from mathamr.stages.learning import graph_model
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
 from scripts import train
@@ -92,7 +93,7 @@ def test_an_interrupted_run_has_its_own_code(
     def stopped(*_: object, **__: object) -> None:
         raise Interrupted(signal.SIGUSR1, 7, "model/last")
 
-    monkeypatch.setattr(train, "train", stopped)
+    monkeypatch.setattr(graph_model, "train", stopped)
     assert train.main([*command, *SMALL]) == 75
     assert "stopped by SIGUSR1 after step 7, saved" in capsys.readouterr().err
 
@@ -103,6 +104,6 @@ def test_a_second_ctrl_c_has_the_code_of_shells(
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "train", stopped)
+    monkeypatch.setattr(graph_model, "train", stopped)
     assert train.main([*command, *SMALL]) == 130
-    assert "stopped at once; the same command goes on" in capsys.readouterr().err
+    assert "stopped; the same command resumes" in capsys.readouterr().err

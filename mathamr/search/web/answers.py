@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphs.corpus.post import FormulaRef, PlaceholderText
+from graphs.corpus.text.latex_text import parts
 from graphs.errors import RetrievalError
-from mathamr.retrieval.explanation import Explanation, VirtualNode, parts
-from mathamr.retrieval.posts import PostText
+from graphs.stores.posts import PostText
+from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.search.engine import Answer, Result
 
 Parts = list[str | dict[str, Any]]

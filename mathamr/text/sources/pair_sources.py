@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from graphs.corpus.post import Pair, PlaceholderText
+from graphs.corpus.text.latex_text import as_text
 from graphs.errors import Failure
-from mathamr.retrieval.explanation import as_text
-from mathamr.retrieval.posts import PostTexts
+from graphs.stores.posts import PostTexts
 from mathamr.text.knowledge_graph import KnowledgeGraph
 from mathamr.text.knowledge_graph import pairs as graph_pairs
 from mathamr.text.linearize import linearize

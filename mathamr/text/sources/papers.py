@@ -124,6 +124,22 @@ def _check(texts: Sequence[str]) -> None:
     "".join(texts).encode()
 
 
+def read_categories(path: Path) -> dict[str, list[str]]:
+    """Return the categories of a TSV by paper id.
+
+    Raises:
+        CorpusError: naming the line that has no tab.
+    """
+    categories = {}
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            paper, tab, rest = line.rstrip("\n").partition("\t")
+            if not tab:
+                raise CorpusError("has no tab; a line is a paper id, a tab, and categories", path=path, line=number)
+            categories[paper] = rest.replace(",", " ").split()
+    return categories
+
+
 def extract(
     paths: Sequence[Path],
     out: Path,

@@ -6,15 +6,26 @@ Settings that contradict each other are refused by :class:`mathamr.training.conf
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import torch
 
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
+from mathamr.model.encoder import Encoder
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
-from mathamr.training.negatives import NegativeSource
+
+
+class NegativeSource(Protocol):
+    """Gives the negatives of each question under the encoder as it is before every ``every``-th epoch."""
+
+    every: int
+
+    def __call__(self, encoder: Encoder) -> Mapping[str, Sequence[str]]:
+        """The encoder may be put into evaluation mode."""
+
 
 Negatives = Mapping[str, Sequence[str]] | NegativeSource
 
@@ -38,11 +49,11 @@ def check(
         raise ConfigError(
             "hard negatives are given, but train.negatives=0 of them are drawn; say how many for a question"
         )
-    if config.negatives and not negatives and (negatives is not None or config.negative_source != "model"):
+    if config.negatives and not negatives:
         raise ConfigError(
             f"train.negatives={config.negatives} hard negatives a question, but none are given; "
-            "scripts/preprocess.py writes a file of them, mathamr.training.mining.negatives_of makes them, and "
-            "train.negative_source=model needs none"
+            "scripts/preprocess.py writes a file of them, scripts/train.py needs none with "
+            "train.negative_source=model, and mathamr.negatives.mining.negatives_of makes them"
         )
     if config.compares_formulas and not visual_ids:
         raise ConfigError(

@@ -15,7 +15,7 @@ function of the step's number.
 ``log`` receives dictionaries, on rank 0 alone. Their ``kind`` is ``start`` (what is trained on), ``step`` (``loss``,
 ``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data ...), ``epoch``
 (``stage``, ``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...) or
-``negatives`` (which hard negatives were kept, and why not others: :mod:`mathamr.training.mining`).
+``negatives`` (which hard negatives were kept, and why not others: :mod:`mathamr.negatives.mining`).
 """
 
 from __future__ import annotations
@@ -43,15 +43,13 @@ from mathamr.model.encoding import out_of_memory
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks, ranks
-from mathamr.training.graph.checks import Negatives, check, check_precision
+from mathamr.training.graph.checks import Negatives, NegativeSource, check, check_precision
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
 from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatches
 from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, StopSignal, listen
-from mathamr.training.mining import negatives_of
-from mathamr.training.negatives import NegativeSource
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs, with_sources
 from mathamr.training.result import EpochRecord, TrainResult
 from mathamr.training.schedule import cosine
@@ -90,7 +88,7 @@ def train(
         resume: ``auto`` goes on from ``OUT/last`` where it exists, ``never`` removes both
             checkpoints and starts anew.
         negatives: for each question posts that are no answers, of which ``config.negatives`` are drawn each time; or a
-            source that mines them anew as training goes on. :func:`mathamr.training.mining.negatives_of` makes either.
+            source that mines them anew as training goes on. :func:`mathamr.negatives.mining.negatives_of` makes either.
         visual_ids: of the formulas of each post, by FORMULA_i, "" where unknown; ``config.formula_weight`` and
             ``config.formula_view_weight`` need them to know which formulas look alike.
         sources: pairs of further collections, by the names that ``config.pairs`` and ``config.pretrain_pairs`` give
@@ -114,8 +112,6 @@ def train(
         pairs = sample_pairs(pairs, available, config.max_pairs)
         split = split_pairs(pairs, available, validation_fraction=config.validation_fraction)
         split = with_sources(split, sources or {}, available)
-        if negatives is None:
-            negatives = negatives_of(config, store, pairs, report=log if world.is_main else None)
         run = _Run(config, store, split, encoder_config, Path(out), negatives, visual_ids or {}, teacher, world, signal)
         if resume == "auto" and checkpoint.exists(run.last):
             run.restore()

@@ -16,15 +16,13 @@ import argparse
 import json
 import random
 import resource
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-from latex2mathml.converter import convert
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
@@ -35,6 +33,7 @@ from graphs.formulas.latex import parse_latex
 from graphs.formulas.latexml import LaTeXML
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.published import PublishedFormula, published
+from scripts.benchmarks.peers import peer, program
 
 SHORT = 10  # characters of LaTeX; the median of ARQMath's formulas is 9
 
@@ -69,8 +68,17 @@ def sample(root: Path | None, number: int, seed: int) -> tuple[str, list[Publish
     return ("arqmath" if root else "mathdocs"), drawn
 
 
+@cache
+def _converter() -> Callable[[str], str] | None:
+    other = peer("latex2mathml.converter", "latex2mathml")
+    return None if other is None else other.convert
+
+
 def _layout_mathml(latex: str) -> str:
-    """Presentation MathML by latex2mathml; empty where it fails, in which case it raises what comes its way."""
+    """Return Presentation MathML by latex2mathml; empty where it fails, which it does with any error, or is missing."""
+    convert = _converter()
+    if convert is None:
+        return ""
     try:
         return convert(latex)
     except Exception:  # noqa: BLE001 - IndexError, KeyError, its own errors: it has no common class
@@ -96,7 +104,7 @@ WAYS = (
     Way("mathml_opt", lambda formula: _tree(parse_opt, formula.content), lambda formula: bool(formula.content)),
     Way("mathml_both", _from_mathml, lambda formula: bool(formula.presentation and formula.content)),
     Way("latex_both", lambda formula: parse_latex(formula.latex), lambda formula: True),
-    Way("latex2mathml", lambda formula: _layout_mathml(formula.latex), lambda formula: True),
+    Way("latex2mathml", lambda formula: _layout_mathml(formula.latex), lambda formula: _converter() is not None),
 )
 
 
@@ -144,7 +152,7 @@ def run(root: Path | None, *, number: int = 4000, rounds: int = 3, latexml: int 
     collection, formulas = sample(root, number, seed)
     short = [formula for formula in formulas if len(formula.latex) <= SHORT]
     speed = {"all": measure(formulas, rounds), "short": measure(short, rounds)}
-    if latexml and shutil.which(LaTeXML().command):
+    if latexml and program(LaTeXML().command, "latexml"):
         speed["all"]["latexml"] = measure_latexml(formulas[:latexml])
     ratios = {
         f"{ours}_vs_{other}{'_short' if part == 'short' else ''}": figures[ours] / figures[other]

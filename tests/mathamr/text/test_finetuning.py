@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ import pytest
 import torch
 
 from graphs.errors import ConfigError, TrainingError
+from mathamr.negatives.text import Mining
+from mathamr.text import finetuning
 from mathamr.text.encoder import TextEncoder, open_encoder
-from mathamr.text.finetuning import finetune, tidy
+from mathamr.text.finetuning import tidy
 from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import file_of, opened, settings, weights
 
 ROOT = Path(__file__).resolve().parents[3]
+finetune = partial(finetuning.finetune, mining=Mining)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,13 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_every_loss_falls_and_finds_more(tiny_folder: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     encoder, records = opened(tiny_folder), []
     result = finetune(
-        settings(epochs=3, **changes), encoder, file_of(tmp_path), out=tmp_path / "m", seed=1, log=records.append
+        settings(epochs=3, **changes),
+        encoder,
+        file_of(tmp_path),
+        out=tmp_path / "m",
+        seed=1,
+        mining=Mining,
+        log=records.append,
     )
     curve = result.loss_curve
     assert sum(curve[-5:]) < 0.8 * sum(curve[:5])
@@ -172,16 +182,22 @@ def test_what_cannot_be_is_refused(tiny_folder: Path, tmp_path: Path, changes: d
         finetune(settings(**changes), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1)
 
 
+def test_negatives_need_what_mines_them(tiny_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"text\.negatives=1 hard negatives a query, but nothing mines them"):
+        finetuning.finetune(settings(negatives=1), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1)
+
+
 RANK = """
 import json, sys
 from pathlib import Path
 from tests.mathamr.text.tiny_pairs import file_of, opened, settings
+from mathamr.negatives.text import Mining
 from mathamr.text.finetuning import finetune
 from mathamr.text.pairs import PairFile
 
 tiny, pairs, out = map(Path, sys.argv[1:])
 config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=7)
-result = finetune(config, opened(tiny), PairFile(pairs), out=out, seed=1)
+result = finetune(config, opened(tiny), PairFile(pairs), out=out, seed=1, mining=Mining)
 print(json.dumps([result.loss_curve, result.best_val_loss, result.before.loss]))
 """
 

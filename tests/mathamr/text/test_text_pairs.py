@@ -10,8 +10,8 @@ import pytest
 
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, CorpusError, Failure, TrainingError
-from mathamr.retrieval import posts
-from mathamr.text.hard_negatives import Mining, Shortlist
+from graphs.stores import posts
+from mathamr.negatives.text import Mining, Shortlist
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources import pair_sources
@@ -166,7 +166,7 @@ def test_known_answers_and_what_is_as_near_as_they_are_no_negatives(
     assert pool[:6].tolist() == [[3, -1, -1], [3, -1, -1], [3, -1, -1], *pool[3:6].tolist()]
     assert sorted(pool[3].tolist()) == [0, 1, 2]
     assert (pool[4:] == -1).all()
-    assert mined.without == 2  # among six documents no category is rare
+    assert mined["without"] == 2  # among six documents no category is rare
     strict = settings(negatives=1, negative_source=source, negative_closest=0.01, negative_pool=3)
     with pytest.raises(ConfigError, match=rf"text.negative_source={source} leaves no hard negatives of 6 queries"):
         Mining(strict, pairs, np.arange(6))(opened(tiny_folder))

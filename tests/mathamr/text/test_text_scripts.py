@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus.pair_sets.pair_collection import PairCollection
+from mathamr.stages.learning import text_encoder
 from mathamr.text.encoder import open_encoder
 from mathamr.text.sources.papers import extract
 from mathamr.training.interruption import Interrupted
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 STATEMENT = (
     r"\begin{{lemma}}[Lemma {0} on $x_{0}$] Every ring number {0} has $a^{0} + b = c_{0}$ as its law. \end{{lemma}}"
 )
@@ -49,7 +49,6 @@ def test_from_sources_to_an_encoder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("sentence_transformers")
-    monkeypatch.syspath_prepend(str(SCRIPTS))  # one script reads the settings as its neighbour does
     text_pairs, finetune_text = (importlib.import_module(f"scripts.{name}") for name in ("text_pairs", "finetune_text"))
     for paper in range(12):
         text = "\n".join(STATEMENT.format(10 * paper + i) for i in range(4))
@@ -76,6 +75,6 @@ def test_from_sources_to_an_encoder(
     def interrupted(*arguments: object, **options: object) -> None:
         raise Interrupted(None, 3, tmp_path)
 
-    monkeypatch.setattr(finetune_text, "finetune", interrupted)
+    monkeypatch.setattr(text_encoder, "finetune", interrupted)
     assert finetune_text.main([*command, *small]) == 75
     assert text_pairs.main(["statements", "--papers", str(tmp_path / "gone"), "--out", str(tmp_path / "x")]) == 2

@@ -43,7 +43,7 @@ pairs = [Pair(f"q{{i}}", f"a{{i}}") for i in range(QUESTIONS)]
 
 STEPS = """
 from safetensors.torch import save_file
-from graphs.stores.sentence_vectors import SentenceVectors
+from mathamr.text.sentence_vectors import SentenceVectors
 from test_distributed import learner_and_batch
 
 hybrid = GraphStore({store!r}, sentence_vectors=SentenceVectors({{"": {vectors!r}}}, encoder="letters"))

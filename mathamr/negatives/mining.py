@@ -32,15 +32,15 @@ from typing import Any
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
 from graphs.stores.store import GraphStore
-from mathamr.training.config import TrainConfig
-from mathamr.training.negatives import (
+from mathamr.negatives.ranking import (
     MinedNegatives,
     ModelNegatives,
-    NegativeSource,
     bm25_rankings,
     mine,
     shared_tag_rankings,
 )
+from mathamr.training.config import TrainConfig
+from mathamr.training.graph.checks import NegativeSource
 from mathamr.training.pairs import answers_of
 
 Posts = Callable[[], Iterable[Post | Failure]]

@@ -17,26 +17,27 @@
 A document may be a negative of a query where it shares a category with the query's own document, and is of another
 paper (or thread); rare categories count as one. The encoder ranks anew what BM25 has found. Source: ModernBERT
 thesis, section 3, "Hard Negative Mining". What scores nearly as high as the own document is then left out, as for
-graphs (:func:`mathamr.training.negatives.mine`).
+graphs (:func:`mathamr.negatives.ranking.mine`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ConfigError
+from mathamr.negatives.mining import record_of
+from mathamr.negatives.ranking import MinedNegatives, mine
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_latex
 from mathamr.retrieval.index import Ranking
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.batches import Rows
-from mathamr.training.negatives import MinedNegatives, mine
 
 Item = TypeVar("Item")
 
@@ -100,14 +101,20 @@ class Shortlist:
 
 
 class Mining:
-    """The hard negatives that ``config`` asks for, of the pairs ``train``; BM25 ranks when they are first wanted."""
+    """Hard negatives of the pairs ``train`` under ``config``: a :class:`mathamr.text.finetuning.Miner`.
+
+    BM25 ranks at the first call.
+    """
 
     def __init__(self, config: TextConfig, pairs: PairFile, train: Rows) -> None:
         self._config, self._pairs, self._train = config, pairs, train
         self._shortlist: Shortlist | None = None
 
-    def __call__(self, encoder: TextEncoder) -> tuple[Rows, MinedNegatives]:
-        """For each pair those whose documents are its negatives, int64 (n, negative_pool), -1 behind the last.
+    def __call__(self, encoder: TextEncoder) -> tuple[Rows, dict[str, Any]]:
+        """Return the pairs whose documents are negatives of each pair, and the record of what was kept.
+
+        Shapes:
+            int64 (n, negative_pool), -1 after the last.
 
         Raises:
             ConfigError: nothing is left.
@@ -128,15 +135,15 @@ class Mining:
                 vectors = _encoded(encoder, pairs, [found.queries[query] for query in queries], "query")
                 both = zip(queries, vectors, strict=True)
                 rankings = {query: found.ranking_by(query, vector, documents) for query, vector in both}
-            mined = mine(
+            kept = mine(
                 rankings,
                 found.positives,
                 available=found.documents,
                 keep=config.negative_pool,
                 closest=config.negative_closest,
             )
-            by_question |= mined.by_question
-            counts.update(mined.counts)
+            by_question |= kept.by_question
+            counts.update(kept.counts)
         if not by_question:
             fates = ", ".join(f"{count:,} {fate}" for fate, count in counts.items()) or "nothing was ranked"
             raise ConfigError(
@@ -147,7 +154,8 @@ class Mining:
         for row in self._train.tolist():
             rows = [found.documents[document] for document in by_question.get(pairs[row].query_id, ())]
             pool[row, : len(rows)] = rows
-        return pool, MinedNegatives(by_question, dict(counts), len(found.queries) - len(by_question))
+        mined = MinedNegatives(by_question, dict(counts), len(found.queries) - len(by_question))
+        return pool, record_of(config.negative_source, mined)
 
 
 class _Categories:

@@ -12,8 +12,8 @@ from tiny_collection import ENCODER, settings
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
 from graphs.stores.store import GraphStore
+from mathamr.negatives.mining import as_text, negatives_of
 from mathamr.training.graph.trainer import train
-from mathamr.training.mining import as_text, negatives_of
 
 WORDS = ["ring", "group", "field", "series"]
 
@@ -78,7 +78,8 @@ def test_without_posts_only_the_model_mines(store: GraphStore, pairs: list[Pair]
         negatives_of(settings(negatives=1, negative_source="tags"), store, pairs)
     records: list[dict[str, Any]] = []
     config = settings(negatives=1, negative_source="model", negative_closest=None, negative_refresh=2, epochs=3)
-    train(config, store, pairs, ENCODER, out=tmp_path / "model", log=records.append)
+    negatives = negatives_of(config, store, pairs, report=records.append)
+    train(config, store, pairs, ENCODER, out=tmp_path / "model", negatives=negatives, log=records.append)
     kinds = [record["kind"] for record in records if record["kind"] != "step"]
     assert kinds == ["start", "negatives", "epoch", "epoch", "negatives", "epoch"]
 

@@ -37,26 +37,12 @@ from torch import Tensor
 
 from graphs import database
 from graphs.errors import ConfigError, StoreError
-from graphs.graph.virtual_nodes import Structure
 
 PURPOSE = "vectors of sentences"
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS sentences(post_id TEXT PRIMARY KEY, vectors BLOB NOT NULL)"
 _POSTS_AT_ONCE = 128  # that a kill can cost; some thousand sentences, which an encoder can sort by length
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
-
-
-def check_structure(structure: Structure) -> None:
-    """Refuse graphs without nodes for sentences.
-
-    Raises:
-        ConfigError: with the way out.
-    """
-    if structure != "full":
-        raise ConfigError(
-            f"graphs of structure '{structure}' have no virtual nodes of sentences for model.sentence_vectors; use "
-            "graph.structure=full, or model.sentence_vectors=null"
-        )
 
 
 def lacks(path: Path, post_ids: Iterable[str]) -> list[str]:

@@ -13,9 +13,9 @@ from tiny_collection import ENCODER, settings
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
+from mathamr.negatives.ranking import MinedNegatives, ModelNegatives, bm25_rankings, mine, shared_tag_rankings
 from mathamr.training.graph.loading import TrainingBatches
 from mathamr.training.graph.trainer import Interrupted, train
-from mathamr.training.negatives import MinedNegatives, ModelNegatives, bm25_rankings, mine, shared_tag_rankings
 from mathamr.training.pairs import split_pairs
 
 POSITIVES = {"q": frozenset({"right", "also right"})}

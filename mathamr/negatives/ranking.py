@@ -1,4 +1,4 @@
-"""Hard negatives: posts that look like answers of a question and are none.
+"""Hard negatives: posts that look like answers of a question, and are not.
 
     rankings = bm25_rankings(questions, answers, k=100)                  # or shared_tag_rankings, model_rankings
     mined = mine(rankings, positives, available=store.post_ids(), keep=10, closest=0.95)
@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
 
 import numpy as np
 
@@ -36,15 +35,6 @@ from mathamr.retrieval.exact import ExactIndex
 from mathamr.retrieval.index import Ranking, Strategy
 
 Rankings = Mapping[str, Ranking]
-
-
-class NegativeSource(Protocol):
-    """Gives the negatives of each question under the encoder as it is before every ``every``-th epoch."""
-
-    every: int
-
-    def __call__(self, encoder: Encoder) -> Mapping[str, Sequence[str]]:
-        """The encoder may be put into evaluation mode."""
 
 
 KEPT, KNOWN, SIBLING, CLOSE, NO_GRAPH, BEYOND = (
@@ -146,7 +136,7 @@ def bm25_rankings(
     questions: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], *, k: int
 ) -> dict[str, Ranking]:
     """Answers by BM25, from the tokens of the posts (:func:`mathamr.retrieval.bm25.tokens_of_post`)."""
-    from mathamr.retrieval.bm25 import BM25Index
+    from mathamr.retrieval.bm25 import BM25Index  # takes a second to import, and few runs need it
 
     index = BM25Index.build(list(answers), answers.values())
     return dict(zip(questions, index.search(questions.values(), k), strict=True))
@@ -193,7 +183,9 @@ def model_rankings(
 
 
 class ModelNegatives:
-    """Negatives of the model under training, mined before every ``every``-th epoch: a :class:`NegativeSource`.
+    """Negatives of the model under training, mined before every ``every``-th epoch.
+
+    A :class:`mathamr.training.graph.checks.NegativeSource`.
 
     Args:
         positives: known answers by question; all of them are the candidates.

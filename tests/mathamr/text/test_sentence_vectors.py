@@ -18,9 +18,10 @@ from graphs.errors import ConfigError, StoreError
 from graphs.graph import mathamr_plus
 from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec
 from graphs.graph.vocabulary import Row, Vocabulary, count
-from graphs.stores import sentence_vectors, store
-from graphs.stores.sentence_vectors import SentenceVectors, add, lacks
+from graphs.stores import store
 from graphs.stores.store import GraphStore
+from mathamr.text import sentence_vectors
+from mathamr.text.sentence_vectors import SentenceVectors, add, lacks
 
 TEXTS = {
     "1": ["Solve it."],

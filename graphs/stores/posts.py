@@ -29,9 +29,9 @@ from typing import cast
 
 from graphs import database
 from graphs.corpus.post import Markup, PlaceholderText, Post, PostKind
+from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure
-from mathamr.retrieval.explanation import with_latex
 
 PURPOSE = "texts of posts"
 IDS_PER_QUERY = 512

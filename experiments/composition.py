@@ -1,0 +1,90 @@
+"""Groups of ``conf/`` for scripts, changed by ``KEY=VALUE``, and the configuration of an experiment that was run.
+
+>>> [graph] = read_groups(["graph.connectivity=sequential"], "graph")
+>>> graph["connectivity"]
+'sequential'
+>>> configuration_of("python -m experiments.run +exp=vn_connectivity").data.name
+'mathdocs'
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from experiments.config import register, validated
+from graphs.errors import ConfigError
+from mathamr.model.encoder import EncoderConfig
+from mathamr.model.label_vectors import is_hash
+from mathamr.training.config import TrainConfig
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+_PROGRAM = ["python", "-m", "experiments.run"]
+
+
+def read_groups(overrides: Sequence[str], *groups: str) -> list[dict[str, Any]]:
+    """Return groups of ``conf/`` as plain values.
+
+    Raises:
+        ConfigError: an unknown key, group or value.
+    """
+    register()
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose("config", overrides=list(overrides))
+        return [
+            cast(dict[str, Any], OmegaConf.to_container(config[group], resolve=True, throw_on_missing=True))
+            for group in groups
+        ]
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(str(error).splitlines()[0]) from error
+
+
+def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]:
+    """Return the groups ``model`` and ``train``, with changes like ``train.epochs=3`` or ``model=thesis``.
+
+    Raises:
+        ConfigError: an unknown key, group or value, or one that only experiments take.
+    """
+    model, train = read_groups(overrides, "model", "train")
+    if (given := model.pop("checkpoint")) is not None:
+        raise ConfigError(f"model.checkpoint={given} is a setting of experiments.run; leave it out")
+    vectors = model["label_vectors"]
+    if vectors is not None and not is_hash(vectors):
+        raise ConfigError(
+            f"model.label_vectors={vectors} is no hash; experiments.run takes the name of a text encoder as well, here "
+            "vectors are named by their hash (mathamr.model.label_vectors)"
+        )
+    return EncoderConfig(**model), TrainConfig(**train)
+
+
+def configuration_of(command: str, root: Path | None = None) -> DictConfig:
+    """Return the configuration that ``python -m experiments.run ...`` was run with.
+
+    Args:
+        command: as ``experiment.json`` names it.
+        root: folder that replaces ``data.root``.
+
+    Raises:
+        ConfigError: another command, or one that no longer fits ``conf/``.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quotation that does not end
+        words = []
+    if words[:3] != _PROGRAM:
+        raise ConfigError(f"experiment.json names the command {command!r}, which is none of experiments.run")
+    moved = [] if root is None else [f"data.root={root}"]
+    register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        try:
+            return validated(compose("config", [*words[3:], *moved]))
+        except HydraException as error:
+            raise ConfigError(f"experiment.json names the command {command!r}: {error}") from error

@@ -1,0 +1,121 @@
+"""Files of a finished job: its model, and the tensors that the model was trained on.
+
+job = finished_job(Path("outputs/vn_connectivity"), "circular")
+job.model           # outputs/shared/mathdocs-b1d7.../models/3fe0.../best
+job.tensors         # (outputs/shared/mathdocs-b1d7.../preprocessed-9c1b....db,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
+
+from experiments.composition import configuration_of
+from graphs.errors import ConfigError
+from graphs.shared_files import read_json
+from graphs.stores.store import GraphStore
+from mathamr.stages import parsers
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A finished job of a graph model, and its files.
+
+    Attributes:
+        data: group ``data`` of its configuration.
+        model: checkpoint.
+        tensors: tensors of the posts that it learned from, then of posts that are searched only.
+        collection: graphs of the posts.
+        formulas_db: visual ids of the formulas; None: the collection has none.
+    """
+
+    condition: str
+    seed: int
+    data: DictConfig
+    model: Path
+    tensors: tuple[Path, ...]
+    collection: Path
+    formulas_db: Path | None
+
+
+def finished_job(
+    folder: Path, condition: str, seed: int | None = None, *, root: Path | None = None, tensors: Path | None = None
+) -> FinishedJob:
+    """Find the files of a condition's job.
+
+    Args:
+        folder: ``outputs/EXP``.
+        seed: seed of the job; None: the first one that is finished.
+        root: folder where the collection lies now.
+        tensors: tensors to take; None: those that the model was trained on.
+
+    Raises:
+        ConfigError: no such condition, no finished job, a system without a graph model, or files that were removed.
+    """
+    experiment = read_json(folder / "experiment.json")
+    if experiment is None:
+        raise ConfigError(f"{folder} has no experiment.json; name the folder of an experiment, e.g. outputs/NAME")
+    if condition not in experiment["conditions"]:
+        known = ", ".join(experiment["conditions"])
+        raise ConfigError(f"unknown condition {condition!r} of {experiment['name']}; choose from: {known}")
+    chosen, record = _record(folder, experiment, condition, seed)
+    config = configuration_of(experiment["command"], root)
+    changes = config.experiment.conditions[condition] or {}
+    config = cast(DictConfig, OmegaConf.merge(config, changes, {"train": {"seed": chosen}}))
+    if not record.get("model_key") or config.track != "graph":
+        raise ConfigError(f"condition {condition} is of track={config.track}; only graph models make a search index")
+    models = sorted((folder.parent / "shared").glob(f"{config.data.name}-*/models/{record['model_key']}/best"))
+    if not models:
+        raise ConfigError(
+            f"{folder.parent / 'shared'} has no model {record['model_key']}; run the experiment again: "
+            f"{experiment['command']}"
+        )
+    shared = models[0].parents[2]
+    given = {name: config.data.get(name) for name in ("collection", "formulas")}
+    made = tensors or config.data.get("graphs")
+    formulas = Path(given["formulas"]) if given["formulas"] else shared / "formulas.db"
+    return FinishedJob(
+        condition,
+        chosen,
+        config.data,
+        models[0],
+        (Path(made),) if made else _tensors(shared, record["source"]),
+        Path(given["collection"]) if given["collection"] else shared / f"collection-{parsers.name(config)}.db",
+        formulas if formulas.exists() else None,
+    )
+
+
+def _record(folder: Path, experiment: dict[str, Any], condition: str, seed: int | None) -> tuple[int, dict[str, Any]]:
+    """Return the seed and the result of the first finished job."""
+    seeds: Sequence[int] = experiment["seeds"] if seed is None else [seed]
+    for one in seeds:
+        if (record := read_json(folder / "jobs" / f"{condition}-seed{one}" / "result.json")) is not None:
+            return one, record
+    named = f"seed {seed}" if seed is not None else f"seeds {', '.join(map(str, seeds))}"
+    raise ConfigError(f"condition {condition} has no finished job with {named}; run it: {experiment['command']}")
+
+
+def _tensors(shared: Path, source: str) -> tuple[Path, ...]:
+    """Return the files with the configuration and the graphs that a result names.
+
+    Args:
+        source: configuration and identity of the graphs, as ``result.json`` has them.
+    """
+    config_hash, content = source.split("-")[:2]
+    fitting = {
+        path: store
+        for path in sorted(shared.glob("preprocessed-*.db"))
+        if path.with_suffix(".done").exists() and (store := GraphStore(path)).config_hash.startswith(config_hash)
+    }
+    exact = [path for path, store in fitting.items() if store.source == content]
+    found = exact or list(fitting)
+    if len(found) != 1:
+        which = f"{len(found)} fit: {', '.join(map(str, found))}" if found else "none fits"
+        raise ConfigError(f"{shared}: of the tensors preprocessed-*.db {which} (graphs {source}); give --tensors")
+    searched = [path for path in sorted(shared.glob("searched-*.db")) if path.with_suffix(".done").exists()]
+    whole = fitting[found[0]].config_hash
+    return (found[0], *(path for path in searched if GraphStore(path).config_hash == whole))

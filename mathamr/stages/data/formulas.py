@@ -1,0 +1,93 @@
+"""Formula trees of a collection that publishes MathML: TSV files -> formulas.db.
+
+summary = build_formula_trees(corpus.formulas(), Path("formulas.db"), FormulaSettings(workers=16), Console())
+summary.formulas, summary.trees
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection as Some
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from graphs.corpus.files import FormulaFiles
+from graphs.errors import ConfigError
+from graphs.formulas.mathml import Letters
+from graphs.formulas.store import BuildSummary, FormulaStore, Progress, build
+from mathamr.stages.console import Console, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaSettings:
+    """How trees are made.
+
+    Args:
+        letters: letters of the trees' labels.
+        workers: processes that read MathML.
+
+    Raises:
+        ConfigError: no process.
+    """
+
+    letters: Letters = "plain"
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)
+
+
+def build_formula_trees(
+    files: FormulaFiles, out: Path, settings: FormulaSettings, console: Console, posts: Some[str] | None = None
+) -> BuildSummary:
+    """Build formulas.db, or resume an interrupted build.
+
+    Args:
+        files: published formulas.
+        out: output database (resumed if it exists).
+        posts: ids of the posts whose formulas are read; None: all.
+
+    Raises:
+        MathAMRError: a file that cannot be read, or a database of other files.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    wanted = None if posts is None else frozenset(posts)
+    with console.stage("formula trees", unit="formulas") as stage:
+        summary = build(
+            out, files, posts=wanted, letters=settings.letters, workers=settings.workers, progress=_Share(stage)
+        )
+    console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
+    console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
+    return summary
+
+
+def check_workers(workers: int) -> None:
+    """Raise ConfigError for a number of processes below 1."""
+    if workers < 1:
+        raise ConfigError(f"workers={workers}: at least 1 process is needed")
+
+
+def write_failures(database: Path, out: Path) -> None:
+    """Write every formula or row of ``database`` that has no tree, one JSON object a line."""
+    with FormulaStore.open(database) as store, out.open("w", encoding="utf-8") as file:
+        for record in store.failure_records():
+            file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
+
+
+class _Share:
+    """Progress by rows; the total follows from the share of the bytes that are read."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._first: Progress | None = None
+        self._rows = 0
+
+    def __call__(self, state: Progress) -> None:
+        if self._first is None:
+            self._first = state  # an earlier run may have read a part of the bytes
+        bytes_read = state.bytes_done - self._first.bytes_done
+        if bytes_read > 0:
+            left = (state.bytes_total - state.bytes_done) * (state.rows - self._first.rows) / bytes_read
+            self._stage.expect(state.rows + round(left))
+        self._stage(state.rows - self._rows)
+        self._rows = state.rows

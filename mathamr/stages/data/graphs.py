@@ -1,0 +1,213 @@
+"""Graphs of posts: posts -> AMR and formula trees -> collection.db.
+
+counted = build_collection(open_corpus("mathdocs"), Path("collection.db"), CollectionSettings(), Console())
+print(graphs.stores.census.table(counted))
+
+:func:`build_graphs` is the stage itself, for any posts.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.post import Post
+from graphs.errors import ConfigError, Failure
+from graphs.stores import collection
+from graphs.stores.census import Census
+from graphs.stores.collection import BuildSummary, Collection
+from graphs.stores.shards import Shard
+from graphs.whole_file import write_whole
+from mathamr.stages import parsers
+from mathamr.stages.census import count
+from mathamr.stages.console import Console, Stage, duration
+from mathamr.stages.data.formulas import check_workers
+
+POSTS = ("question", "answer")
+"""The kinds of graphs that are not topics."""
+
+_MEASURED = 128  # posts of a first batch, which the estimate of the rest is made from
+_TENSOR_BYTES = 0.44  # bytes of tensors for a byte of graphs, as measured on arqmath-mini
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBuild:
+    """How posts become graphs.
+
+    Args:
+        parser: AMR parser, as :mod:`graphs.amr.parsers` names it.
+        options: options of the parser.
+        workers: processes that parse.
+
+    Raises:
+        ConfigError: no process.
+    """
+
+    parser: str = "embedded"
+    options: Mapping[str, object] = field(default_factory=dict)
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)
+
+
+def build_graphs(
+    posts: Iterable[Post | Failure],
+    out: Path,
+    settings: GraphBuild,
+    console: Console,
+    *,
+    source: str,
+    formulas_db: Path | None = None,
+    name: str = "posts to graphs",
+    unit: str = "posts",
+    total: int | None = None,
+    shard: str = "1/1",
+    whole: bool = True,
+) -> BuildSummary:
+    """Make the graph of each post that ``out`` does not hold yet.
+
+    Args:
+        posts: posts, read as they are needed.
+        out: collection.db (resumed if it exists).
+        source: fingerprint of the collection.
+        formulas_db: published formula trees; None: trees are made from LaTeX.
+        name: name of the stage on the console.
+        unit: name of the posts on the console; with ``posts`` an estimate follows the first batch.
+        total: number of posts, where it is known.
+        shard: part of the collection, as ``3/16``.
+        whole: whether these are all posts of the collection or shard.
+    """
+    parser = parsers.factory(settings.parser, settings.options)
+    with console.stage(name, total=total, unit=unit) as advance:
+        summary = collection.build(
+            out,
+            posts,
+            parser,
+            source=source,
+            shard=shard,
+            formulas_db=formulas_db,
+            workers=settings.workers,
+            progress=_estimated(advance, out, console) if unit == "posts" else advance,
+            whole=whole,
+        )
+    attached = ", ".join(f"{how} {number:,}" for how, number in sorted(summary.attachments.items()))
+    console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
+    console.failures("posts that failed", summary.failures)
+    return summary
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSettings:
+    """Which posts of a collection get a graph, and how.
+
+    Args:
+        build: parser and processes.
+        kinds: kinds of posts, of question, answer and topic.
+        tasks: tasks of the topics.
+        years: years of the topics.
+        formulas_db: published formula trees; None: trees are made from LaTeX.
+        shard: part of the collection.
+        limit: number of posts of a trial; None: all.
+        retry_failures: whether posts that failed before are parsed again.
+
+    Raises:
+        ConfigError: a trial of one shard, or a formulas_db that does not exist.
+    """
+
+    build: GraphBuild = field(default_factory=GraphBuild)
+    kinds: Sequence[str] = POSTS
+    tasks: Sequence[int] = (1,)
+    years: Sequence[int] = ()
+    formulas_db: Path | None = None
+    shard: Shard = field(default_factory=lambda: Shard(1, 1))
+    limit: int | None = None
+    retry_failures: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.shard.count > 1:
+            raise ConfigError(f"limit={self.limit} with shard={self.shard}: a trial needs no shards, leave one out")
+        if self.formulas_db is not None and not self.formulas_db.is_file():
+            raise ConfigError(f"{self.formulas_db}: no such file; scripts/build_formulas.py makes formulas.db")
+
+
+def build_collection(corpus: Corpus, out: Path, settings: CollectionSettings, console: Console) -> Census:
+    """Build collection.db, count it, and write the counts beside it as ``.stats.json``.
+
+    Raises:
+        MathAMRError: posts or formulas that cannot be read, or a database of another collection.
+    """
+    if settings.formulas_db is None and corpus.formulas() is not None:
+        console.say("trees come from LaTeX; with formulas.db they are those that the collection publishes")
+    if settings.retry_failures and out.exists():
+        console.say(f"trying {collection.forget_failures(out):,} posts again")
+    posts = settings.shard.of(posts_of(corpus, settings.kinds, settings.tasks, settings.years))
+    build_graphs(
+        islice(posts, settings.limit),
+        out,
+        settings.build,
+        console,
+        source=corpus.fingerprints().graphs,
+        formulas_db=settings.formulas_db,
+        total=settings.limit,
+        shard=str(settings.shard),
+    )
+    counted = count(out, console, workers=settings.build.workers)
+    write_whole(out.with_suffix(".stats.json"), counted.to_json() + "\n")
+    return counted
+
+
+def posts_of(
+    corpus: Corpus, kinds: Sequence[str], tasks: Sequence[int], years: Sequence[int]
+) -> Iterator[Post | Failure]:
+    """Yield the posts of these kinds and all failures of reading, then the topics if they are among the kinds."""
+    topics = (topic.post for task in tasks for topic in corpus.topics(task, years)) if "topic" in kinds else ()
+    posts = corpus.posts() if set(POSTS) & set(kinds) else ()
+    return chain((post for post in posts if isinstance(post, Failure) or post.kind in kinds), topics)
+
+
+def list_failures(path: Path, console: Console) -> None:
+    """Write the posts without a graph to ``NAME.failures.tsv`` beside ``path``, and say the first ones."""
+    with Collection(path) as source:
+        failures = list(source.failures())
+    listed = path.with_suffix(".failures.tsv")
+    with listed.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, delimiter="\t")
+        table.writerow(["post_id", "stage", "kind", "message"])
+        table.writerows((f.post_id, f.stage, f.kind, f.message) for f in failures)
+    for failure in failures[:5]:
+        console.say(f"    {failure.post_id}: {failure.message.strip().splitlines()[-1]}")
+    if failures:
+        console.say(f"    all of them: {listed}")
+
+
+def _estimated(stage: Stage, path: Path, console: Console) -> Callable[[int], None]:
+    """Wrap a stage's progress: after a first batch, say how long the rest takes and how much disk."""
+    said = False
+    begun = path.stat().st_size if path.exists() else 0
+
+    def advance(number: int) -> None:
+        nonlocal said
+        stage(number)
+        if said or stage.done < _MEASURED or stage.total is None or stage.total <= 2 * stage.done:
+            return
+        said = True
+        left = stage.total - stage.done
+        graphs = (path.stat().st_size - begun) / stage.done * left
+        free = shutil.disk_usage(path.parent).free
+        console.say(
+            f"  estimate from {stage.done} posts: {left:,} posts take {duration(left / stage.rate)}; "
+            f"{_gigabytes(graphs)} of graphs, some {_gigabytes(graphs * _TENSOR_BYTES)} of tensors; "
+            f"{_gigabytes(free)} are free"
+        )
+
+    return advance
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB"

@@ -1,0 +1,116 @@
+"""Tensors of graphs: collection.db -> counts -> vocabulary -> preprocessed.db.
+
+settings = TensorSettings(VirtualNodeSpec(connectivity="circular"), vocabulary_size=1000, number_threshold=5)
+counts = count_labels([rows], "both", Console(), total=5194)
+vocabulary = build_vocabulary(counts, settings, Console())
+build_tensors(rows, Path("preprocessed.db"), vocabulary, settings, Console(), source="c2cab975a849")
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphs.graph import mathamr_plus, vocabulary
+from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
+from graphs.graph.vocabulary import Counts, Row, Vocabulary
+from graphs.stores import store
+from graphs.stores.store import GraphStore
+from mathamr.stages.console import Console
+from mathamr.stages.data.formulas import check_workers
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSettings:
+    """How graphs become tensors.
+
+    Args:
+        spec: virtual nodes, and which formula trees the graphs have.
+        vocabulary_size: number of labels that are kept.
+        number_threshold: occurrences that a number needs to keep its own label.
+        workers: processes that convert.
+
+    Raises:
+        ConfigError: no process.
+    """
+
+    spec: VirtualNodeSpec
+    vocabulary_size: int
+    number_threshold: int
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)
+
+
+def count_labels(
+    rows: Iterable[Row], formulas: FormulaMode, console: Console, *, total: int | None = None, workers: int = 1
+) -> Counts:
+    """Count labels and relations.
+
+    Args:
+        rows: graphs that models learn from.
+        formulas: formula trees that the graphs keep.
+        total: number of graphs, where it is known.
+        workers: processes that count.
+    """
+    with console.stage("vocabulary", total=total, unit="graphs") as advance:
+        return vocabulary.count(rows, mathamr_plus.decode, formulas, workers=workers, progress=advance)
+
+
+def build_vocabulary(counted: Sequence[Counts], settings: TensorSettings, console: Console) -> Vocabulary:
+    """Return the vocabulary of several collections together, and say how much of them it covers."""
+    made = Vocabulary.build(
+        together(counted), size=settings.vocabulary_size, number_threshold=settings.number_threshold
+    )
+    facts = made.statistics
+    console.say(
+        f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
+        f"{made.num_labels:,} kept, {facts['coverage']:.2%} of nodes; {made.num_relations} relations"
+    )
+    return made
+
+
+def together(counted: Sequence[Counts]) -> Counts:
+    """Return the sum of counts."""
+    total = Counts()
+    for counts in counted:
+        total.merge(counts)
+    return total
+
+
+def build_tensors(
+    rows: Iterable[Row],
+    out: Path,
+    labels: Vocabulary,
+    settings: TensorSettings,
+    console: Console,
+    *,
+    source: str,
+    total: int | None = None,
+) -> GraphStore:
+    """Convert the graphs that ``out`` does not hold yet, and say which have no tensors.
+
+    Args:
+        rows: graphs.
+        out: preprocessed.db (resumed if it exists).
+        labels: vocabulary of the graphs that models learn from.
+        source: identity of the graphs.
+        total: number of graphs, where it is known.
+    """
+    with console.stage("graphs to tensors", total=total, unit="graphs") as advance:
+        store.build(
+            out,
+            rows,
+            mathamr_plus.decode,
+            settings.spec,
+            labels,
+            source=source,
+            workers=settings.workers,
+            progress=advance,
+        )
+    made = GraphStore(out)
+    console.failures("graphs without tensors", Counter((lost.stage, lost.kind) for lost in made.failures()))
+    return made

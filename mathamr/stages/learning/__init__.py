@@ -1,0 +1,1 @@
+"""Training of graph models and text encoders, and the files that they learn from."""

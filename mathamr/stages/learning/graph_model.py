@@ -1,0 +1,148 @@
+"""Training of a graph model: preprocessed.db and pairs -> a checkpoint.
+
+data = TrainingData(GraphStore("preprocessed.db"), read_pairs("pairs.tsv"))
+run = train_graph_model(data, TrainConfig(...), EncoderConfig(...), Path("model"), Console())
+run.result.best          # PosixPath('model/best')
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from graphs.corpus.post import Pair, Post
+from graphs.errors import Failure
+from graphs.stores.store import GraphStore
+from mathamr.model.encoder import EncoderConfig
+from mathamr.negatives import mining
+from mathamr.stages.console import Console, duration
+from mathamr.stages.learning.reporting import Log, training_stage
+from mathamr.training.config import TrainConfig
+from mathamr.training.graph.checks import Negatives
+from mathamr.training.graph.distillation import Teacher
+from mathamr.training.graph.formula_pairs import VisualIds
+from mathamr.training.graph.trainer import TrainResult, train
+from mathamr.training.pairs import sample_pairs
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Data that a graph model learns from.
+
+    Args:
+        store: tensors of the posts.
+        pairs: questions and their answers.
+        negatives: hard negatives of each question; None: mined where ``train.negatives`` asks for some.
+        posts: posts that negatives are mined from; None: only ``train.negative_source=model`` is possible.
+        visual_ids: visual ids of each post's formulas, for losses on formulas.
+        sources: pairs of further collections, by name.
+        teacher: returns the text encoder to follow, once pairs and negatives are known.
+    """
+
+    store: GraphStore
+    pairs: Sequence[Pair]
+    negatives: Mapping[str, Sequence[str]] | None = None
+    posts: Callable[[], Iterable[Post | Failure]] | None = None
+    visual_ids: VisualIds | None = None
+    sources: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
+    teacher: Callable[[Sequence[Pair], Negatives | None], Teacher | None] = lambda pairs, negatives: None
+
+
+@dataclass(frozen=True)
+class GraphTraining:
+    """Result of a training; ``graphs_per_s`` is None where no step was trained."""
+
+    result: TrainResult
+    graphs_per_s: float | None
+
+
+def train_graph_model(
+    data: TrainingData,
+    config: TrainConfig,
+    encoder: EncoderConfig,
+    out: Path,
+    console: Console,
+    *,
+    log: Log | None = None,
+    resume: Literal["auto", "never"] = "auto",
+) -> GraphTraining:
+    """Mine hard negatives where they are asked for, and train; ``OUT/best`` is the result.
+
+    Args:
+        out: folder of the checkpoints.
+        log: receiver of every record.
+        resume: ``auto`` resumes from ``OUT/last``, ``never`` starts anew.
+
+    Raises:
+        ConfigError, TrainingError, Interrupted: as :func:`mathamr.training.graph.trainer.train`.
+    """
+    graphs = seconds = 0.0
+
+    def record_of(record: dict[str, Any]) -> None:
+        nonlocal graphs, seconds
+        if record["kind"] == "step":
+            graphs += record["graphs_per_s"] * record["seconds"]
+            seconds += record["seconds"]
+        if log is not None:
+            log(record)
+
+    with training_stage("training", console, record_of) as report:
+        pairs = sample_pairs(data.pairs, frozenset(data.store.post_ids()), config.max_pairs)
+        negatives: Negatives | None = data.negatives
+        if negatives is None:
+            own = report if int(os.environ.get("RANK", "0")) == 0 else None
+            negatives = mining.negatives_of(config, data.store, pairs, posts=data.posts, report=own)
+        result = train(
+            config,
+            data.store,
+            data.pairs,
+            encoder,
+            out=out,
+            negatives=negatives,
+            visual_ids=data.visual_ids,
+            sources=data.sources,
+            teacher=data.teacher(pairs, negatives),
+            resume=resume,
+            log=report,
+            progress=report.progress,
+        )
+    return GraphTraining(result, graphs / seconds if seconds else None)
+
+
+def by_question(pairs: Sequence[Pair]) -> dict[str, list[str]]:
+    """Return the second posts of ``pairs``, in order, by the first.
+
+    >>> by_question([Pair("q", "b"), Pair("p", "c"), Pair("q", "a")])
+    {'q': ['b', 'a'], 'p': ['c']}
+    """
+    posts: dict[str, list[str]] = {}
+    for pair in pairs:
+        posts.setdefault(pair.question_id, []).append(pair.answer_id)
+    return posts
+
+
+def summary(training: GraphTraining) -> str:
+    """Return what a reader wants to know of a training, line by line."""
+    result = training.result
+    parts = ", ".join(f"{name} {count:,}" for name, count in result.parameters.items() if name != "total")
+    speed = "" if training.graphs_per_s is None else f", {training.graphs_per_s:,.1f} graphs/s"
+    stopped = ", stopped early" if result.stopped_early else ""
+    lines = {
+        "best": f"{result.best}, step {result.best_step}: validation loss {result.best_val_loss:.4f}, "
+        f"MRR {result.best_val_mrr:.4f}",
+        "pairs": f"{result.train_pairs:,} trained on, {result.validation_pairs:,} held out, {result.left_out:,} left "
+        f"out ({len(result.missing):,} posts without graph{_some(result.missing)})",
+        "epochs": f"{len(result.epochs)} of {duration(result.time_per_epoch_s)} ({result.time_per_epoch_s:.2f} s) "
+        f"on average{stopped}",
+        "speed": f"{result.pairs_per_s:,.1f} pairs/s{speed}",
+        "peak memory": f"{result.peak_memory_bytes / 2**20:,.0f} MiB",
+        "parameters": f"{result.parameters['total']:,} ({parts})",
+    }
+    return "\n".join(f"{name + ':':13}{text}" for name, text in lines.items())
+
+
+def _some(missing: Sequence[str]) -> str:
+    return f": {', '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}" if missing else ""

@@ -1,0 +1,78 @@
+"""Records of training on the console and in files.
+
+with training_stage("training", Console(), JsonLines(Path("model/log.jsonl"))) as report:
+    train(..., log=report, progress=report.progress)
+    # epoch 1: loss 0.6931, validation loss 0.7012, MRR 0.412, 3.1 s, 412.0 pairs/s
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mathamr.stages.console import Console, Stage
+
+Log = Callable[[dict[str, Any]], None]
+
+
+class TrainingReporter:
+    """Receives the records of a training: sets the number of steps, says negatives and epochs, passes all on.
+
+    Args:
+        console: console of the lines.
+        progress: stage that counts steps.
+        log: receiver of every record.
+    """
+
+    def __init__(self, console: Console, progress: Stage, log: Log | None = None) -> None:
+        self._console, self.progress, self._log = console, progress, log
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        if self._log is not None:
+            self._log(record)
+        if record["kind"] == "start":
+            self.progress.expect(record["total_steps"])
+        elif record["kind"] == "negatives":
+            from mathamr.negatives import mining
+
+            self._console.say(f"  {mining.as_text(record)}")
+        elif record["kind"] == "epoch":
+            self._console.say(f"  {epoch_as_text(record)}")
+
+
+@contextmanager
+def training_stage(name: str, console: Console, log: Log | None = None) -> Iterator[TrainingReporter]:
+    """Open a stage of steps; yield the receiver of its records."""
+    with console.stage(name, unit="steps") as progress:
+        yield TrainingReporter(console, progress, log)
+
+
+def epoch_as_text(record: Mapping[str, Any]) -> str:
+    """Return the record of an epoch as a line; what was not measured is left out.
+
+    >>> epoch_as_text({"epoch": 0, "stage": "pretraining", "train_loss": 0.69314, "seconds": 3.14})
+    'epoch 1, pretraining: loss 0.693, 3.1 s'
+    """
+    stage = ", pretraining" if record.get("stage") == "pretraining" else ""
+    parts = [f"loss {record['train_loss']:.3f}"]
+    if "val_loss" in record:
+        parts += [f"validation loss {record['val_loss']:.3f}", f"MRR {record['val_mrr']:.3f}"]
+    parts.append(f"{record['seconds']:.1f} s")
+    if "pairs_per_s" in record:
+        parts.append(f"{record['pairs_per_s']:,.1f} pairs/s")
+    return f"epoch {record['epoch'] + 1}{stage}: {', '.join(parts)}"
+
+
+class JsonLines:
+    """Appends records to a file, one JSON object a line; its folder is made with the first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, record: Mapping[str, Any]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")

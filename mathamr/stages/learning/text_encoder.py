@@ -1,0 +1,145 @@
+"""Training of a text encoder: texts and pairs -> a folder of sentence-transformers.
+
+encoder = encoder_for(TextConfig(...), pairs, Path("model"))
+pretrain_encoder(config, encoder, texts, Path("model/pretrained"), Console(), seed=42)
+finetune_encoder(config, encoder, pairs, Path("model"), Console(), seed=42).best      # PosixPath('model/best')
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from graphs.errors import CorpusError
+from mathamr.negatives.text import Mining
+from mathamr.stages.console import Console
+from mathamr.stages.learning.reporting import JsonLines, Log, training_stage
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
+from mathamr.text.finetuning import Finetuned, finetune
+from mathamr.text.pairs import PairFile
+from mathamr.text.pretraining import Pretrained, pretrain
+
+
+def pretrain_encoder(
+    config: TextConfig,
+    encoder: TextEncoder,
+    texts: Iterable[str],
+    out: Path,
+    console: Console,
+    *,
+    seed: int,
+    log: Log | None = None,
+    resume: Literal["auto", "never"] = "auto",
+) -> Pretrained:
+    """Pretrain ``encoder`` in place on texts; ``OUT/best`` is the same on disk.
+
+    Raises:
+        ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.pretraining.pretrain`.
+    """
+    with training_stage("pretraining", console, log) as report:
+        return pretrain(config, encoder, texts, out=out, seed=seed, log=report, resume=resume, progress=report.progress)
+
+
+def finetune_encoder(
+    config: TextConfig,
+    encoder: TextEncoder,
+    pairs: PairFile,
+    out: Path,
+    console: Console,
+    *,
+    seed: int,
+    validation: PairFile | None = None,
+    log: Log | None = None,
+    resume: Literal["auto", "never"] = "auto",
+) -> Finetuned:
+    """Fine-tune ``encoder`` on pairs; ``OUT/best`` has the weights of the lowest validation loss.
+
+    Args:
+        validation: pairs to choose the best epoch by; None: a part of ``pairs``.
+
+    Raises:
+        ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.finetuning.finetune`.
+    """
+    with training_stage("fine-tuning", console, log) as report:
+        return finetune(
+            config,
+            encoder,
+            pairs,
+            validation=validation,
+            out=out,
+            seed=seed,
+            log=report,
+            mining=Mining,
+            resume=resume,
+            progress=report.progress,
+        )
+
+
+def train_text_encoder(
+    config: TextConfig,
+    pairs: PairFile,
+    out: Path,
+    console: Console,
+    *,
+    seed: int,
+    validation: PairFile | None = None,
+    texts: Path | None = None,
+    resume: Literal["auto", "never"] = "auto",
+) -> Finetuned:
+    """Pretrain where the configuration asks for it, then fine-tune; ``OUT/log.jsonl`` has the records.
+
+    Args:
+        out: folder of the encoder; pretraining goes to ``OUT/pretrained``.
+        texts: texts to pretrain on, one a line; None: the documents of ``pairs``.
+        validation: pairs to choose the best epoch by; None: a part of ``pairs``.
+
+    Raises:
+        ConfigError, TrainingError, Interrupted: as :func:`finetune_encoder`.
+        CorpusError: ``texts`` cannot be read.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    encoder, log = encoder_for(config, pairs, out), JsonLines(out / "log.jsonl")
+    if config.pretraining_epochs:
+        read = (pair.document for pair in pairs) if texts is None else _lines(texts)
+        place = out / "pretrained"
+        pretrain_encoder(config, encoder, read, place, console, seed=seed, log=log, resume=resume)
+    return finetune_encoder(
+        config, encoder, pairs, out, console, seed=seed, validation=validation, log=log, resume=resume
+    )
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            yield from (line.strip() for line in lines)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot be read: {error}", path=path) from error
+
+
+def encoder_for(config: TextConfig, pairs: PairFile, out: Path) -> TextEncoder:
+    """Open the encoder of a configuration; ``tiny`` is made of the texts of ``pairs``, in ``OUT/tiny-RANK``."""
+    if config.encoder != "tiny":
+        return open_encoder(config.encoder)
+    folder = out / f"tiny-{os.environ.get('RANK', '0')}"
+    if folder.exists():
+        return open_encoder(str(folder))
+    return make_tiny((text for pair in pairs for text in (pair.query, pair.document)), folder)
+
+
+def summary(result: Finetuned) -> str:
+    """Return what a reader wants to know of a training, line by line."""
+    costs = result.costs
+    lines = {
+        "best": f"{result.best}: validation loss {result.best_val_loss:.4f}, MRR {result.best_val_mrr:.4f}",
+        "before": f"validation loss {result.before.loss:.4f}, MRR {result.before.mrr:.4f}",
+        "pairs": f"{costs['train_pairs']:,} trained on",
+        "epochs": f"{costs['epochs']}{', stopped early' if result.stopped_early else ''}",
+        "peak memory": f"{costs['peak_memory_bytes'] / 2**20:,.0f} MiB",
+        "parameters": f"{costs['parameters']:,}",
+    }
+    if "pairs_per_second" in costs:
+        lines["speed"] = f"{costs['pairs_per_second']:,.1f} pairs/s"
+    return "\n".join(f"{name + ':':13}{text}" for name, text in lines.items())

@@ -1,0 +1,197 @@
+"""Pairs of texts that an encoder learns from, and collections of such pairs with tests.
+
+write_pair_file(AnswerPairs(open_corpus("arqmath", root)), Path("pairs.jsonl"), Console())
+write_pair_collection(StatementPairs(Path("papers.jsonl")), Path("statements"), BenchmarkChoice(0.1))
+
+Each kind of pairs is a class below: question and answer, query and statement, text and formula, concept and chunk.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.pairs import training_pairs
+from graphs.errors import Failure
+from graphs.stores.posts import PostTexts
+from mathamr.stages.console import Console
+from mathamr.stages.data.texts import build_texts
+from mathamr.text import benchmarks
+from mathamr.text.benchmarks import Benchmark
+from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph
+from mathamr.text.latex_source import assemble
+from mathamr.text.pairs import PairFile, TextPair, write_pairs
+from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator
+from mathamr.text.sources import pair_sources
+from mathamr.text.sources.archives import read_files
+from mathamr.text.sources.papers import paper_id, read_papers
+from mathamr.text.sources.plain import plain
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkChoice:
+    """Which part of a collection of pairs is tested.
+
+    Args:
+        share: share of what is tested: questions, statements, pairs or concepts.
+        unseen_papers: papers of statements that are tested as a whole.
+        most: answers: pairs in all; formulas: pairs in the tests; None: no limit.
+        seed: seed of the choice.
+    """
+
+    share: float
+    unseen_papers: int = 15
+    most: int | None = None
+    seed: int = 0
+
+
+class PairSource(Protocol):
+    """A kind of pairs."""
+
+    def pairs(self, console: Console) -> Iterable[TextPair | Failure]:
+        """Yield the pairs, and failures of statements."""
+        ...
+
+    def benchmark(self, choice: BenchmarkChoice, console: Console) -> Benchmark:
+        """Return pairs with tests of which no pair tells anything."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPairs:
+    """Questions with answers; titles with bodies of the collection ``titles``.
+
+    Args:
+        positives: which answers make a pair (:data:`graphs.corpus.pairs.POSITIVES`).
+        least_score: votes that an answer needs.
+    """
+
+    corpus: Corpus
+    positives: str = "accepted"
+    least_score: int = 1
+
+    def pairs(self, console: Console) -> Iterator[TextPair]:
+        """Yield the pairs; texts lie in a temporary file meanwhile."""
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch) / "posts.db"
+            build_texts(self.corpus.posts(), path, console)
+            with PostTexts(path) as texts:
+                found = training_pairs(self.corpus, self.positives, self.least_score)
+                yield from pair_sources.of_answers(found, texts)
+
+    def benchmark(self, choice: BenchmarkChoice, console: Console) -> Benchmark:
+        """Hold out threads."""
+        pairs = islice(self.pairs(console), choice.most)
+        return benchmarks.of_answers(pairs, test_share=choice.share, seed=choice.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPairs:
+    """Queries with statements of papers; ``model`` asks for them, or the papers' own words where it is None."""
+
+    papers: Path
+    model: str | None = None
+
+    def pairs(self, console: Console) -> Iterator[TextPair | Failure]:
+        """Yield the pairs."""
+        yield from pair_sources.of_statements(read_papers(self.papers), self._queries())
+
+    def benchmark(self, choice: BenchmarkChoice, console: Console) -> Benchmark:
+        """Hold out statements, and whole papers."""
+        return benchmarks.of_statements(
+            list(read_papers(self.papers)),
+            self._queries(),
+            test_share=choice.share,
+            unseen_papers=choice.unseen_papers,
+            seed=choice.seed,
+        )
+
+    def _queries(self) -> QueryGenerator:
+        return PaperQueries() if self.model is None else ModelQueries(self.model)
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaPairs:
+    """Texts with formulas, in both directions; ``raw``: LaTeX as it was typed."""
+
+    papers: Path
+    raw: bool = False
+
+    def pairs(self, console: Console) -> Iterator[TextPair | Failure]:
+        """Yield the pairs."""
+        yield from pair_sources.of_formulas(self._passages(), linear=not self.raw)
+
+    def benchmark(self, choice: BenchmarkChoice, console: Console) -> Benchmark:
+        """Hold out papers."""
+        return benchmarks.of_passages(self._passages(), test_share=choice.share, most=choice.most, seed=choice.seed)
+
+    def _passages(self) -> Iterator[pair_sources.Passage]:
+        for paper in read_papers(self.papers):
+            for number, statement in enumerate(paper.statements):
+                name = f"{paper.paper_id}/{number}"
+                yield pair_sources.Passage(name, paper.paper_id, statement.text, paper.categories)
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptPairs:
+    """Concepts of a knowledge graph with chunks of the papers in ``folders``."""
+
+    graph: Path
+    folders: Sequence[Path]
+
+    def pairs(self, console: Console) -> Iterator[TextPair | Failure]:
+        """Yield the pairs."""
+        graph = read_graph(self.graph)
+        yield from pair_sources.of_concepts(graph, self._chunks(graph))
+
+    def benchmark(self, choice: BenchmarkChoice, console: Console) -> Benchmark:
+        """Hold out concepts."""
+        graph = read_graph(self.graph)
+        return benchmarks.of_graph(graph, self._chunks(graph), unseen_share=choice.share, seed=choice.seed)
+
+    def _chunks(self, graph: KnowledgeGraph) -> dict[str, list[str]]:
+        """Return the passages of the papers that the graph names, of those that lie in a folder."""
+        wanted = {paper for concept in graph.concepts for paper in concept.papers}
+        places = [path for folder in self.folders for path in sorted(folder.iterdir())]
+        papers = {name: path for path in places if (name := paper_id(path)) in wanted}
+        return {name: chunked(plain(assemble(read_files(path)).text)) for name, path in papers.items()}
+
+
+def write_pair_file(source: PairSource, out: Path, console: Console, most: int | None = None) -> PairFile:
+    """Write pairs as JSON lines, and say which statements failed.
+
+    Args:
+        most: number of pairs at most.
+    """
+    lost: Counter[tuple[str, str]] = Counter()
+
+    def kept() -> Iterator[TextPair]:
+        for one in source.pairs(console):
+            if isinstance(one, Failure):
+                lost[one.stage, one.kind] += 1
+            else:
+                yield one
+
+    with console.stage("pairs", unit="pairs") as advance:
+
+        def counted() -> Iterator[TextPair]:
+            for pair in islice(kept(), most):
+                yield pair
+                advance(1)
+
+        pairs = write_pairs(out, counted())
+    console.failures("statements", lost)
+    return pairs
+
+
+def write_pair_collection(source: PairSource, out: Path, choice: BenchmarkChoice, console: Console) -> dict[str, Any]:
+    """Write a folder for ``data=pairs data.root=OUT``; return counts of what it has."""
+    made = source.benchmark(choice, console)
+    benchmarks.write(made, out)
+    return dict(benchmarks.about(made))

@@ -1,0 +1,74 @@
+"""Files that scripts/train.py learns from: collection.db -> preprocessed.db, pairs.tsv, negatives.tsv.
+
+made = prepare_training(corpus, Path("collection.db"), Path("work"), settings, TrainConfig(...), Console())
+print(made)         # work/preprocessed.db: 1,024 graphs, 1,003 labels, 40 relations ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.pairs import training_pairs
+from graphs.stores.collection import Collection
+from graphs.whole_file import write_whole
+from mathamr.negatives import mining
+from mathamr.stages.console import Console
+from mathamr.stages.data.graphs import POSTS
+from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
+from mathamr.training.config import TrainConfig
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFiles:
+    """Files with a line of what each holds; ``str()`` is these lines."""
+
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def prepare_training(
+    corpus: Corpus, collection: Path, out: Path, settings: TensorSettings, train: TrainConfig, console: Console
+) -> TrainingFiles:
+    """Make tensors, pairs and, where ``train.negatives`` asks for them, hard negatives.
+
+    Args:
+        collection: graphs of the posts and topics.
+        out: folder of the files; finished work is kept.
+
+    Raises:
+        MathAMRError: a collection without such pairs, or files of other settings.
+    """
+    pairs = training_pairs(corpus, train.positives, train.least_score)
+    out.mkdir(parents=True, exist_ok=True)
+    tensors, pair_file, negative_file = (out / name for name in ("preprocessed.db", "pairs.tsv", "negatives.tsv"))
+    with Collection(collection) as source:
+        rows = source.rows(*POSTS)
+        counts = count_labels(rows, settings.spec.formulas, console, total=len(source), workers=settings.workers)
+        labels = build_vocabulary([counts], settings, console)
+        identity = str(source.meta["source"])
+        graphs = build_tensors(source.rows(), tensors, labels, settings, console, source=identity, total=len(source))
+    write_pairs(pair_file, ((pair.question_id, pair.answer_id) for pair in pairs))
+    lines = [
+        f"{tensors}: {len(graphs):,} graphs, {labels.num_labels:,} labels, {labels.num_relations} relations",
+        f"{pair_file}: {len(pairs):,} pairs of {len({pair.question_id for pair in pairs}):,} questions",
+    ]
+    negative_file.unlink(missing_ok=True)  # of other settings
+    if train.negatives and train.negative_source != "model":
+        mined = mining.negatives_of(
+            train, graphs, pairs, posts=corpus.posts, report=lambda record: lines.append(mining.as_text(record))
+        )
+        assert isinstance(mined, dict)
+        found = [(question, post_id) for question, kept in mined.items() for post_id in kept]
+        write_pairs(negative_file, found)
+        lines.append(f"{negative_file}: {len(found):,} hard negatives of {len(mined):,} questions")
+    return TrainingFiles(tuple(lines))
+
+
+def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
+    """Write two columns with a tab between, as scripts/train.py reads them."""
+    write_whole(path, "".join(f"{first}\t{second}\n" for first, second in pairs))

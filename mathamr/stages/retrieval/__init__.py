@@ -1,0 +1,1 @@
+"""Indexes for people, run files, fusions and scores; each stage one function."""

@@ -1,0 +1,91 @@
+"""Fusion of run files, by ranks or by scores.
+
+fused = fuse([read_run(path, task=1) for path in paths], FusionSettings(weights=(0.3, 0.7)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from graphs.errors import RetrievalError
+from mathamr.evaluation.metrics import evaluate
+from mathamr.evaluation.runs import Hit, Qrels, Run
+from mathamr.retrieval.fusion import interpolate, one_a_look, rankings_of, reciprocal_rank_fusion, tune_weight
+from mathamr.retrieval.index import Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class FusionSettings:
+    """How runs are fused.
+
+    Args:
+        k: constant of reciprocal rank fusion; None: 60.
+        weights: weight of each run; None: reciprocal rank fusion.
+        tune: judgments that the weights of two runs of Task 1 are found with.
+        name: last column of the run.
+
+    Raises:
+        RetrievalError: ``k`` beside weights, or weights beside judgments.
+    """
+
+    k: int | None = None
+    weights: Sequence[float] | None = None
+    tune: Qrels | None = None
+    name: str = "fused"
+
+    def __post_init__(self) -> None:
+        if self.k is not None and (self.weights is not None or self.tune is not None):
+            raise RetrievalError("k is of reciprocal rank fusion, which weights and tuning replace; leave it out")
+        if self.tune is not None and self.weights is not None:
+            raise RetrievalError("tuning finds the weights; leave them out")
+
+
+@dataclass(frozen=True, slots=True)
+class FusedRun:
+    """A run, and the weights that were found; None where none were looked for."""
+
+    run: Run
+    tuned: tuple[float, float] | None = None
+
+
+def fuse(runs: Sequence[Run], settings: FusionSettings, visual_ids: Mapping[str, str] | None = None) -> FusedRun:
+    """Fuse runs of one task.
+
+    Args:
+        visual_ids: visual ids of the formulas, in Task 2, where equal ones are one document.
+
+    Raises:
+        RetrievalError: fewer than two runs, Task 2 without visual ids, or tuning of anything but two runs of Task 1.
+    """
+    if len(runs) < 2:
+        raise RetrievalError(f"{len(runs)} run was given; fusing takes two or more")
+    task = runs[0].task
+    rankings: list[dict[str, Ranking]] = [rankings_of(run) for run in runs]
+    if task == 2:
+        if visual_ids is None:
+            raise RetrievalError("Task 2 fuses formulas by their look; add --visual-ids TSV")
+        rankings = one_a_look(rankings, visual_ids)
+    weights, tuned = settings.weights, None
+    if settings.tune is not None:
+        if len(runs) != 2 or task != 1:
+            raise RetrievalError("tuning finds the weights of two runs of Task 1; give two")
+        tuned = _tuned(rankings, settings.tune)
+        weights = tuned
+    if weights is None:
+        fused = reciprocal_rank_fusion(rankings, k=60 if settings.k is None else settings.k)
+    else:
+        fused = interpolate(rankings, weights)
+    if task == 1:
+        return FusedRun(Run.from_results(settings.name, fused), tuned)
+    place = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
+    found = {topic: [Hit(name, value, place[name]) for name, value in ranking] for topic, ranking in fused.items()}
+    return FusedRun(Run.from_results(settings.name, found, task=2), tuned)
+
+
+def _tuned(rankings: Sequence[dict[str, Ranking]], qrels: Qrels) -> tuple[float, float]:
+    def score(fused: dict[str, Ranking]) -> float:
+        return evaluate(Run.from_results("tuned", fused), qrels).aggregate["ndcg_prime"]
+
+    weight = tune_weight(rankings[0], rankings[1], qrels, score)
+    return weight, 1 - weight

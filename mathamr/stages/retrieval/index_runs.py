@@ -1,0 +1,152 @@
+"""Run of an index: the topics of a collection -> vectors -> rankings.
+
+found = search_index(Path("index"), topics, IndexSearch(task=1), Console())
+write_run(found.run, Path("task1.tsv"))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphs.corpus.post import Topic
+from graphs.errors import Failure, RetrievalError
+from graphs.stores.collection import Collection
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task
+from mathamr.retrieval.formulas import query_vectors, rerank_by_context
+from mathamr.retrieval.index import Strategy
+from mathamr.search.catalog import Catalog
+from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
+from mathamr.stages.console import Console
+from mathamr.stages.retrieval.indexing import device_of
+from mathamr.training import checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSearch:
+    """How an index is searched.
+
+    Args:
+        task: 1 finds answers, 2 formulas.
+        strategy: strategy of Task 1; Task 2 takes its ``exact`` alone.
+        k: results a topic.
+        context: weight of the posts around the formulas, in Task 2.
+        model: checkpoint that must be the one of the index; None: any.
+        formulas_db: trees of the topics' formulas; None: trees are made from LaTeX.
+        topic_graphs: collection.db with graphs of topics; None: topics are parsed.
+        device: device of the encoder; ``auto``: a GPU where there is one.
+        name: last column of the run.
+
+    Raises:
+        RetrievalError: k out of range.
+    """
+
+    task: Task = 1
+    strategy: Strategy = field(default_factory=Strategy)
+    k: int = MAX_PER_TOPIC
+    context: float = 0.0
+    model: Path | None = None
+    formulas_db: Path | None = None
+    topic_graphs: Path | None = None
+    device: str = "auto"
+    name: str = "mathamr-plus"
+
+    def __post_init__(self) -> None:
+        check_k(self.k)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A run, and the seconds of the search alone."""
+
+    run: Run
+    seconds: float
+
+
+def check_k(k: int) -> None:
+    """Raise RetrievalError for a number of results that a run cannot have."""
+    if not 1 <= k <= MAX_PER_TOPIC:
+        raise RetrievalError(f"k={k}; a run has from 1 to {MAX_PER_TOPIC:,} results a topic")
+
+
+def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, console: Console) -> FoundRun:
+    """Search with every topic that has a graph; say which have none.
+
+    Args:
+        index: folder that :func:`mathamr.stages.retrieval.indexing.build_search_index` has written.
+
+    Raises:
+        RetrievalError: no topic has a graph, or in Task 2 a query formula.
+        StoreError: an index of another model.
+    """
+    wanted = None if settings.model is None else checkpoint.weights_hash(settings.model)
+    catalog = Catalog.open(index, model_hash=wanted)
+    device = device_of(settings.device)
+    encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
+    reader = QueryEncoder(encoder, catalog.vocabulary, catalog.spec, formulas_db=settings.formulas_db)
+    found, queries = _encoded(reader, topics, settings.topic_graphs, console)
+    start = time.perf_counter()
+    results: dict[str, list[tuple[str, float]]] | dict[str, list[Hit]]
+    if settings.task == 1:
+        rankings = catalog.search(query_sets(queries), settings.strategy, settings.k)
+        results = dict(zip([topic.topic_id for topic in found], rankings, strict=True))
+    else:
+        results = _formulas(catalog, found, queries, settings, console)
+    seconds = time.perf_counter() - start
+    catalog.close()
+    return FoundRun(Run.from_results(settings.name, results, task=settings.task), seconds)
+
+
+def _encoded(
+    reader: QueryEncoder, topics: Sequence[Topic], graphs: Path | None, console: Console
+) -> tuple[list[Topic], list[EncodedQuery]]:
+    """Return the topics that have a graph, and their vectors."""
+    if not topics:
+        raise RetrievalError("there are no topics: do the years fit the collection?")
+    posts = [topic.post for topic in topics]
+    if graphs is None:
+        encoded = reader.encode_posts(posts)
+    else:
+        with Collection(graphs) as source:
+            encoded = reader.encode_posts(posts, source)
+    found, queries = [], []
+    for topic, query in zip(topics, encoded, strict=True):
+        if isinstance(query, Failure):
+            console.say(f"topic {topic.topic_id} has no graph and scores 0: {query.message}")
+        else:
+            found.append(topic)
+            queries.append(query)
+    if not found:
+        raise RetrievalError(f"no graph for any of the {len(topics)} topics; the lines above say why")
+    return found, queries
+
+
+def _formulas(
+    catalog: Catalog,
+    topics: Sequence[Topic],
+    queries: Sequence[EncodedQuery],
+    settings: IndexSearch,
+    console: Console,
+) -> dict[str, list[Hit]]:
+    """Return the formulas most like the query formula of each topic."""
+    kept = [(topic, query) for topic, query in zip(topics, queries, strict=True) if topic.formula_id]
+    if not kept:
+        raise RetrievalError("the topics name no query formula; Task 2 needs one in each")
+    for topic, query in kept:
+        if topic.formula_id not in query.formula_ids:
+            console.say(f"topic {topic.topic_id}: formula {topic.formula_id} is not in its post; scores 0")
+    kept = [(topic, query) for topic, query in kept if topic.formula_id in query.formula_ids]
+    vectors = query_vectors(
+        query_sets([query for _, query in kept]),
+        [query.formula_ids for _, query in kept],
+        [topic.formula_id or "" for topic, _ in kept],
+    )
+    rankings = catalog.formulas.search(vectors, settings.k, exact=settings.strategy.exact)
+    if settings.context:
+        rankings = [
+            rerank_by_context(hits, query.vectors, catalog.vectors.vectors_of, settings.context)
+            for hits, (_, query) in zip(rankings, kept, strict=True)
+        ]
+    return {topic.topic_id: hits for (topic, _), hits in zip(kept, rankings, strict=True)}

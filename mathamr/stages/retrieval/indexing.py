@@ -1,0 +1,264 @@
+"""Index that people search: tensors and a checkpoint -> vectors -> a folder for scripts/search.py.
+
+built = build_search_index(
+    IndexedFiles((Path("preprocessed.db"),), Path("collection.db"), Path("model/best")),
+    corpus, Path("index"), IndexBuild(), Console(),
+)
+print(built)        # encoded: 5,194 posts in 16.1 s, 322 docs/s ...
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection as Some
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from graphs.corpus.corpus import Corpus
+from graphs.errors import RetrievalError, StoreError
+from graphs.formulas.store import FormulaStore
+from graphs.stores.collection import Collection
+from graphs.stores.store import GraphStore
+from mathamr.maxsim import VectorSets
+from mathamr.model import encoding_shards
+from mathamr.retrieval.agreement import DEPTH, compare
+from mathamr.retrieval.exact import DType
+from mathamr.retrieval.index import Strategy
+from mathamr.search import catalog
+from mathamr.search.catalog import Catalog, Material
+from mathamr.stages.console import Console
+from mathamr.training import checkpoint
+
+CHECK_QUERIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFiles:
+    """Files that an index is made of.
+
+    Args:
+        tensors: preprocessed.db, and further tensors of posts with the same vocabulary.
+        collection: collection.db that they were made from.
+        model: folder of a checkpoint.
+        formulas_db: visual ids of the formulas; None: there are none.
+    """
+
+    tensors: Sequence[Path]
+    collection: Path
+    model: Path
+    formulas_db: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """How an index is made.
+
+    Args:
+        kinds: kinds of posts, of answer and question.
+        backend: exact or qdrant.
+        location: URL of a Qdrant server; None: qdrant works in this process.
+        name: name of the index on the server.
+        dtype: type of the vectors kept.
+        posts_a_shard: posts of a shard, from which an interrupted encoding resumes.
+        device: device of the encoder; ``auto``: a GPU where there is one.
+        update: whether vectors of the index before are kept.
+        removed: ids of posts to leave out.
+
+    Raises:
+        RetrievalError: shards without a post, or a backend that does not exist.
+    """
+
+    kinds: Sequence[str] = ("answer",)
+    backend: str = "exact"
+    location: str | None = None
+    name: str = "mathamr"
+    dtype: DType = "float32"
+    posts_a_shard: int = encoding_shards.POSTS_A_SHARD
+    device: str = "auto"
+    update: bool = False
+    removed: Some[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.posts_a_shard < 1:
+            raise RetrievalError(f"posts_a_shard={self.posts_a_shard}; at least 1 is needed")
+        catalog.check_backend(self.backend, self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIndex:
+    """Counts and times of a build, as lines; ``str()`` is these lines."""
+
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def device_of(name: str) -> str:
+    """Return the device that ``auto`` means on this machine; any other name as it is."""
+    if name != "auto":
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def read_ids(path: Path) -> frozenset[str]:
+    """Return the ids in a file, one a line.
+
+    Raises:
+        StoreError: the file cannot be read.
+    """
+    try:
+        return frozenset(path.read_text(encoding="utf-8").split())
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot be read: {error}", path=path) from error
+
+
+def build_search_index(
+    files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console
+) -> BuiltIndex:
+    """Encode posts and write an index to ``out``, which answers as before until the new one is complete.
+
+    Args:
+        corpus: texts of the posts.
+        out: folder of the index; vectors of an interrupted build are used again.
+
+    Raises:
+        RetrievalError: no post is left to index.
+        StoreError: files of different configurations, or another process that builds this index.
+    """
+    with catalog.alone(out):
+        return _build(files, corpus, out, settings, console)
+
+
+def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console) -> BuiltIndex:
+    stores = [GraphStore(path) for path in files.tensors]
+    first = stores[0]
+    model_hash = checkpoint.weights_hash(files.model)
+    device = device_of(settings.device)
+    encoder = checkpoint.load_encoder(files.model, config_hash=first.config_hash, device=device)
+    with_tensors = {post_id for store in stores for post_id in store.post_ids()}
+    with Collection(files.collection) as source:
+        known = with_tensors.difference(settings.removed)
+        post_ids = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in known]
+        wanted = set(post_ids)
+        formula_ids: dict[str, list[str]] = {}
+        if first.spec.formulas != "none":
+            rows = source.rows(*settings.kinds)
+            formula_ids = {post_id: list(json.loads(names).values()) for post_id, _, names in rows if post_id in wanted}
+        parser = str(source.meta.get("parser", ""))
+    visual_ids: dict[str, str] = {}
+    if files.formulas_db is not None:
+        with FormulaStore.open(files.formulas_db) as formulas:
+            visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
+
+    start = time.perf_counter()
+    ordered, old = _kept(out, settings.update, post_ids, model_hash, first.config_hash)
+    sets: list[VectorSets] = [] if old is None else [old]
+    kept, resumed = len(ordered), 0
+    missing = dict.fromkeys(post_id for post_id in post_ids if post_id not in set(ordered))
+    fresh = len(missing)
+    folders = [out / ("encoding" if number == 0 else f"encoding-{number}") for number in range(len(stores))]
+    if missing:
+        with console.stage("encoding", total=len(missing), unit="posts") as advance:
+            for store, folder in zip(stores, folders, strict=True):
+                own = frozenset(store.post_ids())
+                some = [post_id for post_id in missing if post_id in own]
+                if not some:
+                    continue
+                encoded = encoding_shards.encode_in_shards(
+                    encoder,
+                    store,
+                    some,
+                    folder,
+                    identity=model_hash,
+                    posts_a_shard=settings.posts_a_shard,
+                    progress=advance,
+                )
+                sets.append(encoded.sets)
+                resumed += encoded.resumed
+                ordered += some
+                missing = dict.fromkeys(post_id for post_id in missing if post_id not in own)
+    seconds = time.perf_counter() - start
+    if not sets:
+        raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")
+    material = Material(
+        model=files.model,
+        model_hash=model_hash,
+        vocabulary=first.vocabulary,
+        spec=first.spec,
+        config_hash=first.config_hash,
+        parser=parser,
+        formula_ids=formula_ids,
+        visual_ids=visual_ids,
+        texts=corpus.posts(),
+    )
+    start = time.perf_counter()
+    with console.stage("writing", unit="posts") as advance:
+        catalog.build(
+            out,
+            ordered,
+            VectorSets.concatenated(sets),
+            material,
+            backend=settings.backend,
+            location=settings.location,
+            name=settings.name,
+            dtype=settings.dtype,
+            progress=advance,
+        )
+    for folder in folders:
+        encoding_shards.remove(folder)
+    writing = time.perf_counter() - start
+    now = fresh - resumed
+    lines = [f"encoded:   {now:,} posts in {seconds:.1f} s, {now / max(seconds, 1e-9):,.0f} docs/s"]
+    if resumed or kept:
+        lines.append(
+            f"           {resumed:,} more by an earlier run that was stopped, {kept:,} kept from the index before"
+        )
+    return BuiltIndex((*lines, *_checked(Catalog.open(out), writing)))
+
+
+def _checked(index: Catalog, writing: float) -> list[str]:
+    """Return what was built, and how well it finds what exact search finds."""
+    size, vectors = len(index), index.vectors.num_vectors
+    formulas = len(index.formulas) if index.has_formulas else 0
+    kept = f"{index.index_nbytes / size:,.0f} bytes a document in the {index.backend} index"
+    if index.location is not None:
+        kept = f"{index.location} keeps the index"
+    lines = [
+        f"index:     {size:,} posts, {vectors:,} vectors, {formulas:,} formulas, written in {writing:.1f} s",
+        f"size:      {kept} of posts, {index.nbytes / size:,.0f} with formulas, texts and model",
+    ]
+    exact = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=200), Strategy("maxsim")]
+    approximate = [Strategy(s.name, exact=False, pool=s.pool) for s in exact[:2]] if index.backend == "qdrant" else []
+    queries = index.spread(CHECK_QUERIES)
+    lines += [
+        f"check:     {row.strategy!s:26} recall@{DEPTH} {row.recall:.3f} against exact search, "
+        f"{1000 * row.seconds:.1f} ms a query ({len(queries)} queries)"
+        for row in compare(index.index, index.vectors, queries, [*approximate, *exact])
+    ]
+    index.close()
+    return lines
+
+
+def _kept(
+    out: Path, update: bool, post_ids: Sequence[str], model_hash: str, config_hash: str
+) -> tuple[list[str], VectorSets | None]:
+    """Return the posts whose vectors the index before has, and these; none without ``update``."""
+    if not update:
+        return [], None
+    before = Catalog.open(out, model_hash=model_hash)
+    if before.config_hash != config_hash:
+        raise StoreError(
+            f"the index was made of graphs of configuration {before.config_hash}, these are {config_hash}; build "
+            "without --update",
+            path=out,
+        )
+    has = set(before.vectors.post_ids())
+    kept = [post_id for post_id in post_ids if post_id in has]
+    sets = before.vectors.vectors_of(kept) if kept else None
+    before.close()
+    return kept, sets

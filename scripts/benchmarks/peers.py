@@ -1,0 +1,51 @@
+"""Programs that benchmarks race against: the extra ``bench`` installs them, and a missing one is named.
+
+>>> peer("json", "json").dumps([1])
+'[1]'
+>>> peer("no_such_module", "no-such-package") is None
+left out: no-such-package is not installed; get it with: pip install -e '.[bench]'
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from typing import Any
+
+from graphs.errors import ConfigError
+
+GET = "pip install -e '.[bench]'"
+
+
+def peer(module: str, package: str) -> Any | None:
+    """Import a peer; where it is missing, print how to get it and return None."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        print(f"left out: {package} is not installed; get it with: {GET}")
+        return None
+
+
+def required(module: str, package: str) -> Any:
+    """Import a peer that a benchmark cannot do without.
+
+    Raises:
+        ConfigError: it is missing.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(f"{package} is not installed; get it with: {GET}") from error
+
+
+def program(name: str, package: str) -> str | None:
+    """Return the path of a program; where it is missing, print how to get it and return None.
+
+    >>> program("no-such-program", "no-such-package")
+    left out: no-such-program is not installed; get it with: apt-get install no-such-package
+    """
+    path = shutil.which(name)
+    if path is None:
+        print(f"left out: {name} is not installed; get it with: apt-get install {package}")
+    return path

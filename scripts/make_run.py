@@ -1,0 +1,149 @@
+"""Write a run file, which scripts/evaluate.py scores: of an index, of BM25, or of other runs.
+
+    python scripts/make_run.py index --index index --corpus arqmath --root /data/ARQMath --years 2020 --out task1.tsv
+    python scripts/make_run.py index ... --task 2 --formulas formulas.db --out task2.tsv
+    python scripts/make_run.py bm25 --corpus arqmath --root /data/ARQMath --years 2020 2021 --out bm25.tsv
+    python scripts/make_run.py bm25 ... --by formulas --formulas formulas.db --task 2 --out bm25_task2.tsv
+    python scripts/make_run.py fuse --task 1 bm25.tsv task1.tsv --out rrf.tsv
+    python scripts/make_run.py fuse --task 1 bm25.tsv task1.tsv --tune qrel_task1_2020.tsv --out mixed.tsv
+
+``index`` searches an index of scripts/index.py with the topics of a collection. Task 1 finds answers. Task 2 finds
+formulas: the query is the vector of the topic's formula among those of its whole post; of formulas with one visual id
+the best is kept. ``--context 0.2`` adds a fifth of the similarity of the posts around the two formulas. Model,
+vocabulary and AMR parser are those of the index. Topics are parsed here, with published formula trees of
+``--formulas``; ``--graphs-db`` has graphs of topics that were parsed before.
+
+``bm25`` needs no model. ``--by text`` compares words, LaTeX commands, letters and numbers; ``--by formulas`` pairs of
+symbols in the operator and layout trees, with the edges between them. In Task 1 an answer is a document, in Task 2
+every formula of the questions and answers with another visual id.
+
+``fuse`` without weights is reciprocal rank fusion, k = 60. With ``--weights`` it is the weighted mean of the scores,
+each run's scaled to 0 ... 1 in each topic. ``--tune`` finds the weights of two runs of Task 1 with the highest nDCG' on
+the topics of these qrels: report the result on other topics only. In Task 2, formulas of one visual id
+(``--visual-ids``) are one.
+
+Exit codes: 0 written; 2 a message says what is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.command import add_corpus, command, parser_of
+
+
+@command
+def main(arguments: Sequence[str] | None = None) -> str:
+    """Run the command; returns the exit code."""
+    parser = parser_of(__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    index = commands.add_parser("index", help="search an index of scripts/index.py")
+    index.add_argument("--index", type=Path, required=True, help="folder that scripts/index.py has written")
+    index.add_argument("--model", type=Path, help="insist on this checkpoint; without it, the one of the index")
+    index.add_argument("--strategy", default="maxsim", help="Task 1: single_vector, doc_vn_maxsim or maxsim")
+    index.add_argument("--approximate", action="store_true", help="through HNSW, which the backend qdrant has")
+    index.add_argument("--pool", type=int, default=1000, help="candidates that doc_vn_maxsim reranks")
+    index.add_argument("--context", type=float, default=0.0, help="Task 2: weight of the posts around the formulas")
+    index.add_argument("--graphs-db", type=Path, help="collection.db: graphs of topics that were parsed before")
+    index.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    index.set_defaults(run=of_index)
+    bm25 = commands.add_parser("bm25", help="search a collection without a model")
+    bm25.add_argument("--by", choices=("text", "formulas"), default="text")
+    bm25.set_defaults(run=of_bm25)
+    for one, name in ((index, "mathamr-plus"), (bm25, "bm25")):
+        add_corpus(one)
+        one.add_argument("--task", type=int, choices=(1, 2), default=1)
+        one.add_argument("--years", type=int, nargs="*", default=[], help="years of the topics, e.g. 2020 2021")
+        one.add_argument("--formulas", type=Path, help="formulas.db: published trees, and visual ids")
+        one.add_argument("--k", type=int, default=1000, help="results a topic")
+        one.add_argument("--name", default=name, help="last column of the run")
+    fuse = commands.add_parser("fuse", help="fuse run files of one task")
+    fuse.add_argument("runs", type=Path, nargs="+", help="run files, two or more")
+    fuse.add_argument("--task", type=int, choices=(1, 2), required=True)
+    fuse.add_argument("--k", type=int, help="constant of reciprocal rank fusion; 60")
+    fuse.add_argument("--weights", type=float, nargs="+", help="one a run")
+    fuse.add_argument("--tune", type=Path, nargs="+", help="qrels of the topics to find the weights of two runs with")
+    fuse.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder of them")
+    fuse.add_argument("--name", default="fused", help="last column of the run")
+    fuse.set_defaults(run=of_runs)
+    for one in (index, bm25, fuse):
+        one.add_argument("--out", type=Path, required=True, help="run file")
+    given = parser.parse_args(arguments)
+    said: str = given.run(given)
+    return said
+
+
+def of_index(given: argparse.Namespace) -> str:
+    """Search an index with topics."""
+    from graphs.corpus.corpus import open_corpus
+    from mathamr.evaluation.runs import write_run
+    from mathamr.retrieval.index import Strategy
+    from mathamr.stages.console import Console
+    from mathamr.stages.retrieval.index_runs import IndexSearch, search_index
+
+    settings = IndexSearch(
+        given.task,
+        Strategy(given.strategy, exact=not given.approximate, pool=given.pool),
+        given.k,
+        given.context,
+        given.model,
+        given.formulas,
+        given.graphs_db,
+        given.device,
+        given.name,
+    )
+    topics = open_corpus(given.corpus, given.root).topics(given.task, given.years)
+    found = search_index(given.index, topics, settings, Console())
+    write_run(found.run, given.out)
+    count, results = len(found.run.rankings), sum(map(len, found.run.rankings.values()))
+    return (
+        f"{given.out}: Task {given.task}, {count} topics, {results:,} results; search "
+        f"{found.seconds:.2f} s, {count / max(found.seconds, 1e-9):,.0f} queries/s"
+    )
+
+
+def of_bm25(given: argparse.Namespace) -> str:
+    """Search a collection by BM25."""
+    from graphs.corpus.corpus import open_corpus
+    from mathamr.evaluation.runs import Run, write_run
+    from mathamr.retrieval.lexical import Tokens
+    from mathamr.stages.console import Console
+    from mathamr.stages.retrieval.index_runs import check_k
+    from mathamr.stages.retrieval.lexical import LexicalIndex
+
+    check_k(given.k)
+    corpus, console = open_corpus(given.corpus, given.root), Console()
+    tokens = Tokens(given.by, given.formulas)
+    index = LexicalIndex.build(corpus.posts(), tokens, given.task, console, formulas_db=given.formulas)
+    found = index.search(corpus.topics(given.task, given.years), given.k)
+    for topic_id in found.lost:
+        console.say(f"topic {topic_id}: its query formula is not in its post; scores 0")
+    write_run(Run.from_results(given.name, found.results, task=given.task), given.out)
+    return f"{given.out}: Task {given.task}, {len(found.results)} topics; search {found.seconds:.2f} s"
+
+
+def of_runs(given: argparse.Namespace) -> str:
+    """Fuse run files."""
+    from mathamr.evaluation.runs import read_qrels, read_run, read_visual_ids, write_run
+    from mathamr.stages.retrieval.fused_runs import FusionSettings, fuse
+
+    tune = None if given.tune is None else read_qrels(*given.tune)
+    settings = FusionSettings(given.k, given.weights, tune, given.name)
+    runs = [read_run(path, task=given.task) for path in given.runs]
+    visual_ids = None
+    if given.visual_ids is not None:
+        names = {hit.doc_id for run in runs for hits in run.rankings.values() for hit in hits}
+        visual_ids = read_visual_ids(given.visual_ids, names)
+    fused = fuse(runs, settings, visual_ids)
+    write_run(fused.run, given.out)
+    if tune is None or fused.tuned is None:
+        return ""
+    first, second = fused.tuned
+    return f"weights {first:.2f} and {second:.2f}, tuned on {len(tune)} topics: report on others"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
