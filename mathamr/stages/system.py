@@ -22,7 +22,6 @@ from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Judgment, Pair, Topic
 from graphs.errors import ConfigError
-from graphs.stores.posts import PostText
 from mathamr.evaluation.metrics import RELEVANT, Regime, measures_of_grade
 from mathamr.evaluation.result_names import Asked
 from mathamr.evaluation.runs import Hit, Task
@@ -32,6 +31,7 @@ from mathamr.stages.console import Console
 if TYPE_CHECKING:
     from ir_measures import Measure
 
+    from graphs.stores.posts import PostText
     from mathamr.maxsim import VectorSets
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.graph.trainer
