@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments.config import register, validated
 from graphs.errors import ConfigError
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
 from mathamr.training.config import TrainConfig
 

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
@@ -42,6 +43,7 @@ ORDER = {
 }
 
 
+@cache
 def modules() -> dict[str, Path]:
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -50,6 +52,7 @@ def modules() -> dict[str, Path]:
     }
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Modules of this project that a file imports when it is loaded or run; not those for type checking only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

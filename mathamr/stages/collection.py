@@ -36,7 +36,6 @@ from mathamr.stages import parsers
 from mathamr.stages.console import Console
 from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
-from mathamr.stages.data.tensors import count_labels
 from mathamr.stages.data.texts import build_texts
 from mathamr.stages.needed import NeededPosts
 
@@ -301,6 +300,8 @@ class ParsedCollection:
         path = self._folder / f"counts-{parsers.name(config)}-{config.graph.formulas}-{content[:10]}.json"
         if path.exists():
             return Counts.from_json(path.read_text(encoding="utf-8"))
+        from mathamr.stages.data.tensors import count_labels  # imports torch
+
         learned = None if self._needed is None else self._needed.learned
         with Collection(self.path(config)) as source:
             counts = count_labels(

@@ -26,7 +26,7 @@ from typing import Any
 from mathamr.stages.console import Console
 from scripts.benchmarks.published_tree import Tree
 
-SCRIPT = Path(__file__).with_name("data.py")
+SCRIPT = Path(__file__).resolve().parents[1] / "data.py"
 
 
 def write(out: Path, posts: int, seed: int, console: Console) -> Counter[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from graphs.formulas.store import FormulaStore
+from tests.scripts.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ["id", "post_id", "thread_id", "type", "comment_id", "old_visual_id", "visual_id", "issue", "formula"]
@@ -36,13 +37,6 @@ FORMULAS = [
     ("y", "<math><mi>z</mi></math>", ""),
     ("(", "", ""),
 ]
-
-
-def run_script(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts" / name), *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
 
 
 def bench(*arguments: str | Path) -> dict[str, Any]:
@@ -159,7 +153,11 @@ def test_formulas_db_is_built_and_gone_on_with(collection: Path, tmp_path: Path)
 
 def test_formulas_db_of_nothing_is_a_message(tmp_path: Path) -> None:
     (tmp_path / "Posts.xml").write_text('<posts><row Id="1" PostTypeId="1" Body="b" /></posts>', encoding="utf-8")
-    done = run_script("build_formulas.py", "--root", tmp_path, "--out", tmp_path / "formulas.db")
+    command = [sys.executable, ROOT / "scripts" / "build_formulas.py", "--root", tmp_path]  # as a user starts it
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, "--out", tmp_path / "formulas.db"], capture_output=True, text=True, check=False, env=environment
+    )
     assert done.returncode == 2
     assert "slt_representation" in done.stderr
     assert not (tmp_path / "formulas.db").exists()

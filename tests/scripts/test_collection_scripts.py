@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripts import in_process
+
 ROOT = Path(__file__).resolve().parents[2]
 POSTS = 12
 
 
 def run_script(name: str, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts" / name), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = in_process.run_script(name, *arguments)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done

@@ -10,21 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripts.in_process import run_script
+
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / ".." / "shared" / "data"
 
 
-def run_script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts" / "evaluate.py"), *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+def evaluate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return run_script("evaluate.py", *arguments)
 
 
 def test_task_1_and_task_2_print_one_object(tmp_path: Path) -> None:
     (tmp_path / "q").write_text("A.1\t0\ta\t2\nA.1\t0\tb\t0\nB.1\t0\tv\t3\n")
     (tmp_path / "one").write_text("A.1\tb\t1\t2.0\tme\nA.1\ta\t2\t1.0\tme\n")
-    done = run_script("--task", "1", "--qrels", tmp_path / "q", "--run", tmp_path / "one")
+    done = evaluate("--task", "1", "--qrels", tmp_path / "q", "--run", tmp_path / "one")
     assert (done.returncode, done.stderr) == (0, "")
     # Topic B.1 is missing from the run: the means are half of A.1's MAP' 1/2 and P'@10 1/10; b stands above a: Bpref 0.
     printed = json.loads(done.stdout)
@@ -32,7 +31,7 @@ def test_task_1_and_task_2_print_one_object(tmp_path: Path) -> None:
     assert (printed["map_prime"], printed["p_prime_10"], printed["bpref"], printed["topics"]) == (0.25, 0.05, 0.0, 2)
     (tmp_path / "two").write_text("B.1\t7\t255\t1\t2.0\tme\n")
     (tmp_path / "ids.tsv").write_text("id\tvisual_id\n7\tv\n")
-    done = run_script(
+    done = evaluate(
         "--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "two", "--visual-ids", tmp_path / "ids.tsv"
     )
     assert json.loads(done.stdout)["ndcg_prime"] == 0.5
@@ -49,7 +48,7 @@ def test_task_1_and_task_2_print_one_object(tmp_path: Path) -> None:
 def test_a_bad_file_is_a_message_and_code_2(tmp_path: Path, qrels: str, run: str, message: str) -> None:
     (tmp_path / "qrels").write_text(qrels)
     (tmp_path / "run").write_text(run)
-    done = run_script("--task", "1", "--qrels", tmp_path / "qrels", "--run", tmp_path / "run")
+    done = evaluate("--task", "1", "--qrels", tmp_path / "qrels", "--run", tmp_path / "run")
     assert done.returncode == 2
     assert done.stdout == ""
     assert message in done.stderr
@@ -57,7 +56,10 @@ def test_a_bad_file_is_a_message_and_code_2(tmp_path: Path, qrels: str, run: str
 
 
 def test_task_2_without_visual_ids_is_refused(tmp_path: Path) -> None:
-    done = run_script("--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "r")
+    command = [sys.executable, ROOT / "scripts" / "evaluate.py", "--task", "2"]  # as a user starts it
+    command += ["--qrels", tmp_path / "q", "--run", tmp_path / "r"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
     assert "--visual-ids" in done.stderr
 
@@ -67,7 +69,7 @@ def test_published_scores_through_the_command() -> None:
     if not (DATA / "arqmath-runs").is_dir():
         pytest.skip(f"no participants' runs at {DATA}")
     row = json.loads((DATA / "arqmath-runs" / "expected.json").read_text())[0]
-    done = run_script(
+    done = evaluate(
         "--task",
         "1",
         "--qrels",
@@ -85,7 +87,7 @@ def test_regime_mini_restricts_the_qrels_to_the_collection(tmp_path: Path) -> No
     (tmp_path / "run").write_text("A.1\ta\t1\t2.0\tme\n")
     (tmp_path / "ids").write_text("a\nc\n")
     command = ["--task", "1", "--qrels", tmp_path / "q", "--run", tmp_path / "run", "--regime", "mini"]
-    done = run_script(*command, "--collection", tmp_path / "ids")
+    done = evaluate(*command, "--collection", tmp_path / "ids")
     # Of A.1 only a is there, and A.2 has no relevant post left.
     assert json.loads(done.stdout) | {"bpref": 1.0} == {
         "ndcg_prime": 1.0,
@@ -98,11 +100,11 @@ def test_regime_mini_restricts_the_qrels_to_the_collection(tmp_path: Path) -> No
     folder.mkdir()
     (folder / "posts.jsonl").write_text('{"id": "b", "kind": "answer", "body": "x"}\n')
     (folder / "topics.jsonl").write_text("")
-    done = run_script(*command, "--collection", folder)
+    done = evaluate(*command, "--collection", folder)
     assert (json.loads(done.stdout)["topics"], done.stderr) == (2, "")
-    assert "add --collection FOLDER" in run_script(*command).stderr
-    assert "belongs to --regime mini" in run_script(*command[:-2], "--collection", tmp_path / "ids").stderr
-    missing = run_script(*command, "--collection", tmp_path / "none")
+    assert "add --collection FOLDER" in evaluate(*command).stderr
+    assert "belongs to --regime mini" in evaluate(*command[:-2], "--collection", tmp_path / "ids").stderr
+    missing = evaluate(*command, "--collection", tmp_path / "none")
     assert (missing.returncode, "cannot be read as a list of ids" in missing.stderr) == (2, True)
 
 
@@ -111,11 +113,11 @@ def test_regime_mini_of_task_2_is_about_the_formulas_of_the_collection(tmp_path:
     (tmp_path / "run").write_text("B.1\t7\t255\t1\t2.0\tme\n")
     (tmp_path / "ids.tsv").write_text("id\tvisual_id\n7\tv\n8\tu\n9\tx\n")
     command = ["--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "run", "--regime", "mini"]
-    done = run_script(*command, "--visual-ids", tmp_path / "ids.tsv")
+    done = evaluate(*command, "--visual-ids", tmp_path / "ids.tsv")
     printed = json.loads(done.stdout)
     assert (printed["topics"], printed["map_prime"]) == (2, 0.5)  # B.2 is missing from the run
     (tmp_path / "some").write_text("v\n")
-    done = run_script(*command, "--visual-ids", tmp_path / "ids.tsv", "--collection", tmp_path / "some")
+    done = evaluate(*command, "--visual-ids", tmp_path / "ids.tsv", "--collection", tmp_path / "some")
     assert (json.loads(done.stdout)["topics"], json.loads(done.stdout)["map_prime"]) == (1, 1.0)
-    refused = run_script(*command, "--visual-ids", tmp_path / "ids.tsv", "--collection", tmp_path)
+    refused = evaluate(*command, "--visual-ids", tmp_path / "ids.tsv", "--collection", tmp_path)
     assert (refused.returncode, "takes a file of visual ids" in refused.stderr) == (2, True)

@@ -13,6 +13,7 @@ import pytest
 
 from graphs.stores.store import GraphStore
 from mathamr.training import checkpoint
+from tests.scripts.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,10 +24,6 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
-
-
-def script(name: str, *words: str) -> tuple[str, ...]:
-    return (str(ROOT / "scripts" / f"{name}.py"), *words)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
     (folder / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
     data = ["--data", "jsonl", "--root", ".", "--out", "collection.db"]
-    done = run(folder, *script("build_collection", *data))
+    done = run_script("build_collection.py", *data, folder=folder)
     assert done.returncode == 0, done.stderr
     (folder / "conf").symlink_to(ROOT / "conf")
     return folder
@@ -64,7 +61,7 @@ def test_a_collection_becomes_graphs_pairs_and_hard_negatives(folder: Path) -> N
         "train.negative_closest=null",
         "graph.connectivity=circular",
     ]
-    done = run(folder, *script("preprocess", *data, *wanted))
+    done = run_script("preprocess.py", *data, *wanted, folder=folder)
     assert done.returncode == 0, done.stderr
     assert "work/pairs.tsv: 40 pairs of 40 questions" in done.stdout
     assert "hard negatives by bm25: of 40 questions, 0 have none; posts: 120 kept" in done.stdout
@@ -73,7 +70,7 @@ def test_a_collection_becomes_graphs_pairs_and_hard_negatives(folder: Path) -> N
     negatives = [line.split("\t") for line in (folder / "work" / "negatives.tsv").read_text().splitlines()]
     assert len(negatives) == 120
     assert all(question[1:] != answer[1:] for question, answer in negatives)
-    refused = run(folder, *script("preprocess", *data, "train.positives=duplicates"))
+    refused = run_script("preprocess.py", *data, "train.positives=duplicates", folder=folder)
     assert refused.returncode == 2
     assert "collection 'jsonl' has no links between duplicates" in refused.stderr
 
@@ -81,7 +78,7 @@ def test_a_collection_becomes_graphs_pairs_and_hard_negatives(folder: Path) -> N
 @pytest.mark.slow
 def test_the_readme_trains_in_ten_lines(folder: Path) -> None:
     data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "."]
-    assert run(folder, *script("preprocess", *data)).returncode == 0
+    assert run_script("preprocess.py", *data, folder=folder).returncode == 0
     (block,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "train(config" in block]
     assert len([line for line in block.splitlines() if line]) <= 10
     done = run(folder, "-c", block)

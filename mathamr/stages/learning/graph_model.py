@@ -16,7 +16,7 @@ from typing import Any, Literal
 from graphs.corpus.post import Pair, Post
 from graphs.errors import Failure
 from graphs.stores.store import GraphStore
-from mathamr.model.encoder import EncoderConfig
+from mathamr.model.config import EncoderConfig
 from mathamr.negatives import mining
 from mathamr.stages.console import Console, duration
 from mathamr.stages.learning.reporting import Log, training_stage

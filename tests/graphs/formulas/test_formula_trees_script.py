@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from graphs.formulas.latex import parse_latex
+from tests.scripts.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[3]
 PRESENTATION = "<mrow><mi>x</mi><mo>+</mo><mi>y</mi></mrow>"
@@ -14,7 +15,12 @@ CONTENT = "<apply><plus/><ci>x</ci><ci>y</ci></apply>"
 PARALLEL = f'<semantics>{PRESENTATION}<annotation-xml encoding="MathML-Content">{CONTENT}</annotation-xml></semantics>'
 
 
-def run(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return run_script("formula_trees.py", *arguments)
+
+
+def run_process(*arguments: str | Path, stdin: str) -> subprocess.CompletedProcess[str]:
+    """Run the script in a process of its own, as a user starts it: its input and output are bytes."""
     command = [sys.executable, str(ROOT / "scripts" / "formula_trees.py"), *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
@@ -59,7 +65,7 @@ def test_what_cannot_be_read_ends_with_code_2(tmp_path: Path) -> None:
 
 def test_a_stream_gives_one_object_a_line() -> None:
     formulas = ["x^2", "", r"\frac{1}{2", r"\sum_{i} \mathbb{R}"]
-    done = run("--stdin", stdin="\n".join(formulas) + "\n")
+    done = run_process("--stdin", stdin="\n".join(formulas) + "\n")
     assert (done.returncode, done.stderr) == (0, "")
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["latex"] for each in objects] == formulas

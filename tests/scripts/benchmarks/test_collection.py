@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from scripts.benchmarks.collection import usage
+from tests.scripts.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -21,6 +22,13 @@ def bench(name: str, *arguments: str | Path) -> tuple[list[str], dict[str, Any]]
     command = [sys.executable, str(ROOT / "scripts" / "bench.py"), name, *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    return lines, json.loads(lines[-1])
+
+
+def bench_in_process(name: str, *arguments: str | Path) -> tuple[list[str], dict[str, Any]]:
+    done = run_script("bench.py", name, *arguments)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     return lines, json.loads(lines[-1])
@@ -64,7 +72,7 @@ def test_the_memory_of_a_process_counts_with_that_of_those_it_started() -> None:
 
 
 def test_every_sentence_is_looked_at(corpus: Path) -> None:
-    lines, result = bench("embedded_parser", "--data", "jsonl", "--root", corpus, "--limit", "10")
+    lines, result = bench_in_process("embedded_parser", "--data", "jsonl", "--root", corpus, "--limit", "10")
     assert lines[-2] == "30 sentences: 0 invalid graphs, 0 placeholders lost"
     assert (result["posts"], result["placeholders"], result["invalid"], result["lost"]) == (10, 10, 0, 0)
     assert result["sentences_per_cpu_second"] > 0

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.scripts.in_process import run_script
 
 
 def test_every_part_runs_and_the_last_line_is_json(tmp_path: Path) -> None:
     sizes = "--documents 300 --posts 400 --full-posts 500 --queries 3 --full-queries 2 --repeats 2 --pool 150 --m-all 4"
-    command = [sys.executable, "scripts/bench.py", "search", *sizes.split(), "--folder", str(tmp_path)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    run = run_script("bench.py", "search", *sizes.split(), "--folder", tmp_path)
+    assert run.returncode == 0, run.stderr
     result = json.loads(run.stdout.splitlines()[-1])
     assert result["exact_speedup_vs_numpy"] > 0
     assert {"exact_speedup_vs_maxsim_cpu", "full_scale_queries_per_second", "full_scale_memory_gib"} <= set(result)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.scripts.in_process import run_script
+
 SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.device=cpu"]
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "scripts" / "bench.py", "train_epoch", "--num-graphs", "60", *words, *SMALL]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return run_script("bench.py", "train_epoch", "--num-graphs", "60", *words, *SMALL)
 
 
 @pytest.mark.slow
