@@ -38,8 +38,6 @@ class EncoderConfig:
         sentence_vectors: identity of the text encoder whose frozen vectors of sentences are projected and added to the
             starts of their virtual nodes (:mod:`mathamr.model.sentence_text`, beyond the thesis): a hybrid of graph and
             text; or None. In an experiment the name of the encoder.
-
-    The last three are those of the thesis where a checkpoint does not name them, being older than they are.
     """
 
     hidden_dim: int
@@ -50,9 +48,9 @@ class EncoderConfig:
     edge_vectors: bool
     vn_init: str
     vn_learned: str
-    vn_aggregation: str = "mean"
-    label_vectors: str | None = None
-    sentence_vectors: str | None = None
+    vn_aggregation: str
+    label_vectors: str | None
+    sentence_vectors: str | None
 
     def __post_init__(self) -> None:
         if self.vn_aggregation not in VN_AGGREGATIONS:
