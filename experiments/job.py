@@ -161,7 +161,8 @@ def _run(
     result |= {**trained.costs, **encoded.costs}
     files = [trained.folder] if job.model_key else []
     shown = next((question for question in questions if question.task == 1), None)
-    kept = _kept_rankings(job, place)
+    source = system.rankings_source(job.config)
+    kept = _kept_rankings(job, place, source)
     found: dict[str, Mapping[str, float]] = {}
     for question in questions:
         if kept is None:
@@ -196,19 +197,19 @@ def _run(
         if question is shown:
             _show(job, place, system, encoded, question, run)
             result |= _look_into(job, place, system, encoded, question, run)
-    write_json(place / RANKINGS, {"key": job.run_key, "costs": found})
+    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": found})
     book.scores(result)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.config.experiment.name}-{job.name}", "model", files, result)
     return result
 
 
-def _kept_rankings(job: Job, place: Path) -> tuple[Path, dict[str, Any]] | None:
+def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, Any]] | None:
     """Return where the rankings of ``job`` lie that an earlier result has left, and their record; None: nowhere."""
     earlier = place.parents[1] / "earlier"
     for folder in sorted(earlier.glob(f"{job.name}-*")):
         record = read_json(folder / RANKINGS)
-        if record is not None and record.get("key") == job.run_key != "":
+        if record is not None and record.get("key") == job.run_key != "" and record.get("source") == source:
             return folder, record
     return None
 

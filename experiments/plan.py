@@ -41,6 +41,7 @@ from graphs import shared_files
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, suggestion
 from graphs.shared_files import is_locked, read_json
+from mathamr.stages.collection import file_identity
 from mathamr.systems import registry
 
 # Settings of the collection that no result depends on: where files are.
@@ -231,7 +232,19 @@ def _leaves(value: Any, key: str) -> Iterator[str]:
 def model_key(config: DictConfig, data: Fingerprints) -> str:
     """Return the hash of everything that a trained model depends on; empty where nothing is trained."""
     parts = registry.find(config.track).model_key_parts(config)
-    return "" if parts is None else shared_files.key({"collection": data.graphs, "track": config.track, **parts})
+    if parts is None:
+        return ""
+    return shared_files.key({"collection": data.graphs, "track": config.track, **_made_elsewhere(config), **parts})
+
+
+def _made_elsewhere(config: DictConfig) -> dict[str, str]:
+    """Return the identity of each file that ``data.collection``, ``data.formulas`` and ``data.graphs`` name.
+
+    Raises:
+        ConfigError: one of them is no file.
+    """
+    named = {name: config.data.get(name) for name in ("collection", "formulas", "graphs")}
+    return {f"given_{name}": file_identity(Path(value)) for name, value in named.items() if value is not None}
 
 
 def run_key(config: DictConfig, data: Fingerprints, needs: Sequence[Job] = ()) -> str:
@@ -245,6 +258,7 @@ def run_key(config: DictConfig, data: Fingerprints, needs: Sequence[Job] = ()) -
         return shared_files.key({**own, "parts": [job.run_key for job in needs]})
     places = {str(name): value for name, value in _plain(config.data).items() if name not in _PLACES}
     content = {"collection": data.searches, "data": places, "tasks": list(config.experiment.get("tasks") or [1])}
+    content |= _made_elsewhere(config)
     if config.data.get("regime") == "judged":  # what is judged is what is searched
         content |= {"judgments": data.judgments, "example": _plain(config.experiment.get("example"))}
     return shared_files.key({**content, **own})

@@ -250,6 +250,10 @@ def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
         raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
     if regime not in get_args(Regime):
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
+    if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):
+        raise ConfigError(
+            f"{len(lost)} judged topics of Task {task} are not among the topics, e.g. {lost[0]}; each would score 0"
+        )
     wanted = config.experiment.example.topic
     known = [topic.topic_id for topic in topics]
     if task == 1 and wanted is not None and wanted not in known:

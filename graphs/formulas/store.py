@@ -82,6 +82,7 @@ def build(
     *,
     letters: Letters = "plain",
     posts: frozenset[str] | None = None,
+    topics: str = "",
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> BuildSummary:
@@ -91,6 +92,7 @@ def build(
         letters: as in :func:`graphs.formulas.presentation.parse_slt`; a database holds one kind.
         posts: only formulas of these posts, beside those of all topics; None: of all posts. A further call with other
             posts adds theirs.
+        topics: hash of the topics' files: they are read again when it has changed.
         workers: processes that parse, beside the one that writes.
         progress: called after every piece.
 
@@ -98,7 +100,7 @@ def build(
         StoreError: when another process writes to the file, or it was begun with other files or letters.
         CorpusError: when a file is missing or no formula file.
     """
-    sources = [_of_posts(source, posts) for source in _sources(files)]
+    sources = [_of_choice(source, posts, topics) for source in _sources(files)]
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         begun_with = database.read_meta(connection).get("letters", letters)
@@ -140,12 +142,22 @@ def _sources(files: FormulaFiles) -> list[Source]:
     return sources
 
 
-def _of_posts(source: Source, posts: frozenset[str] | None) -> Source:
-    """Return ``source`` under a name that tells which posts it is read for: another choice reads the file again."""
-    if posts is None or source.prefix:
+def _of_choice(source: Source, posts: frozenset[str] | None, topics: str) -> Source:
+    """Return ``source`` under a name that tells what it is read for: another choice reads the file again."""
+    if source.prefix:
+        return replace(source, choice=topics[:12])
+    if posts is None:
         return source
-    digest = blake2b("\0".join(sorted(posts)).encode(), digest_size=6).hexdigest()
-    return replace(source, choice=digest)
+    return replace(source, choice=blake2b("\0".join(sorted(posts)).encode(), digest_size=6).hexdigest())
+
+
+def source_sizes(files: FormulaFiles) -> dict[str, int]:
+    """Return the size of each formula file, by the name that databases call it by.
+
+    Raises:
+        CorpusError: when a file is missing or no formula file.
+    """
+    return {source.name: source.size for source in _sources(files)}
 
 
 def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[Source]:
@@ -312,6 +324,11 @@ class FormulaStore:
         names = {key(formula_id): formula_id for formula_id in formula_ids}
         found = self._select("SELECT formula_id, visual_id FROM formula", names)
         return {names[formula_id]: str(visual_id) for formula_id, visual_id in found if visual_id is not None}
+
+    def sources(self) -> dict[str, int]:
+        """Return the size of each formula file that was read to its end."""
+        query = "SELECT name, size FROM source WHERE offset >= size"
+        return {str(name): int(size) for name, size in self._database().execute(query)}
 
     def failures(self) -> dict[tuple[str, str], int]:
         """How many formulas gave no tree, by representation (``slt``, ``opt``) and kind of failure."""

@@ -15,16 +15,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 from omegaconf import DictConfig
 
-from graphs.corpus.files import Fingerprints, FormulaFiles
+from graphs.corpus.files import Fingerprints, FormulaFiles, hash_contents
+from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure
+from graphs.formulas import store as formula_store
 from graphs.formulas.store import FormulaStore
 from graphs.graph.vocabulary import Counts, Row
 from graphs.shared_files import key, locked, read_json, write_json
@@ -67,10 +69,20 @@ class ParsedCollection:
 
     Args:
         needed: the posts to parse; None: all.
+        is_source: a further collection to learn from, which files that were made elsewhere do not belong to.
     """
 
-    def __init__(self, corpus: Parsable, folder: Path, console: Console, needed: NeededPosts | None = None) -> None:
+    def __init__(
+        self,
+        corpus: Parsable,
+        folder: Path,
+        console: Console,
+        needed: NeededPosts | None = None,
+        *,
+        is_source: bool = False,
+    ) -> None:
         self._corpus, self._folder, self._console, self._needed = corpus, folder, console, needed
+        self._is_source = is_source
 
     @property
     def folder(self) -> Path:
@@ -100,13 +112,19 @@ class ParsedCollection:
     def path(self, config: DictConfig) -> Path:
         """Return collection.db: the given one, or the one of this folder."""
         given = self._given(config, "collection")
-        return given or self._folder / f"collection-{parsers.name(config)}.db"
+        return given or self._folder / f"collection-{parsers.name(config)}{self._of_formulas(config)}.db"
 
     def topics_path(self, config: DictConfig) -> Path:
         """Return the collection of the topics' graphs."""
         given = self._given(config, "collection")
-        of = "" if given is None else f"-{key(given_parser(given))[:8]}"
-        return self._folder / f"topic-graphs-{parsers.name(config)}{of}.db"
+        made_of = [self._corpus.fingerprints().topics, self._of_formulas(config)]
+        made_of += [] if given is None else [file_identity(given)]
+        return self._folder / f"topic-graphs-{parsers.name(config)}-{key(made_of)[:8]}.db"
+
+    def _of_formulas(self, config: DictConfig) -> str:
+        """Return the end of the names of graphs whose formulas' trees were made elsewhere."""
+        given = self._given(config, "formulas")
+        return "" if given is None else f"-trees{file_identity(given)[:8]}"
 
     def make(self, config: DictConfig, topics: Iterable[Post] = ()) -> Path | None:
         """Make the graphs of the posts and of these topics, as far as they are missing; return formulas.db."""
@@ -146,23 +164,25 @@ class ParsedCollection:
                 )
 
     def _check_given(self, given: Path) -> None:
-        """Refuse a collection that was made from other posts, and say how much of what is needed it has."""
+        """Refuse a collection that was made from other posts or in part; say how much of what is needed it has."""
         with Collection(given) as graphs:
-            source = str(graphs.meta.get("source", ""))
-            posts = graphs.post_ids(*POSTS)
-        mine = self._corpus.fingerprints().graphs
-        if source != mine and not source.startswith("import "):
+            meta, posts = graphs.meta, frozenset(graphs.post_ids(*POSTS))
+        source, shard, mine = str(meta.get("source", "")), str(meta.get("shard") or "1/1"), self._corpus.fingerprints()
+        imported = source.startswith("import ")
+        if source != mine.graphs and not imported:
             raise ConfigError(
-                f"data.collection={given} was made from the collection {source[:12]}, data.root holds {mine[:12]}; "
-                "build it again from data.root"
+                f"data.collection={given} was made from the collection {source[:12]}, data.root holds "
+                f"{mine.graphs[:12]}; build it again from data.root"
             )
-        if not posts:
-            raise ConfigError(f"data.collection={given} has no graph of a post; was its build interrupted?")
-        if self._needed is not None:
-            lost = len(self._needed.all.difference(posts))
-            self._console.once(
-                f"  {given}: {len(posts):,} graphs; of {len(self._needed.all):,} needed posts {lost:,} have none"
-            )
+        if shard != "1/1":
+            raise ConfigError(f"data.collection={given} is shard {shard}; merge all shards with scripts/collection.py")
+        if not meta.get("finished") and self._needed is None:
+            raise ConfigError(f"data.collection={given} is not finished; run its build again until it ends")
+        wanted = self._needed.all if self._needed is not None else _texts_in(self._folder / "posts.db")
+        there = len(posts & wanted)
+        if not there:
+            raise ConfigError(f"data.collection={given} has a graph of none of the {len(wanted):,} posts")
+        self._console.once(f"  {given}: graphs of {there:,} of {len(wanted):,} posts")
 
     def _total(self, path: Path) -> int | None:
         """Return how many posts are still to be parsed, where the texts of all posts are there to be counted."""
@@ -223,27 +243,29 @@ class ParsedCollection:
 
     def formulas(self, config: DictConfig) -> Path | None:
         """Make formulas.db, where the collection publishes trees."""
+        files = self._corpus.formulas()
         given = self._given(config, "formulas")
         if given is not None:
-            FormulaStore.open(given).close()
+            self._check_formulas(given, files)
             return given
-        files = self._corpus.formulas()
         if files is None:
             return None
         path = self._folder / "formulas.db"
         done = path.with_suffix(".done")
-        stamp = path.with_suffix(".covers.json")  # new topics bring files of their own, and new posts are read
-        covered = read_json(stamp) or {}
+        stamp = path.with_suffix(".covers.json")  # topics may change, and more posts may be needed
+        covered = (read_json(stamp) or {}) if path.exists() else {}
         topics = self._corpus.fingerprints().topics
-        done_topics = covered.get("topics") == topics
-        if is_done(done, path, self._console) and done_topics:
-            return path
+        same_topics = covered.get("topics") == topics
+        whole = is_done(done, path, self._console)
         posts = None
-        if self._needed is not None and not done.exists():
+        if self._needed is not None and not whole:
             posts = self._needed.all.difference(covered.get("posts", ()))
-            if not posts and done_topics:
-                return path
-        build_formula_trees(files, path, FormulaSettings(workers=config.workers), self._console, posts)
+        if same_topics and (whole or posts == frozenset()):
+            return path
+        if whole or posts == frozenset():
+            files = replace(files, latex=(), slt=(), opt=())  # the posts' are there already
+        settings = FormulaSettings(workers=config.workers)
+        build_formula_trees(files, path, settings, self._console, posts, topics=topics)
         if posts is None:
             write_json(stamp, {"topics": topics})
             done.write_text(graphs_version(), encoding="utf-8")
@@ -251,13 +273,27 @@ class ParsedCollection:
             write_json(stamp, {"topics": topics, "posts": sorted(posts.union(covered.get("posts", ())))})
         return path
 
+    def _check_formulas(self, given: Path, files: FormulaFiles | None) -> None:
+        """Refuse trees that were not made from the collection's files."""
+        if files is None:
+            raise ConfigError(f"data.formulas={given}: collection {self._corpus.name} publishes no formulas")
+        with FormulaStore.open(given) as store:
+            known = store.sources()
+        wanted = formula_store.source_sizes(replace(files, topics=()))
+        others = [name for name, size in wanted.items() if known.get(name) != size]
+        if others:
+            raise ConfigError(
+                f"data.formulas={given} was not made from {len(others)} of {len(wanted)} formula files of data.root, "
+                f"e.g. {others[0]}; build it again with scripts/build_formulas.py"
+            )
+
     def _given(self, config: DictConfig, name: str) -> Path | None:
         """Return the file that ``data.NAME`` names; sources have none.
 
         Raises:
             ConfigError: there is no such file.
         """
-        value = config.data.get(name) if self._corpus.name == config.data.name else None
+        value = None if self._is_source else config.data.get(name)
         if value is None:
             return None
         path = Path(value)
@@ -277,6 +313,19 @@ class ParsedCollection:
             added=self._identity(path, added) if added else "",
             topics=self._identity(self.topics_path(config), None),
         )
+
+    def identity_of_all(self, config: DictConfig) -> str:
+        """Return the identity of the graphs of all posts in the file."""
+        return self._identity(self.path(config), None)
+
+    def digests(self, config: DictConfig, posts: frozenset[str]) -> dict[str, str]:
+        """Return a hash of the graph of each of some posts, and of each topic, by id."""
+        found: dict[str, str] = {}
+        for path, kinds, chosen in ((self.path(config), POSTS, posts), (self.topics_path(config), ("topic",), None)):
+            if path.exists() and (chosen is None or chosen):
+                with Collection(path) as source:
+                    found |= {row[0]: _rows_digest([row]) for row in chosen_rows(source.rows(*kinds), chosen)}
+        return found
 
     def _identity(self, path: Path, posts: frozenset[str] | None) -> str:
         """Return the digest of the graphs of some posts; None: of all in the file."""
@@ -318,6 +367,17 @@ class ParsedCollection:
 def chosen_rows(rows: Iterable[Row], posts: frozenset[str] | None) -> Iterator[Row]:
     """Yield the rows of some posts; None: all."""
     return (row for row in rows if posts is None or row[0] in posts)
+
+
+def file_identity(path: Path) -> str:
+    """Return a hash of a file's size and of samples of its content, which any write to a database changes.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    if not path.is_file():
+        raise ConfigError(f"{path} is no file; it is named by data.collection, data.formulas or data.graphs")
+    return hash_contents({"": PackedFile(path)})
 
 
 def given_parser(path: Path) -> str:

@@ -17,7 +17,7 @@ judgments, so vocabularies and models stay as they are when judgments change.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from omegaconf import DictConfig
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Pair, Post
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
 from graphs.formulas.visual_ids import posts_with_visual_ids
 from graphs.shared_files import read_json, write_json
@@ -63,6 +64,11 @@ def extent_of(data: DictConfig) -> Extent:
     given = data.get("posts")
     if given is not None and given not in get_args(Extent):
         raise ConfigError(f"data.posts={given} is not one of {', '.join(get_args(Extent))}")
+    if given == "needed" and data.get("regime") != "judged":
+        raise ConfigError(
+            f"data.posts=needed with data.regime={data.get('regime')}: every post is searched, so all are needed; use "
+            "data.regime=judged, or leave data.posts out"
+        )
     return "needed" if data.get("regime") == "judged" and given != "all" else "all"
 
 
@@ -71,15 +77,29 @@ def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:
     return frozenset(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
 
 
-def with_questions(posts: Iterable[Post | Failure], answers: frozenset[str] | set[str]) -> frozenset[str]:
-    """Return those of the answers that are among ``posts``, and the questions that they answer."""
+def with_questions(
+    posts: Iterable[Post | Failure], answers: Collection[str], formula_ids: Collection[str] = frozenset()
+) -> frozenset[str]:
+    """Return those of the answers that are among ``posts``, and the questions among them that they answer.
+
+    Args:
+        formula_ids: posts that have one of these formulas count as answers.
+    """
     found: set[str] = set()
+    parents: set[str] = set()
+    questions: set[str] = set()
     for post in posts:
-        if isinstance(post, Post) and post.post_id in answers:
+        if not isinstance(post, Post):
+            continue
+        if post.kind == "question":
+            questions.add(post.post_id)
+        if post.post_id in answers or (
+            formula_ids and any(formula.formula_id in formula_ids for formula in extract(post).formulas)
+        ):
             found.add(post.post_id)
             if post.parent_id is not None:
-                found.add(post.parent_id)
-    return frozenset(found)
+                parents.add(post.parent_id)
+    return frozenset(found | (parents & questions))
 
 
 def needed_posts(
@@ -117,16 +137,14 @@ def searched_posts(
     kept = folder / f"searched-{digest}.json"
     if (known := read_json(kept)) is not None:
         return frozenset(known["posts"])
-    found = judged
-    if looks:
-        files = corpus.formulas()
-        if files is None:  # the collection publishes no visual ids: a formula's id is its post's with a number
-            found |= {name.rpartition(":")[0] for name in looks}
-        else:
-            with console.stage("posts with judged formulas", unit="formulas") as advance:
-                found |= posts_with_visual_ids(files, looks, advance)
+    wanted, formula_ids = judged, frozenset[str]()
+    if looks and (files := corpus.formulas()) is not None:
+        with console.stage("posts with judged formulas", unit="formulas") as advance:
+            wanted |= posts_with_visual_ids(files, looks, advance)
+    elif looks:
+        formula_ids = looks  # the collection publishes no visual ids: a formula's own id is judged
     with console.stage("questions of judged answers", unit="posts") as advance:
-        found = with_questions(_counted(corpus.posts(), advance), found)
+        found = with_questions(_counted(corpus.posts(), advance), wanted, formula_ids)
     folder.mkdir(parents=True, exist_ok=True)
     if lost := len(judged - found):
         console.say(f"  {lost:,} of {len(judged):,} judged posts are not in the collection")

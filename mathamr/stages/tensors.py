@@ -25,7 +25,7 @@ failed were tried again, say) tensors are made anew, and models trained anew; mo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +64,9 @@ class Prepared:
         topics: tensors of the topics.
         formulas: formulas.db, where the collection publishes trees.
         content: identity of the graphs that are learned from.
+        added: posts that are searched and not learned from.
+        added_content: identity of their graphs.
+        topics_content: identity of the topics' graphs.
         sources: identity of the graphs of each source.
     """
 
@@ -75,6 +78,9 @@ class Prepared:
     topics: Path
     formulas: Path | None
     content: str
+    added: frozenset[str] = frozenset()
+    added_content: str = ""
+    topics_content: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -100,8 +106,8 @@ class Preparation:
         self._shared = shared
         self._console = console
         self._learned = learned
-        self._prepared: dict[str, Prepared] = {}
-        self._parsed: dict[str, dict[str, ParsedCollection]] = {}
+        self._prepared: dict[Hashable, Prepared] = {}
+        self._parsed: dict[Hashable, dict[str, ParsedCollection]] = {}
         self._sources: dict[str, Source] = {}
 
     def __call__(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
@@ -118,10 +124,10 @@ class Preparation:
             self._parsed[key] = {"": own, **further}
         return self._prepared[key]
 
-    def _key(self, config: DictConfig) -> str:
-        learned = sorted(self._learned(config)) if extent_of(config.data) == "needed" else []
-        plan = [_plain(config.graph), parsers.name(config), sorted(sources.opened(config)), learned]
-        return json.dumps(plan, sort_keys=True)
+    def _key(self, config: DictConfig) -> Hashable:
+        learned = self._learned(config) if extent_of(config.data) == "needed" else frozenset[str]()
+        plan = [_plain(config.graph), parsers.name(config), sorted(sources.opened(config))]
+        return json.dumps(plan, sort_keys=True), learned  # a frozen set computes its hash once
 
     def of(self, config: DictConfig) -> Prepared:
         """What an earlier call has prepared."""
@@ -155,7 +161,7 @@ class Preparation:
             f"  source {name}: {len(source.pairs()):,} pairs; posts that read like a topic: {len(alike)}{some}"
         )
         folder = self._shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
-        parsed = ParsedCollection(source, folder, self._console)
+        parsed = ParsedCollection(source, folder, self._console, is_source=True)
         with parsed.alone():
             parsed.make(config)
             parsed.counts(config)
@@ -175,8 +181,10 @@ class Preparation:
         identity = _digest(content.learned, contents) if contents else content.learned
         needed = own.needed
         learned = None if needed is None else needed.learned
-        posts = self._given_tensors(config)
-        if posts is None:
+        posts, there = self._given_tensors(config, own), frozenset[str]()
+        if posts is not None:
+            there = frozenset(GraphStore(posts).post_ids())
+        else:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
                 counted = [parsed.counts(config) for parsed in (own, *further.values())]
@@ -185,11 +193,11 @@ class Preparation:
                 self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
         labels = GraphStore(posts).vocabulary
         searched = None
-        if needed is not None and needed.added:
-            searched = self._shared / f"searched-{_digest(graph, labels.hash, content.added)}.db"
+        if needed is not None and (added := needed.added - there):
+            searched = self._shared / f"searched-{_digest(graph, labels.hash, content.added, len(there))}.db"
             if not is_done(searched.with_suffix(".done"), searched, self._console):
                 own_graphs = {"": own.path(config)}
-                self._build_tensors(searched, config, own_graphs, POSTS, content.added, labels, needed.added)
+                self._build_tensors(searched, config, own_graphs, POSTS, content.added, labels, added)
         topics = self._shared / f"topics-{_digest(graph, labels.hash, content.topics)}.db"
         if not is_done(topics.with_suffix(".done"), topics, self._console):
             topic_graphs = {"": own.topics_path(config)} if content.topics else {}
@@ -203,10 +211,13 @@ class Preparation:
             topics=topics,
             formulas=formulas,
             content=content.learned,
+            added=frozenset() if needed is None else needed.added,
+            added_content=content.added,
+            topics_content=content.topics,
             sources=contents,
         )
 
-    def _given_tensors(self, config: DictConfig) -> Path | None:
+    def _given_tensors(self, config: DictConfig, own: ParsedCollection) -> Path | None:
         """Return the tensors that ``data.graphs`` names, checked against the configuration.
 
         Raises:
@@ -224,6 +235,12 @@ class Preparation:
         tensors, spec = GraphStore(path), spec_of(config)
         if tensors.config_hash != store.config_hash(spec, tensors.vocabulary):
             raise ConfigError(f"data.graphs={path} was made with other virtual nodes than {spec}; preprocess it again")
+        with Collection(own.path(config)) as graphs:
+            made_of = {str(graphs.meta.get("source", "")), own.identity_of_all(config)}
+        if tensors.source not in made_of:
+            raise ConfigError(
+                f"data.graphs={path} was not made from data.collection={config.data.collection}; preprocess it again"
+            )
         self._console.once(f"  {path}: {len(tensors):,} graphs as tensors, {tensors.vocabulary.num_labels:,} labels")
         return path
 

@@ -8,6 +8,7 @@
 So strategies, tasks and experiments that search with one model encode each post once. In the model's folder lie
 
     encoded/          an exact index (:mod:`mathamr.retrieval.exact`) of all of them, replaced whole when more come
+    encoded.digests.json  what the vectors of topics, and of posts that are only searched, were made of
     encoded.json      how many posts and topics were encoded, and in how long
     encoding/         shards of an encoding that is not finished; it goes on from them
 
@@ -17,12 +18,12 @@ One process adds at a time (:mod:`experiments.models` sees to it); others read o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from graphs.errors import StoreError
-from graphs.shared_files import read_json, write_json
+from graphs.shared_files import key, read_json, write_json
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
@@ -30,6 +31,7 @@ from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import MAX_EDGES, MAX_NODES
 from mathamr.retrieval.exact import ExactIndex
 
+_DIGESTS = "encoded.digests.json"
 _RATES = {"posts": "encode_docs_per_second", "topics": "encode_queries_per_second"}
 
 
@@ -45,6 +47,9 @@ class EncodedPosts:
         if measured.get("model_hash") != model_hash:
             measured = {"model_hash": model_hash}
         self._measured: dict[str, Any] = measured
+        kept = read_json(folder / _DIGESTS) or {}
+        self._digests: dict[str, str] = kept.get("digests", {}) if kept.get("model_hash") == model_hash else {}
+        self._current: Mapping[str, str] = {}
         try:
             self._open(ExactIndex.open(folder / "encoded", model_hash=model_hash))
         except StoreError:  # none yet, of another model, or damaged: it is made anew
@@ -56,6 +61,16 @@ class EncodedPosts:
     def there(self, post_ids: Sequence[str]) -> list[str]:
         """Those of the posts that have vectors here."""
         return [post_id for post_id in post_ids if post_id in self._there]
+
+    def forget_changed(self, digests: Mapping[str, str]) -> None:
+        """Forget the vectors of posts and topics whose content is not what it was when they were encoded.
+
+        Args:
+            digests: hash of the content by id, of those whose content may change while the model stays.
+        """
+        self._current = digests
+        changed = [name for name, digest in digests.items() if self._digests.get(name) != digest]
+        self._there = self._there.difference(changed)
 
     def lacks(self, post_ids: Sequence[str]) -> list[str]:
         """Those that are still to be encoded, each once."""
@@ -99,7 +114,8 @@ class EncodedPosts:
         budgets = {"max_nodes": min(node_budget, MAX_NODES), "max_edges": min(edge_budget, MAX_EDGES)}
 
         def encode(working: Path) -> encoding_shards.Encoded:
-            identity = self.model_hash
+            content = sorted((name, self._current[name]) for name in post_ids if name in self._current)
+            identity = f"{self.model_hash} {key(content)}" if content else self.model_hash
             return encoding_shards.encode_in_shards(
                 encoder, store, post_ids, working, identity=identity, progress=progress, **budgets
             )
@@ -122,8 +138,12 @@ class EncodedPosts:
         self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - made.resumed
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
         write_json(self.folder / "encoded.json", self._measured)
-        before = [] if self._index is None else self._index.post_ids()
+        before = [] if self._index is None else [name for name in self._index.post_ids() if name in self._there]
         together = VectorSets.concatenated([self.sets(before), made.sets]) if before else made.sets
         path = self.folder / "encoded"
+        there = self._there
         self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))
+        self._there = there.union(post_ids)
+        self._digests |= {name: self._current[name] for name in post_ids if name in self._current}
+        write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": self._digests})
         encoding_shards.remove(working)

@@ -94,9 +94,10 @@ class GraphSystem(System):
         self._label_text = LabelText(console)
         self._sentence_text = SentenceText(console)
         # Read once a process, for reading them passes over the whole collection: by its file, and by the task.
-        self._formulas_of: dict[Path, Formulas] = {}
-        self._searched_of: dict[tuple[Path, int], list[str]] = {}
+        self._formulas_of: dict[tuple[Path, str, str], Formulas] = {}
+        self._searched_of: dict[tuple[object, ...], list[str]] = {}
         self._all_pairs: dict[tuple[str, int], list[Pair]] = {}
+        self._learned_of: dict[tuple[str, int, int | None], frozenset[str]] = {}
         self._questions: Sequence[Question] = ()  # those that were checked
         self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
 
@@ -161,8 +162,11 @@ class GraphSystem(System):
     def _learned(self, config: DictConfig) -> frozenset[str]:
         """Return the posts that a configuration learns from, were there a graph of each."""
         training = settings(TrainConfig, config.train, "train")
-        pairs = self._pairs(training)
-        return posts_of(sample_pairs(pairs, posts_of(pairs), training.max_pairs))
+        key = training.positives, training.least_score, training.max_pairs
+        if key not in self._learned_of:
+            pairs = self._pairs(training)
+            self._learned_of[key] = posts_of(sample_pairs(pairs, posts_of(pairs), training.max_pairs))
+        return self._learned_of[key]
 
     def _source_pairs(self, config: DictConfig) -> dict[str, list[Pair]]:
         """The pairs of each source that is learned from."""
@@ -202,6 +206,11 @@ class GraphSystem(System):
         if config.model.label_vectors is not None:
             parts.append(str(self._encoder_config(config, prepared).label_vectors))
         return "-".join(parts)
+
+    def rankings_source(self, config: DictConfig) -> str:
+        """Return the source of the model, and the graphs that it searches and is asked by."""
+        prepared = self._preparation.of(config)
+        return f"{self.source(config)}-{prepared.added_content[:8]}-{prepared.topics_content[:8]}"
 
     def _encoder_config(self, config: DictConfig, prepared: Prepared) -> EncoderConfig:
         """What is trained; where text encoders are named, with the hash of the label vectors that one makes, and the
@@ -314,6 +323,8 @@ class GraphSystem(System):
         wanted = [post_id for post_id in [*searched, *filter(None, [example])] if post_id in have_graph]
         asked = [topic.post.post_id for q in questions for topic in q.topics if topic.post.post_id in topics]
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
+        parsed = self._preparation.collections(config)[""]
+        place.forget_changed(parsed.digests(config, prepared.added))
         new_posts, new_topics = place.lacks(wanted), place.lacks(asked)
         if new_posts or new_topics:
             device = device_of(config)
@@ -328,7 +339,7 @@ class GraphSystem(System):
 
     def _searched(self, prepared: Prepared, question: Question) -> list[str]:
         """The posts that a question searches: answers, or every post for its formulas; in regime judged what is."""
-        key = prepared.collection, question.task
+        key = prepared.collection, prepared.content, prepared.added_content, question.task
         if key not in self._searched_of:
             with Collection(prepared.collection) as source:
                 posts = source.post_ids("answer") if question.task == 1 else source.post_ids("question", "answer")
@@ -373,9 +384,10 @@ class GraphSystem(System):
 
     def _formulas(self, prepared: Prepared) -> Formulas:
         """Return the formulas of all posts, read once."""
-        if prepared.collection not in self._formulas_of:
-            self._formulas_of[prepared.collection] = read_formulas(prepared.collection, prepared.formulas)
-        return self._formulas_of[prepared.collection]
+        key = prepared.collection, prepared.content, prepared.added_content  # needed posts become more
+        if key not in self._formulas_of:
+            self._formulas_of[key] = read_formulas(prepared.collection, prepared.formulas)
+        return self._formulas_of[key]
 
     # -- examples ----------------------------------------------------------------------------------------------------
 

@@ -124,6 +124,10 @@ class System:
         """Return the identity of what ``prepare`` made: a model trained on something else is not used."""
         return self.corpus.fingerprints().graphs[:16]
 
+    def rankings_source(self, config: DictConfig) -> str:
+        """Return the identity of what rankings are made from: those made from something else are not used again."""
+        return self.source(config)
+
     # -- the model -----------------------------------------------------------------------------------------------
 
     def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:

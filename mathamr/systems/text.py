@@ -294,6 +294,7 @@ class TextSystem(System):
         }
         written = _written(config)
         topics = {topic.post.post_id: written(extract(topic.post)) for q in questions for topic in q.topics}
+        place.forget_changed({name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in topics.items()})
         asked: dict[str, Side] = {
             topic.post.post_id: "document" if question.turned else "query"
             for question in questions

@@ -38,7 +38,13 @@ class FormulaSettings:
 
 
 def build_formula_trees(
-    files: FormulaFiles, out: Path, settings: FormulaSettings, console: Console, posts: Some[str] | None = None
+    files: FormulaFiles,
+    out: Path,
+    settings: FormulaSettings,
+    console: Console,
+    posts: Some[str] | None = None,
+    *,
+    topics: str = "",
 ) -> BuildSummary:
     """Build formulas.db, or resume an interrupted build.
 
@@ -46,6 +52,7 @@ def build_formula_trees(
         files: published formulas.
         out: output database (resumed if it exists).
         posts: ids of the posts whose formulas are read; None: all.
+        topics: hash of the topics' files, which are read again when it has changed.
 
     Raises:
         MathAMRError: a file that cannot be read, or a database of other files.
@@ -54,7 +61,13 @@ def build_formula_trees(
     wanted = None if posts is None else frozenset(posts)
     with console.stage("formula trees", unit="formulas") as stage:
         summary = build(
-            out, files, posts=wanted, letters=settings.letters, workers=settings.workers, progress=_Share(stage)
+            out,
+            files,
+            posts=wanted,
+            topics=topics,
+            letters=settings.letters,
+            workers=settings.workers,
+            progress=_Share(stage),
         )
     console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
     console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
