@@ -21,12 +21,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphs.corpus.download import PARTS
+
 if TYPE_CHECKING:
     from graphs.corpus.arqmath.holdings import Holdings
     from graphs.corpus.download.web import Downloads, Offer, WebFile
     from mathamr.stages.console import Console
 
-PARTS = ("collection", "formulas", "topics", "qrels", "runs")
 _PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
 
 
