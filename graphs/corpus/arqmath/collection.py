@@ -175,8 +175,14 @@ class ArqMath:
     # -- topics and judgments --------------------------------------------------------------------------------------
 
     def tasks(self) -> list[int]:
-        """Return the tasks that there are topics of, in whichever year."""
-        return sorted({task for task, _ in self.topic_files()})
+        """Return the tasks that some file has topics of, in whichever year.
+
+        A file whose topics cannot be placed counts: reading them raises the reason.
+        """
+        unplaced = {
+            task for found in self._layout.files if found.kind == "topics" and found.note for task in found.tasks
+        }
+        return sorted({task for task, _ in self.topic_files()} | unplaced)
 
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
         """The topics of ``years``; their formula ids, and ``formula_id`` in Task 2, have the prefix ``{year}:``."""
@@ -295,8 +301,8 @@ class ArqMath:
         return () if place is None else place.one(f"{name} of the posts' formulas").files
 
     def _any_tables(self) -> tuple[PackedFile, ...]:
-        """TSVs of one representation: all have the visual ids, those of LaTeX are the smallest."""
-        return self._representation("latex") or self._representation("slt") or self._representation("opt")
+        """TSVs of the representation with the most: all have the visual ids, those of LaTeX are the smallest."""
+        return max((self._representation(name) for name in get_args(Representation)), key=len)
 
     def _topic_tables(self, year: int, name: Representation) -> dict[int, PackedFile]:
         """TSVs of the formulas of a year's topics by task; one that both tasks share is under Task 1."""

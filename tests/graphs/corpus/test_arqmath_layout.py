@@ -11,7 +11,7 @@ import pytest
 
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.recognition import recognise
-from graphs.corpus.packed import PackedFile
+from graphs.corpus.packed import PackedFile, members
 from graphs.corpus.post import Judgment, Pair, Post
 from graphs.errors import ConfigError, CorpusError, Failure
 from graphs.formulas.published import rows_of
@@ -109,6 +109,18 @@ QRELS = {
 }
 
 
+ARCHIVES: dict[str, tuple[dict[str, str], tuple[object, ...]]] = {
+    "Collection/Posts.V1.3.zip": ({"Posts.V1.3.xml": POSTS}, ("posts", None, (1, 3))),
+    **{
+        f"Formulas/{name}_representation_v3.zip": (
+            {f"{name}_representation_v3/{number}.tsv": formulas(name) for number in (1, 101)},
+            ("formulas", name, (3,)),
+        )
+        for name in FORMULAS
+    },
+}
+
+
 def seen(root: Path, path: Path) -> tuple[object, ...]:
     found = recognise(PackedFile(path), path.relative_to(root).parts)
     return found.kind, found.task, found.year, found.edition or found.representation, found.ids, found.note
@@ -125,8 +137,19 @@ def test_every_published_name_is_recognised_by_what_it_holds(tmp_path: Path, is_
     assert seen(tmp_path, put("Collection/Tags.V1.3.xml", "<tags/>"))[0] == "other XML"
     assert seen(tmp_path, put("Formulas/README_formulas_V3.0.md", "# id post_id formula"))[0] == "unknown"
     assert seen(tmp_path, put("Evaluation/de_duplicate_2022.py", "import csv\n"))[0] == "unknown"
+    assert seen(tmp_path, put("Collection/README_DATA.md", "# Posts, links and tags"))[0] == "unknown"
+    assert seen(tmp_path, put("Evaluation/task2_get_results.py", "import csv\n"))[0] == "unknown"
     run = "B.301\t9012\t255\t1\t7.5\tTangentS\n"
     assert seen(tmp_path, put("Runs/ARQMath-3/Task 2/Baseline-task2-TangentS-auto-math-p.tsv", run))[0] == "run"
+    for place, (content, kind) in ARCHIVES.items():
+        path = tmp_path / (place.rpartition("/")[2] if is_flat else place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for name, text in content.items():
+            with zipfile.ZipFile(path, "a") as archive:
+                archive.writestr(name, text)
+        for file in members(path):
+            found = recognise(file, file.parts[len(tmp_path.parts) :])
+            assert (found.kind, found.representation, found.version, found.note) == (*kind, ""), file
     for place, (task, year) in TOPICS.items():
         assert seen(tmp_path, put(place, topics(task, year))) == ("topics", task, year, None, None, ""), place
     for place, (task, year, representation) in TOPIC_FORMULAS.items():
@@ -296,8 +319,10 @@ def test_judgments_by_visual_id_are_preferred(root: Path) -> None:
 def test_visual_ids_of_an_earlier_release_are_not_read(root: Path) -> None:
     write(root / "qrel_task2_2020_visual_id.tsv", qrels(2, 2020, ("4", 2)))
     corpus = ArqMath(root)
+    before = corpus.fingerprints()
     assert corpus.judgment_files()[2, 2020].endswith("ids/qrel_task2.tsv (official, by formula id)")
     assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 3)]
+    assert corpus.fingerprints() == before
     (read,) = [file for file in corpus.inventory().files if file.place.endswith("ids/qrel_task2.tsv")]
     assert (read.is_read, read.note) == (True, "")
     (left,) = [file for file in corpus.inventory().files if file.place == "qrel_task2_2020_visual_id.tsv"]
@@ -394,6 +419,22 @@ def test_topics_that_cannot_be_placed_are_named(root: Path) -> None:
     (root / "Topics/Task2 Topics/ARQMath-2/Topics/Topics_Task2_2021_V1.1.xml").write_text(both)
     with pytest.raises(CorpusError, match=r"no topics of Task 2, 2021.*Topics_Task2_2021_V1\.1\.xml: its topics are"):
         ArqMath(root).topics(2, [2021])
+
+
+def test_tasks_have_topics_that_cannot_be_placed(root: Path) -> None:
+    """Task 2 is not dropped where its files mix years, or tasks; reading them says what is wrong."""
+    for path in (root / "Topics/Task2 Topics").rglob("Topics*.xml"):
+        more = '<Topic number="B.250"><Title>t</Title></Topic><Topic number="B.5"><Title>t</Title></Topic></Topics>'
+        path.write_text(path.read_text().replace("</Topics>", more))
+    corpus = ArqMath(root)
+    assert corpus.tasks() == [1, 2]
+    with pytest.raises(CorpusError, match=r"no topics of Task 2, 2020.*its topics are not all of one task and year"):
+        corpus.topics(2, [2020])
+    shutil.rmtree(root / "Topics/Task2 Topics")
+    assert ArqMath(root).tasks() == [1]
+    mixed = topics(1, 2022).replace("</Topics>", topics(2, 2022).partition("<Topics>")[2])
+    write(root / "Topics.xml", mixed)
+    assert ArqMath(root).tasks() == [1, 2]
 
 
 # -- damage ----------------------------------------------------------------------------------------------------------
