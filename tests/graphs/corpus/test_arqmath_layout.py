@@ -475,6 +475,98 @@ def test_posts_before_the_damage_of_an_archive_are_kept(tmp_path: Path) -> None:
     assert "Bad CRC-32" in failure.message or "broken XML" in failure.message
 
 
+def three_rows(**bodies: bytes) -> bytes:
+    """A question and its answers 2 and 3; ``two`` and so on replace whole rows."""
+    rows = {
+        "one": b'<row Id="1" PostTypeId="1" AcceptedAnswerId="3"/>\n',
+        "two": b'<row Id="2" PostTypeId="2" ParentId="1" Body="two"/>\n',
+        "three": b'<row Id="3" PostTypeId="2" ParentId="1"/>\n',
+    }
+    return b"<posts>\n" + b"".join((rows | bodies).values()) + b"</posts>\n"
+
+
+@pytest.mark.parametrize(
+    ("two", "post_id", "message"),
+    [
+        (b'<row Id="2" PostTypeId="2" ParentId="1" Body="\xff"/>\n', "2", "3: broken XML"),
+        (b'<row Id="2" PostTypeId="2" ParentId="1" Body="\0"/>\n', "2", "3: broken XML"),
+        (b'<row Id="2" PostTypeId="2" ParentId="1" Body="x />\n', "2", "4: broken XML"),
+        (b'<row Id="2" PostTypeId="2" ParentId="1" Body="&x;"/>\n', "2", "3: broken XML"),
+        (b'xrow Id="2" PostTypeId="2" ParentId="1"/>\n', "", "2: broken XML: text between two rows"),
+        (b'<rox Id="2" PostTypeId="2" ParentId="1"/>\n', "", "3: broken XML: <rox> between two rows"),
+        (b'<\1ow Id="2" PostTypeId="2" ParentId="1"/>\n', "", "3: broken XML"),
+        (b"</posts><posts>\n", "", "3: broken XML"),
+    ],
+)
+@pytest.mark.parametrize("more", [0, 400])
+def test_a_bad_byte_costs_one_row(tmp_path: Path, two: bytes, post_id: str, message: str, more: int) -> None:
+    """Posts and pairs know the same posts, also where further rows fill several blocks."""
+    further = b"".join(
+        b'<row Id="%d" PostTypeId="1" Body="%s"/>\n' % (number, b"x " * 999) for number in range(10, 10 + more)
+    )
+    write(tmp_path / "Posts.xml", three_rows(two=two).replace(b"</posts>\n", b"") + further + b"</posts>\n")
+    corpus = ArqMath(tmp_path)
+    question, failure, answer, *others = corpus.posts()
+    assert [post.post_id for post in (question, answer) if isinstance(post, Post)] == ["1", "3"]
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.post_id, len(others)) == ("broken_row", post_id, more)
+    lost = len(two) + (not post_id)  # or the line end before it
+    assert failure.message.startswith(f"{tmp_path / 'Posts.xml'}:{message}")
+    assert f"; {lost} bytes are lost;" in failure.message
+    assert list(corpus.pairs()) == [Pair("1", "3")]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_row_that_is_too_long_is_left_out_and_the_next_ones_are_read(tmp_path: Path, packed: bool) -> None:
+    two = b'<row Id="2" PostTypeId="2" ParentId="1" Body="' + b"word " * 10_400_000 + b'"/>\n'
+    content = three_rows(two=two)
+    write(tmp_path / ("Posts.xml.gz" if packed else "Posts.xml"), gzip.compress(content, 1) if packed else content)
+    corpus = ArqMath(tmp_path)
+    question, failure, answer = corpus.posts()
+    assert [post.post_id for post in (question, answer) if isinstance(post, Post)] == ["1", "3"]
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.post_id) == ("long_row", "2")
+    assert failure.message.endswith(":3: a row of 52.0 MB; longest allowed: 10 MB")
+    assert list(corpus.pairs()) == [Pair("1", "3")]
+
+
+def test_a_long_row_within_the_bound_is_read_and_one_at_the_end_is_not(tmp_path: Path) -> None:
+    body = b'<row Id="2" PostTypeId="2" ParentId="1" Body="' + b"word " * 1_990_000 + b'"/>\n'
+    write(tmp_path / "Posts.xml", three_rows(two=body))
+    assert [post.post_id for post in ArqMath(tmp_path).posts()] == ["1", "2", "3"]
+    long = body.replace(b'Id="2"', b'Id="3"').replace(b"word ", b"longer ")
+    write(tmp_path / "Posts.xml", three_rows(three=long))
+    *_, failure = ArqMath(tmp_path).posts()
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.post_id) == ("long_row", "3")
+    write(tmp_path / "Posts.xml", three_rows(three=long)[:-100])
+    *posts, failure, end = ArqMath(tmp_path).posts()
+    assert [post.post_id for post in posts] == ["1", "2"]
+    assert [found.kind for found in (failure, end) if isinstance(found, Failure)] == ["long_row", "broken_xml"]
+
+
+def test_every_truncation_keeps_the_posts_before_it(tmp_path: Path) -> None:
+    content = three_rows()
+    ends = [content.index(b"/>", content.index(b'<row Id="%d"' % number)) + 2 for number in (1, 2, 3)]
+    for size in range(ends[0], len(content)):
+        write(tmp_path / "Posts.xml", content[:size])
+        found = list(ArqMath(tmp_path).posts())
+        posts = [post.post_id for post in found if isinstance(post, Post)]
+        assert len(posts) == sum(end <= size for end in ends), content[:size]
+        kinds = [post.kind for post in found if isinstance(post, Failure)]
+        assert kinds == ([] if content[:size].endswith(b"</posts>") else ["broken_xml"]), content[:size]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "latin-1"])
+def test_rows_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    name = {"utf-8-sig": "utf-8", "latin-1": "ISO-8859-1"}.get(encoding, encoding)
+    text = f'<?xml version="1.0" encoding="{name}"?>\n<posts><row Id="1" PostTypeId="1" Title="Poincar\xe9"/></posts>'
+    write(tmp_path / "Posts.xml", text.encode(encoding))
+    (post,) = ArqMath(tmp_path).posts()
+    assert isinstance(post, Post)
+    assert post.title == "Poincar\xe9"
+
+
 def test_ids_that_no_run_file_can_hold_are_failures(tmp_path: Path) -> None:
     rows = '<row Id="{}" PostTypeId="1"/><row Id="{}" PostTypeId="2" ParentId="1"/>'
     write(tmp_path / "Posts.xml", f"<posts>{rows.format('1', '2 3')}{rows.format('&#9;4', '5&#x85;')}</posts>")
