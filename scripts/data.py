@@ -189,6 +189,7 @@ def report(holdings: Holdings, root: Path) -> str:
         ("posts with formulas", "posts.with_formulas"),
         ("posts of other kinds", "posts.other"),
         ("rows without id or kind", "posts.broken"),
+        ("damaged rows", "posts.damaged"),
         ("links between posts", "links"),
         ("formulas, LaTeX", "formulas.latex"),
         ("formulas, Presentation MathML", "formulas.slt"),
