@@ -105,10 +105,11 @@ class FusionConfig:
 
 @dataclass
 class GivenRunConfig:
-    """Run files of another system: ``path`` of Task 1 or a test, ``task2_path`` of Task 2."""
+    """Run files of another system: ``path`` of Task 1 or a test, ``task2_path`` of Task 2, ``paths`` of named tests."""
 
     path: str | None = MISSING
     task2_path: str | None = MISSING
+    paths: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass

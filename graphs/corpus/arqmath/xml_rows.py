@@ -26,7 +26,7 @@ import re
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lxml import etree
 
@@ -187,9 +187,9 @@ class _Rows:
         for element in root:  # a damaged <row shows as text or as another element
             if element.tag != "row" or (element.tail and not element.tail.isspace()):
                 what = "text" if element.tag == "row" else f"<{element.tag}>"
-                raise _Damaged(f"broken XML: {what} between two rows", element.sourceline or 1)
+                raise _Damaged(f"broken XML: {what} between two rows", _line_of(element))
         return [
-            (line + (element.sourceline or 1) - 1, {str(key): str(value) for key, value in element.attrib.items()})
+            (line + _line_of(element) - 1, {str(key): str(value) for key, value in element.attrib.items()})
             for element in root
         ]
 
@@ -242,6 +242,10 @@ def _last_start(buffer: bytearray, start: int) -> int:
             return at
         end = at + 3
     return -1
+
+
+def _line_of(element: etree._Element) -> int:
+    return cast(int, element.sourceline or 1)
 
 
 def _id(row: bytes | bytearray) -> str:
