@@ -1,6 +1,6 @@
 """ARQMath: posts, links, topics, judgments and formula TSVs of a folder, however they are packed. Everything streams.
 
-A post is one element; its HTML stands, escaped, in attributes::
+A post is one element; its HTML is in attributes, escaped::
 
     <row Id="255" PostTypeId="1" Title="Why ...?" Body="&lt;p&gt;..." AcceptedAnswerId="540" Tags="&lt;series&gt;" />
     <row Id="540" PostTypeId="2" ParentId="255" Body="..." Score="12" />

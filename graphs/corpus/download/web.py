@@ -279,7 +279,7 @@ class _Broken(Exception):
 
 
 class _Refused(Exception):
-    """An answer that another attempt would get as well; ``code`` is the status where there is one."""
+    """An answer that another attempt would get again; ``code`` is its status, or 0."""
 
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)

@@ -85,7 +85,7 @@ class QueryCollection(ABC):
 
     @abstractmethod
     def read_judgments(self, *, training: bool) -> list[Judgment]:
-        """Return the judgments of the test, or those to learn from (empty where there are none)."""
+        """Return the judgments of the test, or those to learn from; both may be empty."""
 
     @abstractmethod
     def fingerprints(self) -> Fingerprints:
@@ -159,7 +159,7 @@ class QueryCollection(ABC):
         return
 
     def learned_hash(self) -> str:
-        """Return a hash of the training pairs and their queries; empty where there are none.
+        """Return a hash of the training pairs and their queries; empty without pairs.
 
         Judgments of the test count only as far as they change the pairs.
         """
