@@ -47,6 +47,7 @@ _END = re.compile(rb"</(?!row\s*>)[\w:.-]+\s*>\s*(?:<!--(?:(?!-->).)*-->\s*)*\Z"
 _ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)["']""")
 _AGAIN = "is the file complete? Fetch or unpack it again"
 _PROLOG = re.compile(r"(?:\s+|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
+_ROOT_TAG = re.compile(r"<[\w:.-]+(?:\s[^<>]*)?>")
 _ROOT = re.compile(r"<(?:[\w.-]+:)?([\w.-]+)[\s/>]")
 
 
@@ -112,6 +113,10 @@ class _Rows:
                     continue
                 if b"<!DOCTYPE" in buffer[_HEAD - 9 : first.start()]:
                     raise CorpusError(_NO_DOCTYPE, path=self._place)
+                if lost := _unread(bytes(buffer[: first.start()])):
+                    message = f"{self._place}:{self._line}: broken XML before the first row that can be read"
+                    message = f"{message}; {lost:,} bytes are lost; {_AGAIN}"
+                    yield self._line, Failure("", "read", "broken_row", message)
                 self._drop(first.start())
                 has_begun, searched = True, 0
             if skipped:
@@ -232,6 +237,15 @@ class _Damaged(Exception):
     def __init__(self, reason: str, line: int) -> None:
         super().__init__(reason)
         self.line = line
+
+
+def _unread(start: bytes) -> int:
+    """Return the length of what is neither the root's start tag, nor blank, nor a comment: a damaged first row."""
+    text = decoded(start)
+    blank = _PROLOG.match(text)
+    root = _ROOT_TAG.match(text, blank.end() if blank else 0)
+    blank = _PROLOG.match(text, root.end() if root else blank.end() if blank else 0)
+    return len(text) - (blank.end() if blank else 0)
 
 
 def _last_start(buffer: bytearray, start: int) -> int:

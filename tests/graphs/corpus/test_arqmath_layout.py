@@ -516,6 +516,15 @@ def test_a_bad_byte_costs_one_row(tmp_path: Path, two: bytes, post_id: str, mess
     assert list(corpus.pairs()) == [Pair("1", "3")]
 
 
+@pytest.mark.parametrize("one", [b'xrow Id="1" PostTypeId="1"/>\n', b'<\xffow Id="1" PostTypeId="1"/>\n'])
+def test_a_bad_byte_in_the_first_row_is_told(tmp_path: Path, one: bytes) -> None:
+    write(tmp_path / "Posts.xml", b'\xef\xbb\xbf<?xml version="1.0"?>\n<!-- 2021 -->\n' + three_rows(one=one))
+    failure, *answers = ArqMath(tmp_path).posts()
+    assert [post.post_id for post in answers if isinstance(post, Post)] == ["2", "3"]
+    assert isinstance(failure, Failure)
+    assert (failure.kind, f"; {len(one)} bytes are lost;" in failure.message) == ("broken_row", True)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_row_that_is_too_long_is_left_out_and_the_next_ones_are_read(tmp_path: Path, packed: bool) -> None:
     two = b'<row Id="2" PostTypeId="2" ParentId="1" Body="' + b"word " * 10_400_000 + b'"/>\n'
