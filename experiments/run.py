@@ -91,6 +91,8 @@ def run(config: DictConfig, command: str) -> Ended:
         questions = [pose(config, corpus, task) for task in tasks]
         tell_apart(corpus, questions)
         for question in questions:
+            if question.judged_by:
+                console.say(f"  judgments of {title(question.asked)}: {question.judged_by}")
             if said := relevant_grade(question.judgments, config.data.get("relevant_grade"))[1]:
                 console.say(f"  {title(question.asked)}: {said}")
         if len(tasks) < len(experiment.tasks):

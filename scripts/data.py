@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import add_corpus, command, parser_of
+from graphs.corpus.download import PARTS
 
 if TYPE_CHECKING:
     from graphs.corpus.arqmath.holdings import Holdings
     from graphs.corpus.download.web import Downloads, Offer, WebFile
     from mathamr.stages.console import Console
 
-PARTS = ("collection", "formulas", "topics", "qrels", "runs")
 _PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
 
 
@@ -224,6 +224,7 @@ def report(holdings: Holdings, root: Path) -> str:
         ("posts with formulas", "posts.with_formulas"),
         ("posts of other kinds", "posts.other"),
         ("rows without id or kind", "posts.broken"),
+        ("damaged rows", "posts.damaged"),
         ("links between posts", "links"),
         ("formulas, LaTeX", "formulas.latex"),
         ("formulas, Presentation MathML", "formulas.slt"),

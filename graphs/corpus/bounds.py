@@ -35,7 +35,7 @@ _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
 def cut(markup: str, room: int) -> str:
     """At most ``room`` characters from the beginning of ``markup``, HTML or plain text.
 
-    It is cut behind the last end of an element or paragraph before the bound, else behind a sentence, else between two
+    It is cut after the last end of an element or paragraph before the bound, else after a sentence, else between two
     words; never within a tag or a ``math-container``.
     """
     if len(markup) <= room:

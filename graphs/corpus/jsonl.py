@@ -11,7 +11,7 @@ A line of ``posts.jsonl`` is one post; one of ``topics.jsonl`` the same without 
 Keys: ``post_id`` and ``kind`` (question, answer) are needed; ``title``, ``body``, ``markup`` (html or text), ``tags``,
 ``parent_id``, ``accepted_answer_id``, ``score`` and ``formula_prefix`` may follow, as in
 :class:`graphs.corpus.post.Post`. An unknown key is an error, for it is a misspelt one. A post that does not tell its
-``markup`` is html where an end tag or a named character stands in it, else text. Qrels: ``topic 0 doc grade``.
+``markup`` is html where it has an end tag or a named character, else text. Qrels: ``topic 0 doc grade``.
 Any of these files may be packed (``posts.jsonl.gz``; qrels not). Task 2 has ``topics2.jsonl`` and ``qrels2.tsv``.
 
 Without ``posts.jsonl`` the posts are in any number of ``questions*.jsonl`` and ``answers*.jsonl``, read in the order of
@@ -67,7 +67,7 @@ class JsonLines:
         self.posts_files = self._posts_files()
 
     def posts(self) -> Iterator[Post | Failure]:
-        """The posts in the order of the files; a line that is none is a Failure with file and line."""
+        """The posts in the order of the files; a line without a post is a Failure with file and line."""
         for path, kind in self.posts_files:
             for line, found in read_lines(path):
                 if isinstance(found, Failure):

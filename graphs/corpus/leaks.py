@@ -1,4 +1,4 @@
-"""Training pairs that would tell a model the answers to its own test: those of questions that are topics as well.
+"""Training pairs that would tell a model the answers to its own test: of topics, or with an answer to a topic.
 
 >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer"), Post("9", "question", title="And $y$?")]
 >>> topic = Topic("t1", Post("query:t1", "topic", title="is $x$ odd"))
@@ -7,7 +7,12 @@
 ([Pair(question_id='9', answer_id='8')], [Pair(question_id='7', answer_id='8')])
 
 A question is a topic if the topic names it (``topic_of``), if both have one id, or if title, body, or both together are
-the same words and symbols, without regard to tags, punctuation and case.
+the same words and symbols, without regard to tags, punctuation and case. An answer belongs to its question, also where
+it is paired with a duplicate of that:
+
+>>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer", parent_id="7")]
+>>> pairs_without_topics([Pair("9", "8")], posts, [topic])
+([], [Pair(question_id='9', answer_id='8')])
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from graphs.errors import Failure
 def pairs_without_topics(
     pairs: Iterable[Pair], posts: Iterable[Post | Failure], topics: Iterable[Topic]
 ) -> tuple[list[Pair], list[Pair]]:
-    """Return the pairs whose questions are no topics, and those left out.
+    """Return the pairs without a topic and without an answer to one, and those left out.
 
     Args:
         pairs: training pairs of the collection.
@@ -32,17 +37,25 @@ def pairs_without_topics(
     topics = list(topics)
     ids = {own for topic in topics for own in (topic.topic_id, topic.post.post_id, topic.post.parent_id) if own}
     texts = {text for topic in topics for text in _texts(topic.post)}
-    held = {
-        post.post_id
-        for post in posts
-        if isinstance(post, Post)
-        and post.kind == "question"
-        and (post.post_id in ids or not texts.isdisjoint(_texts(post)))
-    }
+    pairs = list(pairs)
+    paired = {pair.answer_id for pair in pairs}
+    held: set[str] = set()
+    answers: set[str] = set()
+    parents: dict[str, str] = {}  # an answer may come before its question
+    for post in posts:
+        if isinstance(post, Failure):
+            continue
+        if post.kind == "question":
+            if post.post_id in ids or not texts.isdisjoint(_texts(post)):
+                held.add(post.post_id)
+                answers |= {post.accepted_answer_id} if post.accepted_answer_id else set()
+        elif post.parent_id is not None and post.post_id in paired:
+            parents[post.post_id] = post.parent_id
+    answers |= {answer for answer, parent in parents.items() if parent in held}
     kept: list[Pair] = []
     left_out: list[Pair] = []
     for pair in pairs:
-        (left_out if pair.question_id in held else kept).append(pair)
+        (left_out if pair.question_id in held or pair.answer_id in answers else kept).append(pair)
     return kept, left_out
 
 

@@ -16,7 +16,9 @@ from graphs.formulas.published import rows_of
 def posts_with_visual_ids(
     files: FormulaFiles, visual_ids: Container[str], progress: Callable[[int], None] | None = None
 ) -> frozenset[str]:
-    """Return the posts that have a formula with one of ``visual_ids``, by one pass over the smallest representation.
+    """Return the posts that have a formula with one of ``visual_ids``, by one pass over one representation.
+
+    It is the one with the most tables: where some are missing, their posts are in no other table of that kind.
 
     Args:
         files: formula files of the collection.
@@ -24,7 +26,7 @@ def posts_with_visual_ids(
         progress: called with the number of formulas read since the last call.
     """
     posts: set[str] = set()
-    for path in files.latex or files.opt or files.slt:
+    for path in max(files.latex, files.opt, files.slt, key=len):  # of equally many the smallest files
         count = 0
         for row in rows_of(path):
             count += 1

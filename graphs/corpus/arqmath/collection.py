@@ -1,6 +1,6 @@
 """ARQMath: posts, links, topics, judgments and formula TSVs of a folder, however they are packed. Everything streams.
 
-A post is one element; its HTML stands, escaped, in attributes::
+A post is one element; its HTML is in attributes, escaped::
 
     <row Id="255" PostTypeId="1" Title="Why ...?" Body="&lt;p&gt;..." AcceptedAnswerId="540" Tags="&lt;series&gt;" />
     <row Id="540" PostTypeId="2" ParentId="255" Body="..." Score="12" />
@@ -22,9 +22,9 @@ span gets the id of the post's first listed formula with the same LaTeX that no 
 of their own in :mod:`graphs.corpus.text.placeholders`. Finding them costs one more pass over the posts and, if there
 are any, one over the latex TSVs; it is done once, when the posts are first read.
 
-**Broken XML** before the first post raises CorpusError. Later on, the posts before the break are kept and a Failure
-(``broken_xml``) ends the stream, for it is the file's end, not the collection's, that is missing. A damaged archive
-counts as broken XML.
+**Broken XML.** A row that is broken, or longer than 10 MB, is a Failure (``broken_row``, ``long_row``), and the next
+row is read. Where the file or its archive breaks off, the posts before are kept and a Failure (``broken_xml``) is the
+last of the stream. A file without any post raises CorpusError.
 
 **Judgments.** ``official`` are those that published scores use; ``all`` has further topics or later judgments. A year
 that was published in one edition only has the same judgments in both. Judgments of Task 2 by formula id (2020) are
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import get_args
@@ -46,7 +46,7 @@ from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
 from graphs.corpus.arqmath.lost_ids import Listed, listed_formulas, named_formulas, number_of, with_ids
 from graphs.corpus.arqmath.recognition import Representation
 from graphs.corpus.arqmath.rekeying import Rekeying
-from graphs.corpus.arqmath.xml_rows import read_elements, read_rows
+from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.files import Fingerprints, FormulaFiles, TopicFormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Judgment, Pair, Post, Topic
@@ -96,20 +96,23 @@ class ArqMath:
         """Questions and answers in the order of the file. Memory does not grow with the file."""
         listed = self._lost_ids
         count = 0
-        try:
-            for line, row in read_rows(self.posts_file):
-                post = _post(row, self.posts_file, line)
-                if post is None:
-                    continue
-                count += 1
-                if isinstance(post, Post) and post.post_id in listed:
-                    post = with_ids(post, listed[post.post_id])
-                yield post
-        except CorpusError as error:
-            if not count:
-                raise
-            yield Failure("", "read", "broken_xml", f"{error} (the {count} posts before this are kept)")
+        first: Failure | None = None
+        for line, row in surviving_rows(self.posts_file):
+            if isinstance(row, Failure):
+                first = first or row
+                kept = f" (the {count} posts before this are kept)" if row.kind == "broken_xml" else ""
+                yield replace(row, message=row.message + kept)
+                continue
+            post = _post(row, self.posts_file, line)
+            if post is None:
+                continue
+            count += 1
+            if isinstance(post, Post) and post.post_id in listed:
+                post = with_ids(post, listed[post.post_id])
+            yield post
         if not count:
+            if first is not None:
+                raise CorpusError(first.message)
             raise CorpusError(
                 "has no <row> of a question or an answer; is this a Posts file?", path=str(self.posts_file)
             )
@@ -141,10 +144,10 @@ class ArqMath:
                 yield Pair(question, answer)
 
     def _intact_rows(self) -> Iterator[Mapping[str, str]]:
-        """The rows of the Posts file with usable ids, up to a break; :meth:`posts` reports the others and the break."""
+        """The rows of the Posts file that can be read and have usable ids; :meth:`posts` reports the others."""
         try:
-            for _, row in read_rows(self.posts_file):
-                if row.get("Id") and not _BLANK.search(row["Id"]):
+            for _, row in surviving_rows(self.posts_file):
+                if not isinstance(row, Failure) and row.get("Id") and not _BLANK.search(row["Id"]):
                     yield row
         except CorpusError:
             return
@@ -175,8 +178,14 @@ class ArqMath:
     # -- topics and judgments --------------------------------------------------------------------------------------
 
     def tasks(self) -> list[int]:
-        """Return the tasks that there are topics of, in whichever year."""
-        return sorted({task for task, _ in self.topic_files()})
+        """Return the tasks that some file has topics of, in whichever year.
+
+        A file whose topics cannot be placed counts: reading them raises the reason.
+        """
+        unplaced = {
+            task for found in self._layout.files if found.kind == "topics" and found.note for task in found.tasks
+        }
+        return sorted({task for task, _ in self.topic_files()} | unplaced)
 
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
         """The topics of ``years``; their formula ids, and ``formula_id`` in Task 2, have the prefix ``{year}:``."""
@@ -295,8 +304,8 @@ class ArqMath:
         return () if place is None else place.one(f"{name} of the posts' formulas").files
 
     def _any_tables(self) -> tuple[PackedFile, ...]:
-        """TSVs of one representation: all have the visual ids, those of LaTeX are the smallest."""
-        return self._representation("latex") or self._representation("slt") or self._representation("opt")
+        """TSVs of the representation with the most: all have the visual ids, those of LaTeX are the smallest."""
+        return max((self._representation(name) for name in get_args(Representation)), key=len)
 
     def _topic_tables(self, year: int, name: Representation) -> dict[int, PackedFile]:
         """TSVs of the formulas of a year's topics by task; one that both tasks share is under Task 1."""

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, cast, get_args
 from graphs.corpus.arqmath.judgments import read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
 from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
-from graphs.corpus.arqmath.xml_rows import read_elements, read_rows
+from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
-from graphs.errors import CorpusError
+from graphs.errors import CorpusError, Failure
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -35,6 +35,8 @@ RELEVANT = 2  # grades from here on count as relevant in the lab's MAP', P'@10 a
 
 _BLOCK = 1 << 16
 _MAX_ROW = 1 << 25  # bytes; a quotation mark that is never closed ends here
+_STOPS = "experiments stop there"
+_NO_DUPLICATES = "train.positives=duplicates and all stop there"
 _REPRESENTED: dict[Representation, str] = {
     "latex": "LaTeX", "slt": "Presentation MathML (symbol layout trees)", "opt": "Content MathML (operator trees)",
 }  # fmt: skip
@@ -48,11 +50,13 @@ class Missing:
         what: the part, as a noun phrase.
         consequence: what is impossible or different without it.
         part: part of the published tree that has it (``--only``); empty where downloading does not help.
+        stops: True where every experiment stops without it.
     """
 
     what: str
     consequence: str
     part: str = ""
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +97,12 @@ class Stocktaking:
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps, to be run in this order."""
-        posts = self._one(self._layout.posts, "the posts")
-        links = self._one(self._layout.links, "links between posts")
+        posts = self._one(self._layout.posts, "the posts", _STOPS)
+        links = self._one(self._layout.links, "links between posts", _NO_DUPLICATES)
         formulas = {
             name: place.candidates[0].files
             for name, place in self._layout.formulas.items()
-            if self._settled(place, f"{_REPRESENTED[name]} of the formulas")
+            if self._settled(place, f"{_REPRESENTED[name]} of the formulas", _STOPS)
         }
         if posts is not None:
             yield Step("posts", posts.size, lambda progress: self._posts(_Watched(posts, progress)))
@@ -115,15 +119,21 @@ class Stocktaking:
         layout = self._layout
         unread = {layout.below(file): note for file, note in layout.notes.items()}
         counts = {key: self._counts[key] for key in _ordered(self._counts)}
-        return Holdings(counts, tuple(missing), unread, self._reason())
+        return Holdings(counts, tuple(missing), unread, self._reason(missing))
 
     # -- counting ----------------------------------------------------------------------------------------------------
 
     def _posts(self, file: PackedFile) -> None:
         counts = self._counts
         counts.update({"posts.question": 0, "posts.answer": 0, "posts.with_formulas": 0, "accepted": 0})
+        damaged, first = 0, ""
         try:
-            for _, row in read_rows(file):
+            for _, row in surviving_rows(file):
+                if isinstance(row, Failure):
+                    if row.kind == "broken_xml":
+                        raise CorpusError(row.message)
+                    damaged, first = damaged + 1, first or row.message
+                    continue
                 kind = row.get("PostTypeId")
                 if not row.get("Id") or not kind:
                     counts["posts.broken"] += 1
@@ -138,6 +148,10 @@ class Stocktaking:
         except CorpusError as error:
             what = f"the end of the posts ({error})"
             self._missing.append(Missing(what, "posts after it are in no experiment", "collection"))
+        if damaged:
+            counts["posts.damaged"] = damaged
+            what = f"{damaged:,} damaged posts (the first: {first})"
+            self._missing.append(Missing(what, "they are in no experiment", "collection"))
 
     def _links(self, file: PackedFile) -> None:
         self._counts["links"] = 0
@@ -145,7 +159,7 @@ class Stocktaking:
             for _ in read_rows(file):
                 self._counts["links"] += 1
         except CorpusError as error:
-            self._missing.append(Missing(f"the end of the links ({error})", "experiments stop there", "collection"))
+            self._missing.append(Missing(f"the end of the links ({error})", _NO_DUPLICATES, "collection"))
 
     def _formulas(self, name: Representation, files: Sequence[PackedFile], progress: Callable[[int], None]) -> None:
         counts = self._counts
@@ -155,14 +169,14 @@ class Stocktaking:
                 rows, empty = count_rows(_Watched(file, progress))
             except CorpusError as error:
                 what = f"a part of the {_REPRESENTED[name]} of the formulas ({error})"
-                self._missing.append(Missing(what, "experiments stop there", "formulas"))
+                self._missing.append(Missing(what, _STOPS, "formulas", stops=True))
                 continue
             counts[f"formulas.{name}"] += rows
             counts[f"formulas.{name}.empty"] += empty
 
     def _topics_and_judgments(self) -> None:
         for (task, year), place in self._layout.topics.items():
-            file = self._one(place, f"topics of Task {task}, {year}")
+            file = self._one(place, f"topics of Task {task}, {year}", f"{year} cannot be searched in Task {task}")
             if file is None:
                 continue
             try:
@@ -186,11 +200,11 @@ class Stocktaking:
         for (of, represented, _), place in self._layout.topic_formulas.items():
             name = cast(Representation, represented)
             what = f"{_REPRESENTED[name]} of the topic formulas of {year}"
-            if of == year and (file := self._one(place, what)) is not None:
+            if of == year and (file := self._one(place, what, _STOPS)) is not None:
                 try:
                     ids[name] |= {formula_id for formula_id, formula in _rows(file) if formula or name == "latex"}
                 except CorpusError as error:
-                    self._missing.append(Missing(f"{what} ({error})", "experiments stop there", "topics"))
+                    self._missing.append(Missing(f"{what} ({error})", _STOPS, "topics", stops=True))
         self._counts[f"topic_formulas.{year}"] = len(set().union(*ids.values()))
         self._counts[f"topic_trees.{year}"] = len(ids["slt"] & ids["opt"])
         self._counts[f"topic_trees.{year}.slt"] = len(ids["slt"])
@@ -198,7 +212,7 @@ class Stocktaking:
 
     def _judgments(self, task: int, year: int, edition: Edition, place: Place[PackedFile]) -> None:
         what = f"{edition} judgments of Task {task}, {year}"
-        file = self._one(place, what)
+        file = self._one(place, what, f"data.judgments={edition} cannot score {year} in Task {task}")
         if file is None:
             return
         try:
@@ -210,7 +224,7 @@ class Stocktaking:
         self._counts[f"{key}.{edition}"] = len(judgments)
         self._counts[f"{key}.{edition}.topics"] = len({judgment.topic_id for judgment in judgments})
         self._counts[f"{key}.{edition}.relevant"] = sum(judgment.grade >= RELEVANT for judgment in judgments)
-        if edition == "official" or key not in self._counts:
+        if edition == "official" or (edition == "all" and key not in self._counts):
             self._counts[key] = len(judgments)
 
     # -- what is not there -------------------------------------------------------------------------------------------
@@ -269,8 +283,11 @@ class Stocktaking:
             consequence = f"{year} cannot be scored in Task {task}"
             yield Missing(f"judgments of Task {task} of {year}", consequence, "qrels")
 
-    def _reason(self) -> str:
+    def _reason(self, missing: Sequence[Missing]) -> str:
         counts = self._counts
+        for one in missing:
+            if one.stops:
+                return f"{one.what}; {one.consequence}"
         if not counts["posts.question"] + counts["posts.answer"]:
             return "there are no posts"
         if any(counts[f"topics.task1.{year}"] and counts[f"judgments.task1.{year}"] for year in YEARS):
@@ -279,15 +296,16 @@ class Stocktaking:
 
     # -- choosing ----------------------------------------------------------------------------------------------------
 
-    def _one(self, place: Place[PackedFile] | None, what: str) -> PackedFile | None:
-        return place.candidates[0] if place is not None and self._settled(place, what) else None
+    def _one(self, place: Place[PackedFile] | None, what: str, consequence: str) -> PackedFile | None:
+        return place.candidates[0] if place is not None and self._settled(place, what, consequence) else None
 
-    def _settled(self, place: Place, what: str) -> bool:
+    def _settled(self, place: Place, what: str, consequence: str) -> bool:
         """Return False, and note it, where several files differ and nothing says which one counts."""
         if len(place.candidates) == 1:
             return True
         names = ", ".join(self._layout.below(candidate) for candidate in place.candidates)
-        self._missing.append(Missing(f"one file for {what}: there are {names}", "experiments stop there; keep one"))
+        conflict = f"one file for {what}: there are {names}"
+        self._missing.append(Missing(conflict, f"{consequence}; keep one", stops=consequence == _STOPS))
         return False
 
 

@@ -45,7 +45,7 @@ class Judgments:
         self._layout = layout
         self._tables = tables
         self._by_formula: dict[tuple[int, int], Place[PackedFile]] = {}  # beside a file by visual id
-        self._compared: set[tuple[int, int]] = set()
+        self._choices: dict[tuple[int, int], Place[PackedFile] | None] = {}  # by _choose, which reads files
         self._read: dict[tuple[int, int], list[Judgment]] = {}
         self._places = {place: self._settle(place, files) for place, files in sorted(layout.judgments.items())}
 
@@ -79,7 +79,10 @@ class Judgments:
         return frozenset(found.file for found in self._found().values())
 
     def places(self) -> dict[str, Place[PackedFile]]:
-        """Return the places of the edition by a label; a place without a file of the edition is left out."""
+        """Return the places of the edition by a label; a place without a file of the edition is left out.
+
+        They do not depend on what was read so far: a file by formula id counts beside one by visual id.
+        """
         found = {f"{task} {year}": place for (task, year), place in self._places.items() if place is not None}
         return found | {f"{task} {year} by formula id": place for (task, year), place in self._by_formula.items()}
 
@@ -107,11 +110,8 @@ class Judgments:
 
     def _found(self) -> dict[tuple[int, int], Recognised]:
         """Files by task and year, where there is exactly one."""
-        for key in self._places:
-            self._compare(key)
-        chosen = {
-            key: place.candidates[0] for key, place in self._places.items() if place and len(place.candidates) == 1
-        }
+        places = {key: self._choose(key) for key in self._places}
+        chosen = {key: place.candidates[0] for key, place in places.items() if place and len(place.candidates) == 1}
         return {
             key: next(found for found in self._layout.judgments[key] if found.file == file)
             for key, file in chosen.items()
@@ -120,8 +120,7 @@ class Judgments:
     def _file(self, task: int, year: int) -> Recognised:
         what = f"qrels of Task {task}, {year}"
         files = self._layout.judgments.get((task, year), [])
-        self._compare((task, year))
-        place = self._places.get((task, year))
+        place = self._choose((task, year))
         if place is None:
             whole = [self._layout.below(file.file) for file in files if file.edition == "all"]
             if whole:
@@ -137,26 +136,29 @@ class Judgments:
         file = place.one(what)
         return next(found for found in files if found.file == file)
 
-    def _compare(self, key: tuple[int, int]) -> None:
-        """Read by formula id where the file by visual id has other ids than the TSVs."""
+    def _choose(self, key: tuple[int, int]) -> Place[PackedFile] | None:
+        """Return the place that is read: by formula id where the file by visual id has other ids than the TSVs."""
+        if key not in self._choices:
+            self._choices[key] = self._compared(key)
+        return self._choices[key]
+
+    def _compared(self, key: tuple[int, int]) -> Place[PackedFile] | None:
         place, other = self._places.get(key), self._by_formula.get(key)
-        if place is None or other is None or key in self._compared:
-            return
-        self._compared.add(key)
-        if len(place.candidates) > 1 or len(other.candidates) > 1:
-            return
+        if place is None or other is None or len(place.candidates) > 1 or len(other.candidates) > 1:
+            return place
         visual, by_formula = place.candidates[0], other.candidates[0]
         judgments = read_packed(by_formula)
         sample = visual_ids(self._tables(), {judgment.doc_id for judgment in judgments}, enough=_SAMPLE)
         rekeyed, _ = rekey(judgments, sample)
         judged = {(judgment.topic_id, judgment.doc_id) for judgment in read_packed(visual)}
         shared = sum((judgment.topic_id, judgment.doc_id) in judged for judgment in rekeyed)
-        if 2 * shared < len(rekeyed):
-            self._places[key] = other
-            self._layout.notes.pop(by_formula, None)
-            self._layout.notes[visual] = (
-                f"its visual ids are not those of the formula TSVs; {self._layout.below(by_formula)} is by formula id"
-            )
+        if 2 * shared >= len(rekeyed):
+            return place
+        self._layout.notes.pop(by_formula, None)
+        self._layout.notes[visual] = (
+            f"its visual ids are not those of the formula TSVs; {self._layout.below(by_formula)} is by formula id"
+        )
+        return other
 
     def _rekeyed(self, judgments: Sequence[Judgment], found: Recognised) -> list[Judgment]:
         path = str(found.file)
@@ -195,4 +197,5 @@ class _Text:
 
 
 def read_packed(file: PackedFile) -> list[Judgment]:
+    """Return the judgments of a qrels file, packed or not; raises CorpusError as :func:`read_qrels`."""
     return read_qrels(file.path if file.is_plain else cast(Path, _Text(file)))

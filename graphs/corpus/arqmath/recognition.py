@@ -67,6 +67,7 @@ class Recognised:
         ids: name space of the documents in judgments.
         version: version in its name, ``(1, 3)`` of ``Posts.V1.3.xml``; ``()`` without one.
         other_years: judgments of earlier years, which are not read from this file.
+        tasks: tasks of a topic file's topics, or the task in its name.
         note: reason why the file has no place in the collection; empty where it has one.
     """
 
@@ -79,6 +80,7 @@ class Recognised:
     ids: Ids | None = None
     version: tuple[int, ...] = ()
     other_years: int = 0
+    tasks: frozenset[int] = frozenset()
     note: str = ""
 
 
@@ -147,9 +149,9 @@ def _topics(file: PackedFile, names: Sequence[str], version: tuple[int, ...]) ->
     numbers = {(letter, year_of(int(number))) for letter, number in _TOPIC.findall(decoded(file.head(WHOLE_BYTES)))}
     tasks = {_TASKS.get(letter, 0) for letter, _ in numbers} or {_named_task(names)}
     years = {year for _, year in numbers if year} or {_named_year(names)}
-    task, year = (found.pop() if len(found) == 1 else 0 for found in (tasks, years))
+    task, year = (next(iter(found)) if len(found) == 1 else 0 for found in (tasks, years))
     note = "" if task and year else "its topics are not all of one task and year (A.1 or B.1 to 100, 201 to 400)"
-    return Recognised(file, "topics", task, year, version=version, note=note)
+    return Recognised(file, "topics", task, year, version=version, tasks=frozenset(tasks - {0}), note=note)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------

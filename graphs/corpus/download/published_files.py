@@ -16,10 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from graphs.corpus.download import PARTS
 from graphs.corpus.download.web import WebFile
-
-#: Parts of the published tree, in the order in which an experiment needs them.
-PARTS = ("collection", "formulas", "topics", "qrels", "runs")
 
 
 def published_url() -> str:

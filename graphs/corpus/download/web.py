@@ -133,8 +133,8 @@ class Downloads:
                     return Offer(file, path, local.stat().st_size, present=True)
                 continue
             here = local.stat().st_size if local.is_file() else None
-            if here is not None and size in (None, here):
-                return Offer(file, path, size, present=True)
+            if here is not None and (size == here or (size is None and _is_whole_archive(local, file.size))):
+                return Offer(file, path, here, present=True)
             part = _part_of(local)
             return Offer(file, path, size, begun=part.stat().st_size if part.is_file() else 0)
         return Offer(file, file.path, problem=problem)
@@ -279,7 +279,7 @@ class _Broken(Exception):
 
 
 class _Refused(Exception):
-    """An answer that another attempt would get as well; ``code`` is the status where there is one."""
+    """An answer that another attempt would get again; ``code`` is its status, or 0."""
 
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
@@ -335,6 +335,11 @@ def local_path(root: Path, path: str) -> Path:
     if not parts or PurePosixPath(path).is_absolute() or any(part == ".." or "\\" in part for part in parts):
         raise ConfigError(f"{path!r} leads out of the folder that files are downloaded to")
     return root.joinpath(*parts)
+
+
+def _is_whole_archive(local: Path, published: int | None) -> bool:
+    """Return whether a file is whole for certain without the server's word: an archive shows it, nothing else does."""
+    return local.suffix in (".zip", ".gz") and not find_damage(local, local.name, published)
 
 
 def _part_of(local: Path) -> Path:

@@ -78,10 +78,10 @@ class PairCollection(JsonLines):
                 yield one
 
     def pair_files(self, positives: str) -> list[Path]:
-        """The files to learn from: ``train.jsonl`` (``accepted``), and ``related.jsonl`` as well (``related``).
+        """Return the files to learn from: ``train.jsonl`` (``accepted``), and also ``related.jsonl`` (``related``).
 
         Raises:
-            ConfigError: other ``positives``, or related ones where there are none.
+            ConfigError: other ``positives``, or a file that is missing.
         """
         if positives not in ("accepted", "related"):
             raise ConfigError(f"train.positives={positives}: a collection of pairs knows accepted and related ones")
@@ -92,7 +92,7 @@ class PairCollection(JsonLines):
         return [self.root / name for name in names]
 
     def tests(self) -> tuple[str, ...]:
-        """Their names, in the order of the alphabet."""
+        """Return the names of the tests, in the order of the alphabet."""
         matches = (_TEST.fullmatch(path.name) for path in sorted(self.root.iterdir()))
         return tuple(match[1] for match in matches if match)
 
@@ -104,8 +104,8 @@ class PairCollection(JsonLines):
             CorpusError: a line of it is broken, or something is judged that is nowhere.
         """
         if name not in self.tests():
-            known = ", ".join(self.tests()) or "there are none"
-            raise ConfigError(f"experiment.tasks: {name} is no test of the collection in {self.root}: {known}")
+            known = ", ".join(self.tests()) or "none"
+            raise ConfigError(f"experiment.tasks: {name} is no test of the collection in {self.root}; known: {known}")
         path, judged = self.root / f"topics-{name}.jsonl", self.root / f"qrels-{name}.tsv"
         topics = []
         for line, found in read_lines(path):

@@ -1,4 +1,4 @@
-"""Collections to learn from: their posts come pair by pair, an answer behind its question, and no topic asks of them.
+"""Collections to learn from: their posts come pair by pair, an answer after its question, and no topic asks of them.
 
 >>> class Sums(PairPosts):
 ...     name = "sums"

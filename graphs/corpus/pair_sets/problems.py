@@ -46,7 +46,7 @@ class Problems(PairPosts):
             )
 
     def posts(self) -> Iterator[Post | Failure]:
-        """Each problem, and its solution behind it."""
+        """Iterate over each problem, followed by its solution."""
         for path in self._files:
             for line, found in read_lines(path):
                 if isinstance(found, Failure):
@@ -69,6 +69,6 @@ class Problems(PairPosts):
 
 
 def _text(fields: Mapping[str, Any], key: str) -> str:
-    """The text of a problem or solution without drawings; "" where there is none."""
+    """Return the text of a problem or solution without drawings; "" if it has no text."""
     value = fields.get(key)
     return _DRAWING.sub("", value).strip() if isinstance(value, str) else ""

@@ -36,7 +36,7 @@ class Titles(PairPosts):
         self._questions = JsonLines(root)
 
     def posts(self) -> Iterator[Post | Failure]:
-        """Each title, and its body behind it."""
+        """Iterate over each title, followed by its body."""
         for post in self._questions.posts():
             if isinstance(post, Failure):
                 yield post

@@ -111,16 +111,18 @@ class Beir(QueryCollection):
         return [] if self._training_file is None else read_judgments(self._training_file)
 
     def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part."""
+        """Return one hash for each part; a judgment more changes no graph and no search."""
+        return self._fingerprints
+
+    @cached_property
+    def _fingerprints(self) -> Fingerprints:
         assert self._judgments_file is not None
-        queries = self._queries_file
-        inside = self.root in self.corpus_file.parents and self.root in queries.parents
+        inside = self.root in self.corpus_file.parents and self.root in self._queries_file.parents
         base = self.root if inside else self.root.parent
-        learned = [self._training_file, queries, self._judgments_file] if self._training_file is not None else []
-        posts = hash_files(base, [self.corpus_file, *filter(None, learned)])
+        documents, learned = hash_files(base, [self.corpus_file]), self.learned_hash()
         return Fingerprints(
-            posts=_digest([posts, str(self._relevant)]) if learned else posts,
-            topics=hash_files(base, [queries, self._judgments_file]),
+            posts=_digest([documents, learned]) if learned else documents,
+            topics=self.topics_hash(),
             judgments=hash_files(base, [self._judgments_file]),
         )
 

@@ -23,8 +23,9 @@ ids and document ids are two name spaces (:func:`graphs.corpus.post.query_post_i
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -84,7 +85,7 @@ class QueryCollection(ABC):
 
     @abstractmethod
     def read_judgments(self, *, training: bool) -> list[Judgment]:
-        """Return the judgments of the test, or those to learn from (empty where there are none)."""
+        """Return the judgments of the test, or those to learn from; both may be empty."""
 
     @abstractmethod
     def fingerprints(self) -> Fingerprints:
@@ -157,6 +158,20 @@ class QueryCollection(ABC):
         """Return None: the trees are made from the LaTeX in the documents."""
         return
 
+    def learned_hash(self) -> str:
+        """Return a hash of the training pairs and their queries; empty without pairs.
+
+        Judgments of the test count only as far as they change the pairs.
+        """
+        pairs = [(one.topic_id, one.doc_id) for one in self._positives()]
+        return _hash([*pairs, *map(_text, self.training_queries())]) if pairs else ""
+
+    def topics_hash(self) -> str:
+        """Return a hash of the ids and texts of the test's queries: those that are judged, whatever the judgments."""
+        judged = {judgment.topic_id for judgment in self.read_judgments(training=False)}
+        asked = {_text(one) for one in self.queries() if isinstance(one, Post) and one.post_id in judged}
+        return _hash(sorted(asked))
+
     def _positives(self) -> list[Judgment]:
         """Return the training judgments of relevant documents, without those of the test's queries."""
         judgments = self.read_judgments(training=True)
@@ -171,3 +186,14 @@ class QueryCollection(ABC):
             raise CorpusError(f"collection {self.name} has no topics of Task {task!r}: its queries are of Task 1")
         if years:
             raise ConfigError(f"data.years={list(years)}: collection {self.name} knows no years; use data.years=[]")
+
+
+def _text(query: Post | Failure) -> tuple[str, ...]:
+    return (query.message,) if isinstance(query, Failure) else (query.post_id, query.title, query.body, query.markup)
+
+
+def _hash(records: Iterable[tuple[str, ...]]) -> str:
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(f"{record!r}\0".encode())
+    return digest.hexdigest()

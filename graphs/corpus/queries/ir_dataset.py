@@ -83,13 +83,10 @@ class IrDataset(QueryCollection):
         with self._reading():
             count = self._dataset.docs_count()
         documents = _hash(count, islice(self.documents(), HASHED))
-        queries = _hash(self.queries())
-        judgments = _hash(self._judged)
-        learned = f"{self._relevant} {queries} {_hash(self._training)} {judgments}" if self._training else ""
         return Fingerprints(
-            posts=hashlib.sha256(f"{self.dataset_id}\0{documents}\0{learned}".encode()).hexdigest(),
-            topics=hashlib.sha256(f"{queries}\0{judgments}".encode()).hexdigest(),
-            judgments=judgments,
+            posts=hashlib.sha256(f"{self.dataset_id}\0{documents}\0{self.learned_hash()}".encode()).hexdigest(),
+            topics=self.topics_hash(),
+            judgments=_hash(self._judged),
         )
 
     @cached_property

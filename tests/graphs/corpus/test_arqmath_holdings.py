@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.holdings import Holdings, Stocktaking, count_rows
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
@@ -148,6 +149,41 @@ def test_files_in_conflict_are_named(tree: Path) -> None:
         what for what in missing(found) if what.startswith("one file for official judgments of Task 1, 2022")
     ]
     assert "ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_official.tsv" in conflict
+
+
+def test_what_stops_every_experiment_is_the_reason(tree: Path) -> None:
+    copy = tree / "copy" / "latex_representation_v3"
+    copy.mkdir(parents=True)
+    (copy / "1.tsv").write_text("id\tpost_id\tformula\n1\t7\tx\n")
+    reason = holdings(tree).reason
+    assert reason.startswith("one file for LaTeX of the formulas: there are ")
+    assert reason.endswith("; experiments stop there; keep one")
+    with pytest.raises(CorpusError, match="cannot tell which of"):
+        ArqMath(tree).formulas()
+    shutil.rmtree(copy.parent)
+    assert holdings(tree).reason == ""
+    (tree / "PostLinks.V1.3.xml").write_text("<postlinks/>")  # only duplicates need one
+    assert holdings(tree).reason == ""
+    (tree / "Formula_topics_latex_V2.0.tsv").write_text("id\ttopic_id\tformula\nq_1\tA.1\tx\n")
+    assert holdings(tree).reason.startswith("one file for LaTeX of the topic formulas of 2020")
+
+
+def test_additional_judgments_alone_score_no_year(tree: Path) -> None:
+    remove(tree, "qrel_official_task1", "qrel_task1_*")
+    (tree / "qrel_task1_2022_additional.tsv").write_text("A.301\t0\t2\t1\n")
+    found = holdings(tree)
+    assert found.reason == "no year has both topics and judgments of Task 1"
+    assert found.counts["judgments.task1.2022.additional"] == 1
+    assert "judgments.task1.2022" not in found.counts
+    assert "judgments of Task 1 of 2022" in missing(found)
+
+
+def test_damaged_posts_are_counted(tmp_path: Path) -> None:
+    rows = ['<row Id="1" PostTypeId="1"/>', '<row Id="2" PostTypeId="2" Body="&x;"/>', '<row Id="3" PostTypeId="2"/>']
+    (tmp_path / "Posts.xml").write_text("\n".join(["<posts>", *rows, "</posts>"]))
+    found = holdings(tmp_path)
+    assert (found.counts["posts.question"], found.counts["posts.answer"], found.counts["posts.damaged"]) == (1, 1, 1)
+    assert any(what.startswith("1 damaged posts (the first: ") and ":3: broken XML" in what for what in missing(found))
 
 
 def test_judgments_of_other_years_do_not_count(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.recognition import recognise
-from graphs.corpus.packed import PackedFile
+from graphs.corpus.packed import PackedFile, members
 from graphs.corpus.post import Judgment, Pair, Post
 from graphs.errors import ConfigError, CorpusError, Failure
 from graphs.formulas.published import rows_of
@@ -109,6 +109,18 @@ QRELS = {
 }
 
 
+ARCHIVES: dict[str, tuple[dict[str, str], tuple[object, ...]]] = {
+    "Collection/Posts.V1.3.zip": ({"Posts.V1.3.xml": POSTS}, ("posts", None, (1, 3))),
+    **{
+        f"Formulas/{name}_representation_v3.zip": (
+            {f"{name}_representation_v3/{number}.tsv": formulas(name) for number in (1, 101)},
+            ("formulas", name, (3,)),
+        )
+        for name in FORMULAS
+    },
+}
+
+
 def seen(root: Path, path: Path) -> tuple[object, ...]:
     found = recognise(PackedFile(path), path.relative_to(root).parts)
     return found.kind, found.task, found.year, found.edition or found.representation, found.ids, found.note
@@ -125,8 +137,19 @@ def test_every_published_name_is_recognised_by_what_it_holds(tmp_path: Path, is_
     assert seen(tmp_path, put("Collection/Tags.V1.3.xml", "<tags/>"))[0] == "other XML"
     assert seen(tmp_path, put("Formulas/README_formulas_V3.0.md", "# id post_id formula"))[0] == "unknown"
     assert seen(tmp_path, put("Evaluation/de_duplicate_2022.py", "import csv\n"))[0] == "unknown"
+    assert seen(tmp_path, put("Collection/README_DATA.md", "# Posts, links and tags"))[0] == "unknown"
+    assert seen(tmp_path, put("Evaluation/task2_get_results.py", "import csv\n"))[0] == "unknown"
     run = "B.301\t9012\t255\t1\t7.5\tTangentS\n"
     assert seen(tmp_path, put("Runs/ARQMath-3/Task 2/Baseline-task2-TangentS-auto-math-p.tsv", run))[0] == "run"
+    for place, (content, kind) in ARCHIVES.items():
+        path = tmp_path / (place.rpartition("/")[2] if is_flat else place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for name, text in content.items():
+            with zipfile.ZipFile(path, "a") as archive:
+                archive.writestr(name, text)
+        for file in members(path):
+            found = recognise(file, file.parts[len(tmp_path.parts) :])
+            assert (found.kind, found.representation, found.version, found.note) == (*kind, ""), file
     for place, (task, year) in TOPICS.items():
         assert seen(tmp_path, put(place, topics(task, year))) == ("topics", task, year, None, None, ""), place
     for place, (task, year, representation) in TOPIC_FORMULAS.items():
@@ -296,8 +319,10 @@ def test_judgments_by_visual_id_are_preferred(root: Path) -> None:
 def test_visual_ids_of_an_earlier_release_are_not_read(root: Path) -> None:
     write(root / "qrel_task2_2020_visual_id.tsv", qrels(2, 2020, ("4", 2)))
     corpus = ArqMath(root)
+    before = corpus.fingerprints()
     assert corpus.judgment_files()[2, 2020].endswith("ids/qrel_task2.tsv (official, by formula id)")
     assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 3)]
+    assert corpus.fingerprints() == before
     (read,) = [file for file in corpus.inventory().files if file.place.endswith("ids/qrel_task2.tsv")]
     assert (read.is_read, read.note) == (True, "")
     (left,) = [file for file in corpus.inventory().files if file.place == "qrel_task2_2020_visual_id.tsv"]
@@ -396,6 +421,22 @@ def test_topics_that_cannot_be_placed_are_named(root: Path) -> None:
         ArqMath(root).topics(2, [2021])
 
 
+def test_tasks_have_topics_that_cannot_be_placed(root: Path) -> None:
+    """Task 2 is not dropped where its files mix years, or tasks; reading them says what is wrong."""
+    for path in (root / "Topics/Task2 Topics").rglob("Topics*.xml"):
+        more = '<Topic number="B.250"><Title>t</Title></Topic><Topic number="B.5"><Title>t</Title></Topic></Topics>'
+        path.write_text(path.read_text().replace("</Topics>", more))
+    corpus = ArqMath(root)
+    assert corpus.tasks() == [1, 2]
+    with pytest.raises(CorpusError, match=r"no topics of Task 2, 2020.*its topics are not all of one task and year"):
+        corpus.topics(2, [2020])
+    shutil.rmtree(root / "Topics/Task2 Topics")
+    assert ArqMath(root).tasks() == [1]
+    mixed = topics(1, 2022).replace("</Topics>", topics(2, 2022).partition("<Topics>")[2])
+    write(root / "Topics.xml", mixed)
+    assert ArqMath(root).tasks() == [1, 2]
+
+
 # -- damage ----------------------------------------------------------------------------------------------------------
 
 
@@ -432,6 +473,107 @@ def test_posts_before_the_damage_of_an_archive_are_kept(tmp_path: Path) -> None:
     assert len(posts) > 3_000
     assert isinstance(failure, Failure)
     assert "Bad CRC-32" in failure.message or "broken XML" in failure.message
+
+
+def three_rows(**bodies: bytes) -> bytes:
+    """A question and its answers 2 and 3; ``two`` and so on replace whole rows."""
+    rows = {
+        "one": b'<row Id="1" PostTypeId="1" AcceptedAnswerId="3"/>\n',
+        "two": b'<row Id="2" PostTypeId="2" ParentId="1" Body="two"/>\n',
+        "three": b'<row Id="3" PostTypeId="2" ParentId="1"/>\n',
+    }
+    return b"<posts>\n" + b"".join((rows | bodies).values()) + b"</posts>\n"
+
+
+@pytest.mark.parametrize(
+    ("two", "post_id", "message"),
+    [
+        (b'<row Id="2" PostTypeId="2" ParentId="1" Body="\xff"/>\n', "2", "3: broken XML"),
+        (b'<row Id="2" PostTypeId="2" ParentId="1" Body="\0"/>\n', "2", "3: broken XML"),
+        (b'<row Id="2" PostTypeId="2" ParentId="1" Body="x />\n', "2", "4: broken XML"),
+        (b'<row Id="2" PostTypeId="2" ParentId="1" Body="&x;"/>\n', "2", "3: broken XML"),
+        (b'xrow Id="2" PostTypeId="2" ParentId="1"/>\n', "", "2: broken XML: text between two rows"),
+        (b'<rox Id="2" PostTypeId="2" ParentId="1"/>\n', "", "3: broken XML: <rox> between two rows"),
+        (b'<\1ow Id="2" PostTypeId="2" ParentId="1"/>\n', "", "3: broken XML"),
+        (b"</posts><posts>\n", "", "3: broken XML"),
+    ],
+)
+@pytest.mark.parametrize("more", [0, 400])
+def test_a_bad_byte_costs_one_row(tmp_path: Path, two: bytes, post_id: str, message: str, more: int) -> None:
+    """Posts and pairs know the same posts, also where further rows fill several blocks."""
+    further = b"".join(
+        b'<row Id="%d" PostTypeId="1" Body="%s"/>\n' % (number, b"x " * 999) for number in range(10, 10 + more)
+    )
+    write(tmp_path / "Posts.xml", three_rows(two=two).replace(b"</posts>\n", b"") + further + b"</posts>\n")
+    corpus = ArqMath(tmp_path)
+    question, failure, answer, *others = corpus.posts()
+    assert [post.post_id for post in (question, answer) if isinstance(post, Post)] == ["1", "3"]
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.post_id, len(others)) == ("broken_row", post_id, more)
+    lost = len(two) + (not post_id)  # or the line end before it
+    assert failure.message.startswith(f"{tmp_path / 'Posts.xml'}:{message}")
+    assert f"; {lost} bytes are lost;" in failure.message
+    assert list(corpus.pairs()) == [Pair("1", "3")]
+
+
+@pytest.mark.parametrize("one", [b'xrow Id="1" PostTypeId="1"/>\n', b'<\xffow Id="1" PostTypeId="1"/>\n'])
+def test_a_bad_byte_in_the_first_row_is_told(tmp_path: Path, one: bytes) -> None:
+    write(tmp_path / "Posts.xml", b'\xef\xbb\xbf<?xml version="1.0"?>\n<!-- 2021 -->\n' + three_rows(one=one))
+    failure, *answers = ArqMath(tmp_path).posts()
+    assert [post.post_id for post in answers if isinstance(post, Post)] == ["2", "3"]
+    assert isinstance(failure, Failure)
+    assert (failure.kind, f"; {len(one)} bytes are lost;" in failure.message) == ("broken_row", True)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_row_that_is_too_long_is_left_out_and_the_next_ones_are_read(tmp_path: Path, packed: bool) -> None:
+    two = b'<row Id="2" PostTypeId="2" ParentId="1" Body="' + b"word " * 10_400_000 + b'"/>\n'
+    content = three_rows(two=two)
+    write(tmp_path / ("Posts.xml.gz" if packed else "Posts.xml"), gzip.compress(content, 1) if packed else content)
+    corpus = ArqMath(tmp_path)
+    question, failure, answer = corpus.posts()
+    assert [post.post_id for post in (question, answer) if isinstance(post, Post)] == ["1", "3"]
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.post_id) == ("long_row", "2")
+    assert failure.message.endswith(":3: a row of 52.0 MB; longest allowed: 10 MB")
+    assert list(corpus.pairs()) == [Pair("1", "3")]
+
+
+def test_a_long_row_within_the_bound_is_read_and_one_at_the_end_is_not(tmp_path: Path) -> None:
+    body = b'<row Id="2" PostTypeId="2" ParentId="1" Body="' + b"word " * 1_990_000 + b'"/>\n'
+    write(tmp_path / "Posts.xml", three_rows(two=body))
+    assert [post.post_id for post in ArqMath(tmp_path).posts()] == ["1", "2", "3"]
+    long = body.replace(b'Id="2"', b'Id="3"').replace(b"word ", b"longer ")
+    write(tmp_path / "Posts.xml", three_rows(three=long))
+    *_, failure = ArqMath(tmp_path).posts()
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.post_id) == ("long_row", "3")
+    write(tmp_path / "Posts.xml", three_rows(three=long)[:-100])
+    *posts, failure, end = ArqMath(tmp_path).posts()
+    assert [post.post_id for post in posts] == ["1", "2"]
+    assert [found.kind for found in (failure, end) if isinstance(found, Failure)] == ["long_row", "broken_xml"]
+
+
+def test_every_truncation_keeps_the_posts_before_it(tmp_path: Path) -> None:
+    content = three_rows()
+    ends = [content.index(b"/>", content.index(b'<row Id="%d"' % number)) + 2 for number in (1, 2, 3)]
+    for size in range(ends[0], len(content)):
+        write(tmp_path / "Posts.xml", content[:size])
+        found = list(ArqMath(tmp_path).posts())
+        posts = [post.post_id for post in found if isinstance(post, Post)]
+        assert len(posts) == sum(end <= size for end in ends), content[:size]
+        kinds = [post.kind for post in found if isinstance(post, Failure)]
+        assert kinds == ([] if content[:size].endswith(b"</posts>") else ["broken_xml"]), content[:size]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "latin-1"])
+def test_rows_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    name = {"utf-8-sig": "utf-8", "latin-1": "ISO-8859-1"}.get(encoding, encoding)
+    text = f'<?xml version="1.0" encoding="{name}"?>\n<posts><row Id="1" PostTypeId="1" Title="Poincar\xe9"/></posts>'
+    write(tmp_path / "Posts.xml", text.encode(encoding))
+    (post,) = ArqMath(tmp_path).posts()
+    assert isinstance(post, Post)
+    assert post.title == "Poincar\xe9"
 
 
 def test_ids_that_no_run_file_can_hold_are_failures(tmp_path: Path) -> None:

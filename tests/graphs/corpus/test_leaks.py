@@ -1,4 +1,4 @@
-"""Pairs whose questions are topics are left out of training."""
+"""Pairs with a topic, or with an answer to one, are left out of training."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.leaks import pairs_without_topics
-from graphs.corpus.post import Pair
+from graphs.corpus.pairs import chosen
+from graphs.corpus.post import Pair, Post, Topic
 
 QUESTION = {"post_id": "1", "kind": "question", "title": "Is <b>$x$</b> odd?", "body": "<p>I ask &amp; wonder.</p>"}
 
@@ -33,3 +34,21 @@ def test_the_same_question(tmp_path: Path, topic: dict[str, str], left_out: bool
     kept, out = pairs_without_topics(corpus.pairs(), corpus.posts(), corpus.topics(1, []))
     own, other = Pair("1", "a1"), Pair("2", "a2")
     assert (kept, out) == (([other], [own]) if left_out else ([own, other], []))
+
+
+def test_a_duplicate_does_not_bring_the_answer_of_a_topic() -> None:
+    """q1 is a topic and q2 its duplicate: what answers q1 is in no pair, whichever question it is paired with."""
+    posts = [
+        Post("a1", "answer", parent_id="q1"),  # before its question
+        Post("q1", "question", title="Is $x$ odd?", accepted_answer_id="a3"),
+        Post("q2", "question", title="Is $x$ no double?"),
+        Post("a2", "answer", parent_id="q2"),
+        Post("a3", "answer"),
+    ]
+    links = [("q2", "q1")]
+    accepted = [Pair("q1", "a1"), Pair("q1", "a3"), Pair("q2", "a2")]
+    pairs = chosen(posts, accepted, links, "duplicates", least_score=1)
+    assert Pair("q2", "a1") in pairs
+    kept, left_out = pairs_without_topics(pairs, posts, [Topic("t", Post("t", "topic", title="is $x$ odd"))])
+    assert kept == [Pair("q2", "a2")]
+    assert len(left_out) == len(pairs) - 1

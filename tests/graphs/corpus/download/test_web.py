@@ -237,6 +237,16 @@ def test_a_file_that_the_server_lost_and_we_have_is_there(tmp_path: Path) -> Non
         assert offer(server, tmp_path, "a.tsv").present
 
 
+def test_without_a_size_only_an_archive_that_is_whole_is_kept(tmp_path: Path) -> None:
+    files = {"a.zip": zipped(), "b.zip": zipped(), "c.tsv": b"A.1\t0\t2\t3\n"}
+    (tmp_path / "a.zip").write_bytes(files["a.zip"])
+    (tmp_path / "b.zip").write_bytes(files["b.zip"][:-30])
+    (tmp_path / "c.tsv").write_bytes(files["c.tsv"][:3])
+    with serve({name: Served(body, chunked=True) for name, body in files.items()}) as server:
+        assert [offer(server, tmp_path, name).present for name in files] == [True, False, False]
+        assert {name: fetched(server, tmp_path, name) for name in files} == files
+
+
 def test_redirects_lead_to_web_servers_alone(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     with serve({"to.tsv": Served(BODY, breaks=[1000])}) as server:

@@ -138,6 +138,27 @@ def test_benchmarks_that_share_a_corpus_are_tests_with_names(root: Path) -> None
         open_beir(root)
 
 
+def test_a_judgment_changes_neither_graphs_nor_searches(root: Path) -> None:
+    before = open_beir(root).fingerprints()
+    judged(root / "qrels" / "test.tsv", "1 2 1", "2 1 1", "2 3 0", "2 4 1")
+    after = open_beir(root).fingerprints()
+    assert (after.graphs, after.searches) == (before.graphs, before.searches)
+    assert after.judgments != before.judgments
+    lines(root / "queries.jsonl", [*map(dict, QUERIES), {"_id": "99", "text": "Never asked?"}])
+    assert open_beir(root).fingerprints() == after
+    judged(root / "qrels" / "test.tsv", "1 2 1", "2 1 1", "7 4 1")  # a topic more, and a training pair less
+    further = open_beir(root).fingerprints()
+    assert further.graphs != after.graphs
+    assert further.topics != after.topics
+    (root / "qrels" / "train.tsv").unlink()
+    judged(root / "qrels" / "test.tsv", "1 2 1", "2 1 1", "2 3 0")
+    bare = open_beir(root).fingerprints()
+    assert bare.topics == after.topics
+    lines(root / "queries.jsonl", [{**one, "text": f"Is {one['text']}"} for one in QUERIES])
+    assert open_beir(root).fingerprints().topics != bare.topics
+    assert open_beir(root).fingerprints().graphs == bare.graphs
+
+
 def test_the_place_of_the_files_is_not_in_the_fingerprint(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root, tmp_path / "moved")
     assert open_beir(tmp_path / "moved").fingerprints() == open_beir(root).fingerprints()

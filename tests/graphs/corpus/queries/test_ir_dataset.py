@@ -8,6 +8,7 @@ import pytest
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Judgment, Pair, Post
+from graphs.corpus.queries.ir_dataset import IrDataset
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, CorpusError, Failure
 
@@ -93,3 +94,17 @@ def test_what_cannot_be_opened() -> None:
     registered("mathamr-test/three", DOCS, [Query("1", "x?")], [])
     with pytest.raises(CorpusError, match=r"data\.id=mathamr-test/three has no qrels"):
         open_corpus("ir_datasets", dataset_id="mathamr-test/three")
+
+
+def test_a_judgment_changes_neither_graphs_nor_searches() -> None:
+    queries, train = [Query("1", "x?"), Query("9", "Rings?")], [("9", "2", 1)]
+    found = []
+    for name, qrels in (("four", [("1", "2", 1)]), ("five", [("1", "2", 1), ("1", "1", 0)])):
+        registered(f"mathamr-test/{name}/test", DOCS, queries, qrels)
+        registered(f"mathamr-test/{name}/train", DOCS, queries, train)
+        corpus = IrDataset(f"mathamr-test/{name}/test")
+        corpus.dataset_id = "mathamr-test/same/test"  # an edition of one data set
+        found.append(corpus.fingerprints())
+    before, after = found
+    assert (after.graphs, after.searches) == (before.graphs, before.searches)
+    assert after.judgments != before.judgments

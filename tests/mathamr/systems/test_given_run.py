@@ -1,0 +1,85 @@
+"""Runs of another system: the file of each task and test, and what is kept of a collection to read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.post import Post, Topic
+from graphs.errors import ConfigError, Failure
+from mathamr.stages.console import Console
+from mathamr.stages.system import Question
+from mathamr.systems.given_run import GivenRunTrack, identity, path_of
+
+
+def config(tasks: list[Any], **run: Any) -> DictConfig:
+    files = {"path": None, "task2_path": None, "paths": {}, **run}
+    return OmegaConf.create({"run": files, "experiment": {"tasks": tasks}})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    for name in ("easy", "hard", "task1"):
+        (tmp_path / f"{name}.tsv").write_text(f"A.1\t{len(name)}\t1\t2.0\t{name}\n")
+    return {path.stem: str(path) for path in tmp_path.iterdir()}
+
+
+def test_every_named_test_has_its_file(files: dict[str, str]) -> None:
+    both = config(["easy", "hard"], paths={"easy": files["easy"], "hard": files["hard"]})
+    assert [path_of(both, test).stem for test in ("easy", "hard")] == ["easy", "hard"]
+    assert len(set(identity(both))) == 2
+    assert path_of(config(["easy"], path=files["easy"]), "easy").stem == "easy"  # as before there were several
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (
+            {"path": "easy"},
+            "for the tests easy and hard; name one for each: run: {paths: {easy: easy.tsv",
+        ),
+        ({"paths": {"easy": "easy", "hard": "easy"}}, "is the run file for the tests easy and hard"),
+        ({"paths": {"hard": "hard"}}, "track=run needs run.paths.easy, the run file for Easy"),
+        ({"paths": {"easy": "nowhere"}}, "run.paths.easy=nowhere is no file"),
+    ],
+)
+def test_one_file_is_not_taken_for_two_tests(files: dict[str, str], run: dict[str, Any], message: str) -> None:
+    found = {name: files.get(name, name) for name in ("easy", "hard", "nowhere")}
+    if "paths" in run:
+        run = {"paths": {test: found[name] for test, name in run["paths"].items()}}
+    else:
+        run = {"path": found[run["path"]]}
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        path_of(config(["easy", "hard"], **run), "easy")
+
+
+def test_a_task_without_a_file_is_refused_only_where_it_is_asked(files: dict[str, str]) -> None:
+    """A collection without Task 2 drops it after the keys are made."""
+    first = config([1, 2], path=files["task1"])
+    both = config([1, 2], path=files["task1"], task2_path=files["hard"])
+    assert identity(first)[0] == identity(both)[0] == identity(config([1], path=files["task1"]))[0]
+    assert identity(first)[1] == ""
+    track = GivenRunTrack(cast(Corpus, SimpleNamespace()), Path(), Console())
+    topics = [Topic("A.1", Post("A.1", "topic"))]
+    track.check(first, [Question(1, topics, [], "full")])
+    with pytest.raises(ConfigError, match=r"track=run needs run\.task2_path=, the run file for Task 2"):
+        track.check(first, [Question(2, topics, [], "full")])
+    with pytest.raises(ConfigError, match=r"run\.task2_path=nowhere is no file"):
+        identity(config([1, 2], path=files["task1"], task2_path="nowhere"))
+
+
+def test_only_formulas_of_the_run_are_kept() -> None:
+    def posts() -> Iterator[Post | Failure]:
+        for number in range(50):
+            body = f'<span class="math-container" id="{number}">$x$</span>'
+            yield Post(f"p{number}", "answer", body=body)
+
+    track = GivenRunTrack(cast(Corpus, SimpleNamespace(posts=posts)), Path(), Console())
+    assert track._posts_of_formulas({"7", "99"}) == {"7": "p7"}
