@@ -127,6 +127,7 @@ def test_ways_to_search_share_a_model_and_experiments_do(
     assert sorted(path.name for path in model.iterdir() if path.name != ".lock") == [
         "best",
         "encoded",
+        "encoded.digests.json",
         "encoded.json",
         "log.jsonl",
         "source",
