@@ -6,8 +6,8 @@
 >>> pairs_without_topics(pairs, posts, [topic])
 ([Pair(question_id='9', answer_id='8')], [Pair(question_id='7', answer_id='8')])
 
-A question is a topic if the topic names it (``topic_of``), if both have one id, or if title, body, or both together are
-the same words and symbols, without regard to tags, punctuation and case. An answer belongs to its question, also where
+A question is a topic if the topic names it (``topic_of``), or if title, body, or both together are the same words and
+symbols, without regard to tags, punctuation and case; ids of topics and of posts are two name spaces. An answer belongs to its question, also where
 it is paired with a duplicate of that:
 
 >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer", parent_id="7")]
@@ -35,7 +35,7 @@ def pairs_without_topics(
         topics: all topics that the experiment is measured on.
     """
     topics = list(topics)
-    ids = {own for topic in topics for own in (topic.topic_id, topic.post.post_id, topic.post.parent_id) if own}
+    ids = {topic.post.parent_id for topic in topics if topic.post.parent_id}  # what topic_of names
     texts = {text for topic in topics for text in _texts(topic.post)}
     pairs = list(pairs)
     paired = {pair.answer_id for pair in pairs}

@@ -194,7 +194,7 @@ def test_the_benchmark_can_be_submitted(place: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 def test_the_experiment_in_the_documentation_runs(place: Path, tmp_path: Path) -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)
+    (example,) = re.findall(r"```yaml\n(# @package.*?)```", (ROOT / "docs" / "experiments.md").read_text(), re.DOTALL)
     shutil.copytree(ROOT / "conf", tmp_path / "conf")
     (tmp_path / "conf" / "exp" / "vn_aggregation.yaml").write_text(example)
     config = configured("vn_aggregation", place, conf=tmp_path / "conf")
@@ -211,20 +211,23 @@ def test_the_experiment_in_the_documentation_runs(place: Path, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_published_graphs_are_used_as_they_are(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A Penman file in the place that docs/experiments.md names: nothing is parsed."""
+    """A Penman file, imported and named as docs/experiments.md says: no post is parsed, and no topic that it has."""
     run(configured("trial", place), "command")
     (own,) = (place / "out" / "shared").glob("jsonl-*/collection-*.db")
-    with Collection(own) as graphs:
-        export_penman(graphs, place / "graphs.penman")
-    published = (place / "graphs.penman").read_text().split("\n", 1)[1]  # made elsewhere: without our header
+    (own_topics,) = (place / "out" / "shared").glob("jsonl-*/topic-graphs-*.db")
+    published = ""
+    for path in (own, own_topics):
+        with Collection(path) as graphs:
+            export_penman(graphs, place / "graphs.penman")
+        published += (place / "graphs.penman").read_text().split("\n", 1)[1]  # made elsewhere: without our header
     (place / "graphs.penman").write_text(published)
-    target = place / "imported" / own.relative_to(place / "out")
-    target.parent.mkdir(parents=True)
+    target = place / "imported.db"
     import_penman(place / "graphs.penman", target)
-    target.with_suffix(".done").write_text("imported\n")
     before = target.read_bytes()
     capsys.readouterr()
-    assert run(configured("trial", place, outputs="imported"), "command").failed == 0
+    config = configured("trial", place, outputs="imported")
+    config.data.collection = str(target)
+    assert run(config, "command").failed == 0
     said = capsys.readouterr().err
     assert "posts to graphs" not in said
     assert "topics to graphs" not in said

@@ -12,9 +12,10 @@ from hydra import compose, initialize_config_dir
 from experiments.config import register, validated
 from experiments.plan import Job, plan
 from experiments.run import run
+from graphs import database
 from graphs.corpus.corpus import open_corpus
 from graphs.errors import ConfigError
-from graphs.stores.collection import Collection
+from graphs.stores.collection import Collection, writer
 from mathamr.systems.bm25 import BM25System
 from mathamr.training.graph import trainer
 from tests.experiments.tiny_settings import TINY
@@ -169,3 +170,47 @@ def test_graphs_tensors_and_a_checkpoint_of_another_place_are_used(
     nowhere = {"theirs": {"model": {"checkpoint": str(tmp_path)}}}
     with pytest.raises(ConfigError, match=r"model\.checkpoint=.* holds no checkpoint"):
         run(composed(collection, outputs, *FULL, conditions=nowhere), "command")
+
+
+def test_a_topic_whose_text_changed_is_encoded_anew(collection: Path, tmp_path: Path) -> None:
+    def ranked(outputs: Path) -> str:
+        assert run(composed(collection, outputs, *FULL, conditions={"graph": {}}), "command").failed == 0
+        return (outputs / "vn_connectivity" / "jobs" / "graph-seed1" / "run.tsv").read_text()
+
+    before = ranked(tmp_path / "out")
+    topics = (collection / "topics.jsonl").read_text()
+    assert "Finite ring" in topics
+    edited = topics.replace("Finite ring", "Sum of $x^2+1$").replace("Is every ring finite?", "What is $f(x)=0$?")
+    (collection / "topics.jsonl").write_text(edited)
+    after = ranked(tmp_path / "out")
+    assert after != before
+    assert after == ranked(tmp_path / "fresh")
+
+
+def test_a_collection_made_in_part_is_refused(collection: Path, tmp_path: Path) -> None:
+    outputs = tmp_path / "out"
+    run(composed(collection, outputs, *FULL, conditions={"graph": {}}), "command")
+    (made,) = outputs.glob("shared/*/collection-*.db")
+    part = tmp_path / "part.db"
+    shutil.copy(made, part)
+    ours, other = jobs(composed(collection, outputs, *FULL, conditions={"graph": {}})), [f"data.collection={part}"]
+    assert jobs(composed(collection, outputs, *FULL, *other, conditions={"graph": {}}))[0].key != ours[0].key
+    with writer(part) as connection:
+        database.write_meta(connection, finished=False)
+        connection.commit()
+    ended = run(composed(collection, tmp_path / "again", *FULL, *other, conditions={"graph": {}}), "command")
+    assert "is not finished" in ended.table
+    with writer(part) as connection:
+        database.write_meta(connection, finished=True, shard="2/8")
+        connection.commit()
+    ended = run(composed(collection, tmp_path / "again", *FULL, *other, conditions={"graph": {}}), "command")
+    assert "is shard 2/8" in ended.table
+    with pytest.raises(ConfigError, match="every post is searched, so all are needed"):
+        jobs(composed(collection, outputs, *FULL, "data.posts=needed", conditions={"graph": {}}))
+
+
+def test_judged_topics_that_there_are_no_texts_of_are_refused(collection: Path, tmp_path: Path) -> None:
+    with (collection / "qrels.tsv").open("a") as file:
+        file.write("T.77\t0\ta1\t3\n")
+    with pytest.raises(ConfigError, match=r"1 judged topics of Task 1 are not among the topics, e\.g\. T\.77"):
+        run(composed(collection, tmp_path / "out", *FULL, conditions={"words": {"track": "bm25"}}), "command")

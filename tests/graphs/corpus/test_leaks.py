@@ -16,7 +16,7 @@ QUESTION = {"post_id": "1", "kind": "question", "title": "Is <b>$x$</b> odd?", "
 @pytest.mark.parametrize(
     ("topic", "left_out"),
     [
-        ({"post_id": "1", "body": "edited"}, True),
+        ({"post_id": "1", "body": "edited"}, False),  # ids of topics and of posts are two name spaces
         ({"post_id": "t", "topic_of": "1", "body": "edited"}, True),
         ({"post_id": "t", "title": "is $x$ odd"}, True),
         ({"post_id": "t", "body": "I ask & wonder"}, True),
