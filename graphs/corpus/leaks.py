@@ -7,8 +7,8 @@
 ([Pair(question_id='9', answer_id='8')], [Pair(question_id='7', answer_id='8')])
 
 A question is a topic if the topic names it (``topic_of``), or if title, body, or both together are the same words and
-symbols, without regard to tags, punctuation and case; ids of topics and of posts are two name spaces. An answer belongs to its question, also where
-it is paired with a duplicate of that:
+symbols, without regard to tags, punctuation and case. Ids of topics and of posts are two name spaces. An answer belongs
+to its question, also where it is paired with a duplicate of that:
 
 >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer", parent_id="7")]
 >>> pairs_without_topics([Pair("9", "8")], posts, [topic])
