@@ -1,9 +1,10 @@
 """The settings of the encoder: their types and meanings. The values and their sources are in ``conf/model``.
 
 >>> config = EncoderConfig(hidden_dim=8, projection_dim=4, num_layers=2, num_bases=2, num_blocks=None,
-...                        edge_vectors=True, vn_init="zero", vn_learned="embedding")
->>> config.vn_aggregation
-'mean'
+...                        edge_vectors=True, vn_init="zero", vn_learned="embedding", vn_aggregation="mean",
+...                        label_vectors=None, sentence_vectors=None)
+>>> config.num_layers
+2
 
 Neither torch nor a layer is imported: a plan of experiments reads settings without them.
 """

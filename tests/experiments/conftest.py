@@ -39,6 +39,9 @@ class OneAnswer:
     def source(self, config: Any) -> str:
         return self.graphs
 
+    def rankings_source(self, config: Any) -> str:
+        return self.graphs
+
     def train(self, config: Any, folder: Path, log: Any) -> Trained:
         self.found.append(sorted(path.name for path in folder.iterdir() if path.name != "log.jsonl"))
         log({"kind": "start", "step": 0})

@@ -76,7 +76,7 @@ def test_the_vectors_are_made_once_of_posts_topics_and_sources(
     assert {path.name for path in files.values()} == {f"{known}.db"}
     vectors = SentenceVectors({"": files["jsonl"], "math": files["problems"]}, encoder=known)
     encoder = open_encoder(name, device="cpu")
-    read = vectors.of(["math/train-1", "a10", "T.0"], [1, 2, 2]).numpy()
+    read = vectors.of(["math/train-1", "a10", "query:T.0"], [1, 2, 2]).numpy()
     problem = encoder.encode(["How many rings solve $0$?"], "document")
     np.testing.assert_allclose(read[:1], problem, atol=2e-3)
     ring = encoder.encode(["The ring is finite if $x^2+1$ holds.", "See $n=10$."], "document")

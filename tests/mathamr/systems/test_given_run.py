@@ -15,8 +15,8 @@ from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, Failure
 from mathamr.stages.console import Console
-from mathamr.stages.system import Question
-from mathamr.systems.given_run import GivenRunTrack, identity, path_of
+from mathamr.stages.topic_sets import Question
+from mathamr.systems.given_run import GivenRunSystem, identity, path_of
 
 
 def config(tasks: list[Any], **run: Any) -> DictConfig:
@@ -66,7 +66,7 @@ def test_a_task_without_a_file_is_refused_only_where_it_is_asked(files: dict[str
     both = config([1, 2], path=files["task1"], task2_path=files["hard"])
     assert identity(first)[0] == identity(both)[0] == identity(config([1], path=files["task1"]))[0]
     assert identity(first)[1] == ""
-    track = GivenRunTrack(cast(Corpus, SimpleNamespace()), Path(), Console())
+    track = GivenRunSystem(cast(Corpus, SimpleNamespace()), Path(), Console())
     topics = [Topic("A.1", Post("A.1", "topic"))]
     track.check(first, [Question(1, topics, [], "full")])
     with pytest.raises(ConfigError, match=r"track=run needs run\.task2_path=, the run file for Task 2"):
@@ -81,5 +81,5 @@ def test_only_formulas_of_the_run_are_kept() -> None:
             body = f'<span class="math-container" id="{number}">$x$</span>'
             yield Post(f"p{number}", "answer", body=body)
 
-    track = GivenRunTrack(cast(Corpus, SimpleNamespace(posts=posts)), Path(), Console())
+    track = GivenRunSystem(cast(Corpus, SimpleNamespace(posts=posts)), Path(), Console())
     assert track._posts_of_formulas({"7", "99"}) == {"7": "p7"}
