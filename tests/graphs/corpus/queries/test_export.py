@@ -36,7 +36,10 @@ def root(tmp_path: Path) -> Path:
         posts.append({"post_id": f"a/{number}", "kind": "answer", "title": "$T$", "body": body, "markup": "html"})
         posts[-1]["parent_id"] = str(number % 2 + 1)
     (place / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts) + "{\n")
-    topics = [{"post_id": "2", "body": "What is $z$?"}, {"post_id": "t", "title": "IS $x$ odd!", "body": "Help."}]
+    topics = [
+        {"post_id": "2", "topic_of": "2", "body": "What is $z$?"},
+        {"post_id": "t", "title": "IS $x$ odd!", "body": "Help."},
+    ]
     (place / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in topics))
     (place / "qrels.tsv").write_text("2 0 a/0 4\n2 0 a/1 0\nt 0 a/2 1\n")
     return place
@@ -63,7 +66,7 @@ def test_a_round_trip_keeps_ids_grades_and_formulas(root: Path, tmp_path: Path) 
 
 
 def test_training_pairs_leave_topics_out(root: Path, tmp_path: Path) -> None:
-    """Question 1 has the text of topic t, question 2 the id of topic 2."""
+    """Question 1 has the text of topic t, question 2 is named by topic 2."""
     out = tmp_path / "out"
     assert export_beir(open_corpus("jsonl", root), out).train_pairs == 0
     assert not (out / "qrels" / "train.tsv").exists()
