@@ -192,7 +192,7 @@ def check(given: argparse.Namespace, console: Console) -> int:
 def export(given: argparse.Namespace, console: Console) -> int:
     """Write the collection in the form of BEIR; returns the exit code."""
     from graphs.corpus.corpus import open_corpus
-    from graphs.corpus.queries.export import export_beir
+    from graphs.corpus.export import export_beir
 
     task = int(given.task) if given.task.isdecimal() else given.task
     with console.stage("exporting", unit="posts") as advance:

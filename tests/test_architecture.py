@@ -1,9 +1,7 @@
 """Imports run one way: between the floors, and within a floor (docs/architecture.md)."""
 
-import ast
 import subprocess
 import sys
-from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,8 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from scripts.development.architecture import (
+    DOCUMENT,
+    FLOORS,
+    LISTED,
+    grouped,
+    import_graph,
+    imports_of,
+    modules,
+    written,
+)
+
 ROOT = Path(__file__).resolve().parents[1]
-FLOORS = ("graphs", "mathamr", "experiments")
 # Within a floor, a package imports only those that stand before it.
 ORDER = {
     "graphs": (
@@ -41,34 +49,6 @@ ORDER = {
         "systems",
     ),
 }
-
-
-@cache
-def modules() -> dict[str, Path]:
-    return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for floor in FLOORS
-        for path in sorted((ROOT / floor).rglob("*.py"))
-    }
-
-
-@cache
-def imports_of(path: Path) -> set[str]:
-    """Modules of this project that a file imports when it is loaded or run; not those for type checking only."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            node.body = []
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import; write the whole name"
-            assert node.module is not None
-            names.add(node.module)
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {name for name in names if name.split(".")[0] in FLOORS}
 
 
 def test_there_are_modules() -> None:
@@ -110,12 +90,22 @@ def cycle_of(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_no_modules_import_each_other() -> None:
-    known = modules()
-    graph = {
-        name: {other for other in imports_of(path) if other in known and other != name} for name, path in known.items()
-    }
-    assert cycle_of(graph) == []
+    assert cycle_of(import_graph(*LISTED)) == []
     assert sorted(cycle_of({"a": {"b"}, "b": {"c"}, "c": {"b"}})) == ["b", "b", "c"]
+
+
+PACKAGES = sorted({name.rpartition(".")[0] for name in modules(*LISTED)} - {""})
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_folders_import_each_other(package: str) -> None:
+    assert cycle_of(grouped(import_graph(*LISTED), package)) == []
+
+
+def test_the_generated_parts_of_the_document_are_up_to_date() -> None:
+    """``python scripts/development/architecture.py`` writes them."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert written(text) == text
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:

@@ -9,14 +9,9 @@ whatever strategy the job itself searches with.
 
 from __future__ import annotations
 
-import statistics
-
 import numpy as np
 
-from experiments.report.blocks import Block, Table, Text
-from experiments.report.results import Experiment, content_of
-from experiments.report.tables import spread
-from mathamr.analysis.weighting import AS_IT_IS, weighted
+from mathamr.analysis.weighting import weighted
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Qrels, Run
 from mathamr.stages.topic_sets import Space
@@ -34,27 +29,3 @@ def look(space: Space, qrels: Qrels) -> dict[str, float]:
             rankings[topic] = [(space.posts[place], float(row[place])) for place in order]
         found[name] = evaluate(Run.from_results("weighting", rankings), qrels).aggregate["ndcg_prime"]
     return found
-
-
-def blocks(experiment: Experiment) -> list[Block]:
-    """The table of all ways; nothing where no job was asked for it."""
-    contents: dict[str, list[dict[str, float]]] = {}
-    for condition, rows in experiment.done().items():
-        found = [one for row in rows if (one := content_of(experiment.place(row) / FILE))]
-        if found:
-            contents[condition] = found
-    if not contents:
-        return []
-    ways = list(next(iter(contents.values()))[0])
-    table = [["Way", *(experiment.label(name) for name in contents)]]
-    for way in ways:
-        cells = []
-        for of_seeds in contents.values():
-            values = [one[way] for one in of_seeds]
-            gain = statistics.fmean(values) - statistics.fmean([one[AS_IT_IS] for one in of_seeds])
-            cells.append(spread(values) + ("" if way == AS_IT_IS else f" ({gain:+.3f})"))
-        table.append([way, *cells])
-    note = (
-        "The ways are described in mathamr/analysis/weighting.py. In parentheses: the difference to the score as it is."
-    )
-    return [Table(table, "nDCG' with other weights"), Text(note)]

@@ -21,8 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.analyses import weighting
-from experiments.report import figures, geometry_report, heat_map, page, results, years
+from experiments.report import figures, geometry_report, heat_map, page, results, weighting_report, years
 from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.report.results import Experiment, Row
 from experiments.report.tables import (
@@ -107,7 +106,7 @@ def report_of(experiment: Experiment) -> list[Block]:
             ("Learning curves", lambda: _curves(experiment)),
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
             ("The embedding space", lambda: geometry_report.blocks(experiment)),
-            ("Other weights of virtual nodes", lambda: weighting.blocks(experiment)),
+            ("Other weights of virtual nodes", lambda: weighting_report.blocks(experiment)),
             ("First results", lambda: _examples(experiment, "examples.json")),
             ("First formulas", lambda: _examples(experiment, "examples-task2.json")),
             ("Efficiency", lambda: _efficiency(experiment)),

@@ -52,7 +52,7 @@ from mathamr.text.queries import QueryGenerator
 from mathamr.text.sources.pair_sources import HIDDEN, Passage, of_concepts, of_formulas
 from mathamr.text.sources.pair_sources import of_statements as pairs_of_statements
 from mathamr.text.sources.papers import Paper
-from mathamr.text.splits import split_papers
+from mathamr.text.sources.splits import split_papers
 
 LONG = 15  # tokens of a formula; formula-text paper, Table 2
 OWN, SAME_GROUP = 2, 1  # grades
@@ -126,7 +126,7 @@ def of_statements(
 
     Args:
         generator: asks for statements.
-        test_share, unseen_papers, seed: as of :func:`mathamr.text.splits.split_papers`.
+        test_share, unseen_papers, seed: as of :func:`mathamr.text.sources.splits.split_papers`.
     """
     left_out: Counter[str] = Counter()
     split = split_papers(

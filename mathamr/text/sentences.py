@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from graphs.corpus.text import sentences
-from mathamr.text.sources.plain import formula_spans
+from mathamr.text.plain import formula_spans
 
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
 _JOINER = "\u2060"  # a mark without width, which no text needs

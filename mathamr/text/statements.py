@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from mathamr.text.latex_source import group
+from mathamr.text.plain import plain
 from mathamr.text.sentences import split
-from mathamr.text.sources.plain import plain
 
 Kind = Literal["theorem", "lemma", "definition", "proposition", "corollary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

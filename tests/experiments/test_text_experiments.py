@@ -22,7 +22,7 @@ from mathamr.stages.topic_sets import Question
 
 pytest.importorskip("sentence_transformers")
 
-from scripts import extract_statements, knowledge_graph, text_pairs
+from scripts.text import extract_statements, knowledge_graph, text_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("text_finetuning", "cross_retrieval", "knowledge_graph", "answer_retrieval")

@@ -13,7 +13,7 @@ from graphs.errors import ConfigError
 from mathamr.training.interruption import Interrupted
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
+SCRIPTS = sorted([*(ROOT / "scripts").glob("*.py"), *(ROOT / "scripts" / "text").glob("*.py")])
 HEAVY = ("torch", "numpy", "scipy", "lxml", "hydra", "omegaconf", "spacy")
 
 
@@ -31,7 +31,7 @@ for script in sys.argv[1:]:
     assert len(shown.getvalue()) > 100, script
 print(*sys.modules)
 """
-    scripts = [str(path) for path in SCRIPTS if path.name != "derive_amr_frames.py"]  # an occasional tool
+    scripts = [str(path) for path in SCRIPTS]
     done = subprocess.run(
         [sys.executable, "-c", program, *scripts], capture_output=True, text=True, cwd=ROOT, check=True
     )

@@ -6,8 +6,8 @@
 >>> words.subject_role("prove-01"), words.subject_role("exist-01")
 (':ARG0', ':ARG1')
 
-``frames.json`` is derived by ``scripts/derive_amr_frames.py``. Each table is written as value -> its keys, joined by
-``;``:
+``frames.json`` is derived by scripts/development/derive_amr_frames.py. Each table is written as value -> its keys,
+joined by ``;``:
 
 - ``verbs``: a verb's first sense, the numbers of its roles, and prepositions that go with a role (``01:012:to2``), of
   lemmas (``prove``, ``carry out``);

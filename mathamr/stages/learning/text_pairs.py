@@ -27,11 +27,11 @@ from mathamr.text.benchmarks import Benchmark
 from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph
 from mathamr.text.latex_source import assemble
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
+from mathamr.text.plain import plain
 from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.papers import paper_id, read_papers
-from mathamr.text.sources.plain import plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,11 @@ from mathamr.text.knowledge_graph import KnowledgeGraph
 from mathamr.text.knowledge_graph import pairs as graph_pairs
 from mathamr.text.linearize import linearize
 from mathamr.text.pairs import TextPair
+from mathamr.text.plain import formula_spans
 from mathamr.text.queries import QueryGenerator
 from mathamr.text.sentences import split
 from mathamr.text.sources.papers import Paper
-from mathamr.text.sources.plain import formula_spans
-from mathamr.text.splits import Split
+from mathamr.text.sources.splits import Split
 
 HIDDEN = "FORMULA"  # what stands in a sentence for the formula that it is to find
 MIN_TOKENS = 5  # of a formula: "n" is found by nothing, and is in every text

@@ -27,8 +27,8 @@ from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.processes import ordered_map
 from graphs.whole_file import write_whole
 from mathamr.text.latex_source import assemble
+from mathamr.text.plain import plain
 from mathamr.text.sources.archives import read_files
-from mathamr.text.sources.plain import plain
 from mathamr.text.statements import KINDS, MAX_CHARACTERS, Statement, find_statements
 
 _ENDINGS = (".tar.gz", ".tgz", ".tar", ".gz", ".tex", ".ltx", ".texx")
@@ -103,7 +103,7 @@ def read_papers(path: Path) -> Iterator[Paper]:
             try:
                 paper = _paper(json.loads(line.decode()))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                message = f"is no paper ({error}); papers come from scripts/extract_statements.py"
+                message = f"is no paper ({error}); papers come from scripts/text/extract_statements.py"
                 raise CorpusError(message, path=path, line=number) from error
             yield paper
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from mathamr.text.latex_source import strip_comments
+from mathamr.text.plain import plain
 from mathamr.text.sources.papers import read_paper
-from mathamr.text.sources.plain import plain
 
 BOOKS = Path(__file__).resolve().parents[4] / "shared" / "data" / "latex-books"
 CHECK = Path(__file__).with_name("latex_books_check.tsv")

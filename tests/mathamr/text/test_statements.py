@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mathamr.text.latex_source import assemble
+from mathamr.text.plain import plain
 from mathamr.text.sentences import split
 from mathamr.text.sources.archives import read_files
-from mathamr.text.sources.plain import plain
 from mathamr.text.statements import find_statements
 
 BOOKS = Path(__file__).resolve().parents[4] / "shared" / "data" / "latex-books"

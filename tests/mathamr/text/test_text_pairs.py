@@ -16,7 +16,7 @@ from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.papers import Paper
-from mathamr.text.splits import Split
+from mathamr.text.sources.splits import Split
 from mathamr.text.statements import Statement
 from mathamr.text.training.batches import KnownPairs, draw_negatives, no_duplicates
 from tests.mathamr.text.tiny_pairs import file_of, opened, pairs_of, settings

@@ -20,7 +20,7 @@ STATEMENT = (
 
 
 def test_answers_with_threads_kept_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text_pairs = importlib.import_module("scripts.text_pairs")
+    text_pairs = importlib.import_module("scripts.text.text_pairs")
     (tmp_path / "posts.jsonl").write_text(
         "".join(
             json.dumps({"post_id": f"q{i}", "kind": "question", "markup": "text", "body": f"What is ${i}+{i}$?"})
@@ -49,7 +49,9 @@ def test_from_sources_to_an_encoder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("sentence_transformers")
-    text_pairs, finetune_text = (importlib.import_module(f"scripts.{name}") for name in ("text_pairs", "finetune_text"))
+    text_pairs, finetune_text = (
+        importlib.import_module(f"scripts.text.{name}") for name in ("text_pairs", "finetune_text")
+    )
     for paper in range(12):
         text = "\n".join(STATEMENT.format(10 * paper + i) for i in range(4))
         (tmp_path / f"p{paper}.tex").write_text(rf"\title{{Paper {paper}}}" + text)

@@ -10,7 +10,7 @@ import pytest
 from graphs.errors import ConfigError, CorpusError, Failure
 from mathamr.text.queries import ModelQueries, PaperQueries, queries_from_paper, questions_of
 from mathamr.text.sources.papers import extract, paper_id, read_papers
-from mathamr.text.splits import split_papers
+from mathamr.text.sources.splits import split_papers
 from mathamr.text.statements import Statement
 
 

@@ -1,6 +1,6 @@
 """Derive the lexicon of the embedded AMR parser (frames.json) from the AMR lists and from gold graphs.
 
-    python scripts/derive_amr_frames.py --data ../shared/data/amr --out graphs/amr/embedded/frames.json
+    python scripts/development/derive_amr_frames.py --data ../shared/data/amr --out graphs/amr/embedded/frames.json
 
 Reads ``propbank-amr-frames-arg-descr.txt``, ``verbalization-list-v1.06.txt``, ``morph-verbalization-v1.01.txt`` and the
 gold graphs of ``little-prince-train.txt`` and ``bio-train.txt`` (all from amr.isi.edu); the development sets are not
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import penman
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.embedded.lexicon import Lexicon, Link

@@ -1,21 +1,21 @@
 """Make a file of pairs to fine-tune a text encoder on.
 
-    python scripts/text_pairs.py answers --corpus arqmath --root DIR --out pairs.jsonl        # question -> answer
-    python scripts/text_pairs.py answers --corpus titles --root DIR --out pairs.jsonl         # title -> body
-    python scripts/text_pairs.py statements --papers papers.jsonl --out pairs.jsonl         # query -> statement
-    python scripts/text_pairs.py formulas --papers papers.jsonl --out pairs.jsonl           # text <-> formula
-    python scripts/text_pairs.py concepts --graph graph.json --sources DIR --out pairs.jsonl    # concept -> chunk
+    python scripts/text/text_pairs.py answers --corpus arqmath --root DIR --out pairs.jsonl        # question -> answer
+    python scripts/text/text_pairs.py answers --corpus titles --root DIR --out pairs.jsonl         # title -> body
+    python scripts/text/text_pairs.py statements --papers papers.jsonl --out pairs.jsonl         # query -> statement
+    python scripts/text/text_pairs.py formulas --papers papers.jsonl --out pairs.jsonl           # text <-> formula
+    python scripts/text/text_pairs.py concepts --graph graph.json --sources DIR --out pairs.jsonl    # concept -> chunk
 
-    python scripts/text_pairs.py statements --papers papers.jsonl --benchmark DIR          # with tests kept apart
+    python scripts/text/text_pairs.py statements --papers papers.jsonl --benchmark DIR          # with tests kept apart
 
 With ``--benchmark`` (or ``--collection``) each makes a folder for an experiment (``data=pairs data.root=DIR``):
 documents to search, pairs to learn from, and tests of which no pair tells anything; mathamr/text/benchmarks.py says
 which.
 
-scripts/extract_statements.py makes ``papers.jsonl`` from LaTeX sources. ``--model NAME`` lets a language model ask for
+extract_statements.py makes ``papers.jsonl`` from LaTeX sources. ``--model NAME`` lets a language model ask for
 statements; without it the paper's own words do. ``--raw`` leaves formulas as they are typed (in a collection all are:
 ``text.linearize`` says how they are read). ``concepts`` reads the paper P of the graph from ``DIR/P.tar.gz``,
-``DIR/P.tex`` or the folder ``DIR/P``; scripts/knowledge_graph.py makes a graph.
+``DIR/P.tex`` or the folder ``DIR/P``; scripts/text/knowledge_graph.py makes a graph.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Fine-tune a text encoder on a file of pairs, and print a summary.
 
-    python scripts/finetune_text.py --pairs pairs.jsonl --out model
-    python scripts/finetune_text.py --pairs pairs.jsonl --out model text=thesis text.epochs=1
-    python scripts/finetune_text.py --pairs pairs.jsonl --out model text.pretraining_epochs=3 --texts texts.txt
-    torchrun --nproc-per-node 4 scripts/finetune_text.py --pairs pairs.jsonl --out model
+    python scripts/text/finetune_text.py --pairs pairs.jsonl --out model
+    python scripts/text/finetune_text.py --pairs pairs.jsonl --out model text=thesis text.epochs=1
+    python scripts/text/finetune_text.py --pairs pairs.jsonl --out model text.pretraining_epochs=3 --texts texts.txt
+    torchrun --nproc-per-node 4 scripts/text/finetune_text.py --pairs pairs.jsonl --out model
 
-scripts/text_pairs.py makes the file of pairs. Any key of the group ``text`` of ``conf/`` can be set. ``model/best`` is
+text_pairs.py makes the file of pairs. Any key of the group ``text`` of ``conf/`` can be set. ``model/best`` is
 the encoder of the lowest validation loss, a folder of sentence-transformers; ``model/log.jsonl`` has a record for every
 step. With ``text.pretraining_epochs`` the encoder is pretrained first, into ``model/pretrained``, on ``--texts`` (one a
 line) or the documents of the pairs. The encoder ``tiny`` is made of the pairs' texts, in ``model/tiny-RANK``. The same
@@ -28,7 +28,7 @@ from experiments.command import command, parser_of
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
-    parser.add_argument("--pairs", type=Path, required=True, help="JSON lines of scripts/text_pairs.py")
+    parser.add_argument("--pairs", type=Path, required=True, help="JSON lines of scripts/text/text_pairs.py")
     parser.add_argument("--validation", type=Path, help="other pairs to choose the best epoch by; default: a part")
     parser.add_argument("--texts", type=Path, help="texts to pretrain on, one a line; default: the pairs' documents")
     parser.add_argument("--out", type=Path, required=True, help="folder of the encoder")

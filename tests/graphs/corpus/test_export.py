@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.export import export_beir, plain_text
 from graphs.corpus.post import Judgment, Pair, Post
 from graphs.corpus.queries.beir import open_beir
-from graphs.corpus.queries.export import export_beir, plain_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, CorpusError
 

@@ -1,8 +1,8 @@
 """Make a knowledge graph of what papers define and call by a name, without a language model.
 
-    python scripts/knowledge_graph.py --papers papers.jsonl --out graph.json
+    python scripts/text/knowledge_graph.py --papers papers.jsonl --out graph.json
 
-scripts/extract_statements.py makes ``papers.jsonl`` from LaTeX sources; scripts/text_pairs.py makes pairs, or a
+extract_statements.py makes ``papers.jsonl`` from LaTeX sources; text_pairs.py makes pairs, or a
 collection with tests, of the graph. What its concepts and edges are: mathamr/text/concepts.py.
 """
 
