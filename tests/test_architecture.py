@@ -36,6 +36,7 @@ ORDER = {
         "stores",
     ),
     "mathamr": (
+        "default_settings",
         "maxsim",
         "model",
         "evaluation",
@@ -46,6 +47,7 @@ ORDER = {
         "analysis",
         "search",
         "stages",
+        "pretrained",
         "systems",
     ),
 }

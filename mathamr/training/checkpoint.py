@@ -215,13 +215,30 @@ def load_encoder(
         path: a checkpoint folder, e.g. ``OUT/best``.
         vocabulary_hash: of the graphs that will be encoded, ``store.vocabulary.hash``; likewise ``config_hash``.
     """
+    checkpoint = load(path, vocabulary_hash=vocabulary_hash, config_hash=config_hash)
+    return encoder_of(checkpoint.info, checkpoint.weights, device, path=checkpoint.path)
+
+
+def encoder_of(
+    info: CheckpointInfo,
+    weights: Mapping[str, Tensor],
+    device: torch.device | str = "cpu",
+    *,
+    path: Path | None = None,
+) -> Encoder:
+    """Return the encoder of these settings and weights, in evaluation mode.
+
+    Args:
+        path: place that messages name.
+
+    Raises:
+        TrainingError: settings of another version, or weights of another encoder.
+    """
     from mathamr.model.encoder import Encoder  # slow to import
 
-    checkpoint = load(path, vocabulary_hash=vocabulary_hash, config_hash=config_hash)
-    info = checkpoint.info
     try:
         encoder = Encoder(EncoderConfig(**info.encoder), info.num_labels, info.num_relations)
-        encoder.load_state_dict(checkpoint.weights)
+        encoder.load_state_dict(dict(weights))
     except TypeError as error:
         raise TrainingError(
             f"{_INFO} does not describe an encoder of this version ({error}); train again", path=path

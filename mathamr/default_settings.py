@@ -1,0 +1,32 @@
+"""Values of ``conf/``: in a checkout the folder beside the packages, in an installed package one inside ``mathamr``.
+
+>>> values("graph")["structure"]
+'full'
+>>> values("train", "laptop")["seed"]
+42
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+_PACKAGE = Path(__file__).resolve().parent
+CONF = next(folder for folder in (_PACKAGE.parent / "conf", _PACKAGE / "conf") if (folder / "config.yaml").is_file())
+"""Folder of the configuration."""
+
+
+def values(group: str, name: str = "default") -> dict[str, Any]:
+    """Return the values of a group of settings as plain data.
+
+    Args:
+        group: folder below ``conf/``.
+        name: file in it.
+    """
+    from omegaconf import OmegaConf
+
+    own = cast(dict[Any, Any], OmegaConf.to_container(OmegaConf.load(CONF / group / f"{name}.yaml"), resolve=True))
+    found: dict[str, Any] = {}
+    for base in own.pop("defaults", ["_self_"]):  # files of the same group, as Hydra composes them
+        found |= {str(key): value for key, value in own.items()} if base == "_self_" else values(group, base)
+    return found

@@ -1,0 +1,1 @@
+"""Trained models as folders, and the class that reads text with one."""

@@ -1,0 +1,160 @@
+"""Folder of a model: weights, vocabulary, graph settings and the parser's name, in safetensors and JSON.
+
+======================  ====================================================================================
+``mathamr.json``        the virtual nodes, the parser's name, and the SHA-256 of each file below
+``model.safetensors``   the weights
+``checkpoint.json``     the encoder's settings, the seed, the loss (:mod:`mathamr.training.checkpoint`)
+``vocabulary.json``     labels and relations (:class:`graphs.graph.vocabulary.Vocabulary`)
+``README.md``           the model card (:mod:`mathamr.pretrained.card`)
+======================  ====================================================================================
+
+A folder is also a checkpoint: ``model.checkpoint=FOLDER`` and scripts/index.py take it. Nothing in it is a pickle, and
+files of other names are not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphs.errors import StoreError
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from graphs.stores.store import config_hash
+from graphs.whole_file import write_whole
+from mathamr.training import checkpoint
+from mathamr.training.checkpoint import CheckpointInfo
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SETTINGS, WEIGHTS, CHECKPOINT, VOCABULARY, CARD = (
+    "mathamr.json",
+    "model.safetensors",
+    "checkpoint.json",
+    "vocabulary.json",
+    "README.md",
+)
+FILES = (SETTINGS, WEIGHTS, CHECKPOINT, VOCABULARY, CARD)
+"""All files of a folder."""
+
+_FORMAT, _VERSION = "mathamr-model", 1
+_HASHED = (WEIGHTS, CHECKPOINT, VOCABULARY)
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """Content of a model's folder, read and checked.
+
+    Args:
+        info: settings and history of the encoder.
+        weights: tensors by parameter name, on the CPU.
+        vocabulary: labels and relations that the encoder knows.
+        spec: virtual nodes of its graphs.
+        parser: name of the AMR parser of the posts that it was trained on.
+    """
+
+    info: CheckpointInfo
+    weights: Mapping[str, Tensor]
+    vocabulary: Vocabulary
+    spec: VirtualNodeSpec
+    parser: str
+
+
+def write(folder: Path, model: ModelFiles, card: str) -> None:
+    """Write a model to ``folder``, which must be new, empty, or the folder of a model.
+
+    A killed call leaves a folder that :func:`read` refuses, and that the next call replaces.
+
+    Raises:
+        StoreError: the folder holds other files, or cannot be written.
+    """
+    if folder.exists():
+        others = sorted(path.name for path in folder.iterdir() if path.name not in FILES) if folder.is_dir() else ["."]
+        if others:
+            raise StoreError(f"the folder holds other files, e.g. {others[0]}; name a new folder", path=folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.save(folder, model.info, model.weights)
+        write_whole(folder / VOCABULARY, model.vocabulary.to_json())
+        write_whole(folder / CARD, card)
+        settings = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "virtual_nodes": asdict(model.spec),
+            "parser": model.parser,
+            "files": {name: _sha256(folder / name) for name in _HASHED},
+        }
+        write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")  # last: it makes the folder whole
+    except OSError as error:
+        raise StoreError(f"the model cannot be written: {error}", path=folder) from error
+
+
+def read(folder: Path) -> ModelFiles:
+    """Read the model of a folder.
+
+    Raises:
+        StoreError: a file is missing, damaged or of another version, or two files do not belong together; the message
+            has both hashes.
+    """
+    for name in (SETTINGS, *_HASHED):
+        if not (folder / name).is_file():
+            raise StoreError(f"{name} is missing; a model's folder has {', '.join(FILES)}", path=folder)
+    settings = _settings(folder / SETTINGS)
+    for name in _HASHED:
+        wanted, found = settings["files"].get(name), _sha256(folder / name)
+        if wanted != found:
+            message = f"{name} has the SHA-256 {found}, and {SETTINGS} says {wanted}; copy the whole folder again"
+            raise StoreError(message, path=folder)
+    vocabulary = Vocabulary.from_json((folder / VOCABULARY).read_text(encoding="utf-8"))
+    spec = VirtualNodeSpec(**settings["virtual_nodes"])
+    own = checkpoint.load(folder)
+    check_vocabulary(own.info, vocabulary, spec, folder)
+    return ModelFiles(own.info, own.weights, vocabulary, spec, str(settings["parser"]))
+
+
+def check_vocabulary(info: CheckpointInfo, vocabulary: Vocabulary, spec: VirtualNodeSpec, place: Path) -> None:
+    """Raise for a vocabulary or virtual nodes that an encoder was not trained with.
+
+    Raises:
+        StoreError: with both hashes.
+    """
+    if vocabulary.hash != info.vocabulary_hash:
+        raise StoreError(
+            f"the encoder was trained with the vocabulary {info.vocabulary_hash}, and this one is {vocabulary.hash}; "
+            "take the vocabulary of its preprocessed.db",
+            path=place,
+        )
+    if (found := config_hash(spec, vocabulary)) != info.config_hash:
+        raise StoreError(
+            f"the encoder was trained on graphs of configuration {info.config_hash}, and {spec} gives {found}; take "
+            "the virtual nodes that it was trained with",
+            path=place,
+        )
+
+
+def remove(folder: Path) -> None:
+    """Delete a model's folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        found = settings["format"], settings["version"]
+        known = isinstance(settings["files"], dict) and isinstance(settings["virtual_nodes"], dict)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"damaged or unreadable ({error!r}); copy the whole folder again", path=path) from error
+    if found != (_FORMAT, _VERSION) or not known:
+        raise StoreError(f"a model of the form {found}; this version reads {(_FORMAT, _VERSION)}", path=path)
+    return dict(settings)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,303 @@
+"""A trained model that reads text: :class:`MathAMR`.
+
+    from mathamr import MathAMR
+
+    model = MathAMR.from_pretrained("models/arqmath")
+    sets = model.encode(["Prove that $x^2+1$ is irreducible.", "Is $x^2+1$ prime?"])
+    model.similarity(sets, sets)                          # MaxSim, (2, 2)
+    index = model.index(["The sum of two squares ...", "Suppose $x^2+1 = fg$ ..."])
+    index.search("Why is $x^2+1$ irreducible?", k=1, explain=True)
+    model.save_pretrained("folder")
+
+Formulas are LaTeX between dollar signs, ``\\(..\\)`` or ``\\[..\\]``. A text becomes a graph by the same way as the
+posts of a collection (:class:`graphs.graph.graph_maker.GraphMaker`), so its vectors are those of an experiment.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphs.amr import parsers
+from graphs.corpus.post import Post
+from graphs.errors import Failure, RetrievalError
+from graphs.graph.graph_maker import ParserFactory
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from graphs.stores.store import GraphStore
+from mathamr import maxsim
+from mathamr.maxsim import VectorSets
+from mathamr.model.config import EncoderConfig
+from mathamr.model.encoder import Encoder
+from mathamr.pretrained import folder as model_folder
+from mathamr.pretrained import hub
+from mathamr.pretrained.card import CardFacts, card
+from mathamr.pretrained.folder import ModelFiles
+from mathamr.pretrained.post_index import PostIndex
+from mathamr.retrieval.explanation import Explanation, explain
+from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
+from mathamr.training import checkpoint
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from mathamr.training.config import TrainConfig
+
+
+class MathAMR:
+    """An encoder with its vocabulary, the virtual nodes of its graphs, and an AMR parser.
+
+    Args:
+        files: content of a model's folder.
+        parser: factory of the AMR parser that texts are read with; None: the embedded parser.
+        device: device of the encoder.
+
+    Raises:
+        TrainingError: weights and settings that do not fit together.
+    """
+
+    def __init__(
+        self, files: ModelFiles, *, parser: ParserFactory | None = None, device: torch.device | str = "cpu"
+    ) -> None:
+        self._files = files
+        self._parser = parser or ParserFactory(parsers.open_parser, {"name": "embedded"})
+        self._encoder = checkpoint.encoder_of(files.info, files.weights, device)
+        self._reader = QueryEncoder(self._encoder, files.vocabulary, files.spec, parser=self._parser)
+
+    # -- where models come from and go to ----------------------------------------------------------------------------
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        parser: ParserFactory | None = None,
+        device: torch.device | str = "cpu",
+    ) -> MathAMR:
+        """Open a model.
+
+        Args:
+            name: folder, or the id of a model on the Hugging Face Hub (``owner/name``).
+            revision: branch, tag or commit of a model on the hub.
+            parser: factory of another AMR parser than the embedded one (docs/amr.md).
+            device: device of the encoder.
+
+        Raises:
+            ConfigError: there is no such folder, and the name is no id of the hub.
+            StoreError: a file is missing or damaged, or files that do not belong together.
+        """
+        files = model_folder.read(hub.folder_of(name, revision))
+        if parser is None and not files.parser.startswith("embedded"):
+            warnings.warn(
+                f"{name} was trained on graphs of the parser {files.parser}; texts are read by the embedded parser "
+                "unless parser= names another",
+                stacklevel=2,
+            )
+        return cls(files, parser=parser, device=device)
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: str | os.PathLike[str],
+        tensors: str | os.PathLike[str],
+        *,
+        parser_name: str = "embedded",
+        device: torch.device | str = "cpu",
+    ) -> MathAMR:
+        """Open the checkpoint of a training, e.g. ``model/best``.
+
+        Args:
+            path: folder of the checkpoint.
+            tensors: preprocessed.db that it was trained on, which has the vocabulary.
+            parser_name: name of the AMR parser of these graphs.
+            device: device of the encoder.
+
+        Raises:
+            TrainingError: no checkpoint, or one of other tensors.
+        """
+        graphs = GraphStore(tensors)
+        own = checkpoint.load(path, vocabulary_hash=graphs.vocabulary.hash, config_hash=graphs.config_hash)
+        files = ModelFiles(own.info, own.weights, graphs.vocabulary, graphs.spec, parser_name)
+        return cls(files, device=device)
+
+    @classmethod
+    def train(
+        cls,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        out: str | os.PathLike[str] | None = None,
+        encoder: EncoderConfig | None = None,
+        training: TrainConfig | None = None,
+        spec: VirtualNodeSpec | None = None,
+        workers: int = 1,
+    ) -> MathAMR:
+        """Train a model on pairs of a question and one of its answers.
+
+        Args:
+            pairs: texts; the answers of other questions are the negatives.
+            out: folder of graphs, tensors and checkpoints, from which an interrupted training resumes; None: a
+                temporary one.
+            encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
+            training: settings of the training; None: ``conf/train/laptop.yaml``.
+            spec: virtual nodes of the graphs; None: the default ones.
+            workers: processes that parse.
+
+        Raises:
+            ConfigError: settings that do not work together, or too few pairs for a batch.
+            TrainingError: no pair whose texts both have a graph.
+        """
+        from mathamr.pretrained.training import train_on_pairs
+
+        with tempfile.TemporaryDirectory() as temporary:
+            place = Path(temporary if out is None else out)
+            best, tensors = train_on_pairs(pairs, place, encoder=encoder, training=training, spec=spec, workers=workers)
+            return cls.from_checkpoint(best, tensors)
+
+    def save_pretrained(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        data: str | None = None,
+        scores: Mapping[str, float] | None = None,
+        limits: str | None = None,
+    ) -> None:
+        """Write the model to a folder that :meth:`from_pretrained` opens, with a model card.
+
+        Args:
+            path: new folder, or one of a model, which is replaced.
+            data: what the card says of the training data.
+            scores: measured values by name.
+            limits: what the card says of the limits.
+
+        Raises:
+            StoreError: the folder holds other files, or cannot be written.
+        """
+        place, info = Path(path), self._files.info
+        facts = CardFacts(
+            name=place.name,
+            **({} if data is None else {"data": data}),
+            scores=scores or {},
+            limits=limits or "",
+            parser=self._files.parser,
+            seed=info.seed,
+            epochs=info.epoch,
+            validation_loss=info.best_val_loss,
+            parameters=sum(tensor.numel() for tensor in self._files.weights.values()),
+        )
+        model_folder.write(place, self._files, card(facts))
+
+    def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
+        """Upload the model to the Hugging Face Hub; return the address of the commit.
+
+        Args:
+            name: ``owner/name``; the repository is made where it is missing.
+            private: visibility of a repository that is made.
+            token: access token; None: the one that is logged in.
+
+        Raises:
+            ConfigError: the package huggingface_hub is missing.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            place = Path(temporary) / name.rpartition("/")[2]
+            self.save_pretrained(place)
+            return hub.upload(place, name, private=private, token=token)
+
+    # -- what a model is ---------------------------------------------------------------------------------------------
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Labels and relations that the encoder knows."""
+        return self._files.vocabulary
+
+    @property
+    def spec(self) -> VirtualNodeSpec:
+        """Virtual nodes of the graphs."""
+        return self._files.spec
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder, in evaluation mode."""
+        return self._encoder
+
+    @property
+    def dimension(self) -> int:
+        """Length p of a vector."""
+        return EncoderConfig(**self._files.info.encoder).projection_dim
+
+    # -- what it does ------------------------------------------------------------------------------------------------
+
+    def read(self, texts: str | Sequence[str | Post]) -> list[EncodedQuery]:
+        """Return graphs' vectors with what each of them is of: a formula, a sentence, the text.
+
+        Raises:
+            RetrievalError: a text that no graph can be made of, by its place.
+        """
+        found = []
+        posts = as_posts(texts)
+        for place, (post, encoded) in enumerate(zip(posts, self._reader.encode_posts(posts), strict=True)):
+            if isinstance(encoded, Failure):
+                raise RetrievalError(f"text {place} ({post.post_id}) cannot be read: {encoded.message}; leave it out")
+            found.append(encoded)
+        return found
+
+    def encode(self, texts: str | Sequence[str | Post]) -> VectorSets:
+        """Return one set of vectors for each text.
+
+        Shapes: ``vectors`` (V, p), of unit length; the last vector of a set is its document's.
+
+        Raises:
+            RetrievalError: a text that no graph can be made of, by its place.
+        """
+        return query_sets(self.read(texts))
+
+    def similarity(self, queries: VectorSets, documents: VectorSets, *, normalize: bool = False) -> Tensor:
+        """Return MaxSim of each query and document, (num_queries, num_documents): thesis, Equation 3.4.
+
+        Args:
+            queries: sets of :meth:`encode`.
+            documents: sets of :meth:`encode`.
+            normalize: divide by the number of query vectors (Equation 3.7), so that 1 is the highest.
+        """
+        return maxsim.scores(queries, documents, normalize=normalize)
+
+    def explain(self, query: str, document: str) -> Explanation:
+        """Return the similarities of the virtual nodes of two texts (thesis, Figure 4.1).
+
+        Raises:
+            RetrievalError: a text that no graph can be made of.
+        """
+        first, second = self.read([query, document])
+        return explain(*first.vectors, first.nodes, *second.vectors, second.nodes)
+
+    def index(self, posts: Sequence[str | Post], folder: str | os.PathLike[str] | None = None) -> PostIndex:
+        """Return an index of posts, which scripts/search.py and scripts/serve.py open as well.
+
+        Args:
+            posts: texts, with their places as ids, or posts with ids of their own.
+            folder: where the index is written; None: a temporary folder that ``close`` removes.
+
+        Raises:
+            RetrievalError: no posts, two with one id, or one that no graph can be made of.
+            StoreError: the folder cannot be written.
+        """
+        encoded = self.read(posts)
+        return PostIndex.build(as_posts(posts), encoded, self._files, self._reader, folder)
+
+
+def as_posts(texts: str | Sequence[str | Post]) -> list[Post]:
+    """Return texts as posts whose ids are their places.
+
+    >>> [(post.post_id, post.body) for post in as_posts(["$x$", Post("7", "answer", body="$y$")])]
+    [('0', '$x$'), ('7', '$y$')]
+    """
+    given = [texts] if isinstance(texts, str) else texts
+    return [
+        text if isinstance(text, Post) else Post(str(place), "answer", body=text, markup="text")
+        for place, text in enumerate(given)
+    ]

@@ -1,0 +1,127 @@
+"""An index of posts that was made in memory: :class:`PostIndex`, as :meth:`mathamr.MathAMR.index` returns it.
+
+with model.index(["The sum of two squares ...", "Suppose $x^2+1 = fg$ ..."]) as index:
+    for result in index.search("Why is $x^2+1$ irreducible?", k=1, explain=True):
+        print(result.post.post_id, result.score, result.explanation.matches)
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from graphs.corpus.post import Post
+from graphs.errors import RetrievalError
+from mathamr.pretrained import folder as model_folder
+from mathamr.pretrained.folder import ModelFiles
+from mathamr.retrieval.index import Strategy
+from mathamr.search import catalog
+from mathamr.search.catalog import Catalog, Material
+from mathamr.search.engine import RESULTS, Engine, Result
+from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
+from mathamr.training import checkpoint
+
+Task = Literal["answers", "formulas"]
+
+
+class PostIndex:
+    """Posts that can be searched; a context manager, which closes its files.
+
+    Args:
+        engine: opened index.
+        temporary: folder to remove on closing; None: the index stays.
+    """
+
+    def __init__(self, engine: Engine, temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
+        self._engine, self._temporary = engine, temporary
+
+    @classmethod
+    def build(
+        cls,
+        posts: Sequence[Post],
+        encoded: Sequence[EncodedQuery],
+        files: ModelFiles,
+        reader: QueryEncoder,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> PostIndex:
+        """Write an index of encoded posts and open it.
+
+        Args:
+            posts: texts that results show.
+            encoded: their vectors, in the same order.
+            files: model that made the vectors.
+            reader: encoder of the queries.
+            folder: place of the index; None: a temporary folder.
+
+        Raises:
+            RetrievalError: no posts, or two with one id.
+            StoreError: the folder cannot be written.
+        """
+        ids = [post.post_id for post in posts]
+        if not ids:
+            raise RetrievalError("there are no posts to index; give at least one")
+        if len(set(ids)) < len(ids):
+            twice = next(post_id for post_id in ids if ids.count(post_id) > 1)
+            raise RetrievalError(f"two posts have the id {twice}; ids must differ")
+        temporary = tempfile.TemporaryDirectory() if folder is None else None
+        place = Path(folder if temporary is None else temporary.name)
+        with tempfile.TemporaryDirectory() as model, catalog.alone(place):
+            model_folder.write(Path(model) / "model", files, card="")
+            material = Material(
+                model=Path(model) / "model",
+                model_hash=checkpoint.weights_hash(Path(model) / "model"),
+                vocabulary=files.vocabulary,
+                spec=files.spec,
+                config_hash=files.info.config_hash,
+                parser=files.parser,
+                formula_ids={one.post_id: one.formula_ids for one in encoded},
+                texts=posts,
+            )
+            catalog.build(place, ids, query_sets(encoded), material)
+        return cls(Engine(Catalog.open(place), reader), temporary)
+
+    def __len__(self) -> int:
+        return len(self._engine.catalog)
+
+    def search(
+        self,
+        query: str,
+        k: int = RESULTS,
+        *,
+        task: Task = "answers",
+        strategy: Strategy | None = None,
+        explain: bool = False,
+    ) -> list[Result]:
+        """Return at most ``k`` posts, or formulas like the first one of the query, best first.
+
+        Args:
+            query: text with formulas between dollar signs.
+            k: number of results, at most 1,000.
+            task: what is looked for.
+            strategy: search strategy of posts; None: exact MaxSim.
+            explain: whether each result has an explanation.
+
+        Raises:
+            MathAMRError: a query that cannot be read, or a number of results out of range.
+        """
+        found = self._engine.answer(query, task=task, strategy=strategy, k=k).results
+        return found if explain else [replace(result, explanation=None) for result in found]
+
+    def close(self) -> None:
+        """Close all files; a temporary index is removed."""
+        self._engine.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> PostIndex:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

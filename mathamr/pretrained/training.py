@@ -1,0 +1,83 @@
+"""Training on pairs of texts: posts -> graphs -> tensors -> an encoder, all in one folder.
+
+    best, tensors = train_on_pairs([("Why is $\\sqrt 2$ irrational?", "Suppose $\\sqrt 2 = p/q$ ...")], Path("model"))
+
+The steps are those of scripts/build_collection.py, scripts/preprocess.py and scripts/train.py, with the settings of
+``conf/`` where none are given. The same call resumes an interrupted one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from graphs import shared_files
+from graphs.corpus.post import Pair, Post
+from graphs.errors import ConfigError
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.stores.collection import Collection
+from mathamr.default_settings import values
+from mathamr.model.config import EncoderConfig
+from mathamr.stages.console import Console
+from mathamr.stages.data.graphs import GraphBuild, build_graphs
+from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
+from mathamr.stages.learning.graph_model import TrainingData, train_graph_model
+from mathamr.training.config import TrainConfig
+
+
+def train_on_pairs(
+    pairs: Iterable[tuple[str, str]],
+    folder: Path,
+    *,
+    encoder: EncoderConfig | None = None,
+    training: TrainConfig | None = None,
+    spec: VirtualNodeSpec | None = None,
+    workers: int = 1,
+) -> tuple[Path, Path]:
+    """Train an encoder; return its checkpoint and the tensors that it was trained on.
+
+    Args:
+        pairs: questions and answers.
+        folder: place of all files.
+        encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
+        training: settings of the training; None: ``conf/train/laptop.yaml``.
+        spec: virtual nodes; None: those of ``conf/graph/default.yaml``.
+        workers: processes that parse.
+
+    Raises:
+        ConfigError: no pairs, or settings that do not work together.
+        TrainingError: too few pairs with graphs.
+    """
+    posts, known = _posts(pairs)
+    graph = values("graph")
+    encoder = encoder or EncoderConfig(**values("model", "thesis"))
+    training = training or TrainConfig(**values("train", "laptop"))
+    spec = spec or VirtualNodeSpec(graph["structure"], graph["connectivity"], graph["formulas"])
+    console = Console()
+    folder.mkdir(parents=True, exist_ok=True)
+    content = shared_files.key([[post.post_id, post.body] for post in posts])[:16]
+    graphs, tensors = folder / "collection.db", folder / "preprocessed.db"
+    build_graphs(posts, graphs, GraphBuild(workers=workers), console, source=content, total=len(posts))
+    settings = TensorSettings(spec, graph["vocabulary_size"], graph["number_threshold"], workers)
+    with Collection(graphs) as source:
+        labels = build_vocabulary([count_labels(source.rows(), spec.formulas, console)], settings, console)
+        store = build_tensors(source.rows(), tensors, labels, settings, console, source=content, total=len(source))
+    result = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)
+    return result.result.best, tensors
+
+
+def _posts(pairs: Iterable[tuple[str, str]]) -> tuple[list[Post], list[Pair]]:
+    """Return the texts as posts, equal ones once, and the pairs of their ids."""
+    ids: dict[str, str] = {}
+    posts: list[Post] = []
+
+    def post_of(text: str, kind: str) -> str:
+        if text not in ids:
+            ids[text] = f"{kind[0]}{len(ids)}"
+            posts.append(Post(ids[text], "question" if kind == "question" else "answer", body=text, markup="text"))
+        return ids[text]
+
+    known = [Pair(post_of(question, "question"), post_of(answer, "answer")) for question, answer in pairs]
+    if not known:
+        raise ConfigError("there are no pairs to learn from; give questions with their answers")
+    return posts, list(dict.fromkeys(known))

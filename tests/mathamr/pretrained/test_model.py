@@ -1,0 +1,212 @@
+"""A model as a library: what is saved is what is opened, and what it finds is what an index finds."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
+from mathamr import MathAMR, Post
+from mathamr.default_settings import values
+from mathamr.model.config import EncoderConfig
+from mathamr.pretrained import folder as model_folder
+from mathamr.pretrained import hub
+from mathamr.training.config import TrainConfig
+
+PAIRS = [
+    (f"Why is ${letter}^2 + {number}$ {word}?", f"Suppose ${letter} = {number}$. Then ${letter}^2$ is {word}.")
+    for number, (letter, word) in enumerate(
+        (letter, word) for letter in "xyzabcnm" for word in ("prime", "even", "positive", "irrational")
+    )
+]
+TEXTS = ["Prove that $x^2+1$ is irreducible.", "Is every group of order $p^2$ abelian?", "No formulas here."]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> MathAMR:
+    encoder = EncoderConfig(**{**values("model", "thesis"), "hidden_dim": 16, "num_layers": 1, "projection_dim": 8})
+    training = TrainConfig(
+        **{**values("train", "laptop"), "epochs": 1, "batch_size": 4, "validation_fraction": 0.25, "device": "cpu"}
+    )
+    out = tmp_path_factory.mktemp("training")
+    return MathAMR.train(PAIRS, out=out, encoder=encoder, training=training)
+
+
+def test_a_saved_model_has_the_same_weights_and_vectors(model: MathAMR, tmp_path: Path) -> None:
+    model.save_pretrained(tmp_path / "demo", data="32 pairs of a test", scores={"nDCG'": 0.5})
+    opened = MathAMR.from_pretrained(tmp_path / "demo")
+    first, second = model.encode(TEXTS), opened.encode(TEXTS)
+    assert torch.equal(first.vectors, second.vectors)
+    assert torch.equal(first.ptr, second.ptr)
+    own, other = model.encoder.state_dict(), opened.encoder.state_dict()
+    assert own.keys() == other.keys()
+    assert all(torch.equal(own[name], other[name]) for name in own)
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == sorted(model_folder.FILES)
+    card = (tmp_path / "demo" / "README.md").read_text()
+    assert "32 pairs of a test" in card
+    assert "| nDCG' | 0.500 |" in card
+    opened.save_pretrained(tmp_path / "again")
+    names = ("model.safetensors", "checkpoint.json", "vocabulary.json")
+    assert [(tmp_path / "again" / name).read_bytes() for name in names] == [
+        (tmp_path / "demo" / name).read_bytes() for name in names
+    ]
+
+
+def test_similarity_is_maxsim(model: MathAMR) -> None:
+    sets = model.encode(TEXTS)
+    similarities = model.similarity(sets, sets)
+    assert similarities.shape == (3, 3)
+    for row, first in enumerate(sets):
+        for column, second in enumerate(sets):
+            assert similarities[row, column].item() == pytest.approx((first @ second.T).amax(1).sum().item(), abs=1e-5)
+    assert sets.vectors.shape[1] == model.dimension
+    normalized = model.similarity(sets, sets, normalize=True)
+    assert torch.allclose(normalized.diagonal(), torch.ones(3), atol=1e-5)
+    assert model.explain(TEXTS[0], TEXTS[1]).score == pytest.approx(similarities[0, 1].item(), abs=1e-5)
+
+
+def test_one_text_is_one_set(model: MathAMR) -> None:
+    assert len(model.encode(TEXTS[0])) == 1
+
+
+def test_a_text_that_cannot_be_read_is_named(model: MathAMR) -> None:
+    with pytest.raises(RetrievalError, match=r"text 1 \(1\) cannot be read"):
+        model.encode(["Is $x$ even?", ""])
+
+
+def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> None:
+    query = "Prove that $x^2+1$ is irreducible, please."
+    expected = model.similarity(model.encode(query), model.encode(TEXTS))[0].argsort(descending=True).tolist()
+    with model.index(TEXTS) as index:
+        found = index.search(query, k=3)
+        assert [result.post.post_id for result in found] == [str(place) for place in expected]
+        assert found[0].explanation is None
+        (best,) = index.search(query, k=1, explain=True)
+        assert best.explanation is not None
+        assert best.explanation.score == pytest.approx(best.score, abs=1e-5)
+        assert index.search("$x^2+1$", k=1, task="formulas")[0].formula is not None
+        assert len(index) == 3
+    posts = [Post("a", "answer", body="Let $x=1$.", markup="text"), Post("b", "answer", body="Even.", markup="text")]
+    with model.index(posts, tmp_path / "index") as kept:
+        assert {result.post.post_id for result in kept.search("Is $x$ even?")} == {"a", "b"}
+    assert (tmp_path / "index" / "index.json").is_file()
+    with pytest.raises(RetrievalError, match="two posts have the id a"):
+        model.index([posts[0], posts[0]])
+    with pytest.raises(RetrievalError, match="no posts to index"):
+        model.index([])
+
+
+def damage(folder: Path, name: str) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "checkpoint.json", "vocabulary.json"])
+def test_a_changed_file_is_refused_with_both_hashes(model: MathAMR, tmp_path: Path, name: str) -> None:
+    model.save_pretrained(tmp_path / "demo")
+    damage(tmp_path / "demo", name)
+    with pytest.raises(StoreError, match=rf"{name} has the SHA-256 \w{{64}}, and mathamr.json says \w{{64}}"):
+        MathAMR.from_pretrained(tmp_path / "demo")
+
+
+@pytest.mark.parametrize("name", ["mathamr.json", "model.safetensors", "checkpoint.json", "vocabulary.json"])
+def test_a_missing_file_is_named(model: MathAMR, tmp_path: Path, name: str) -> None:
+    model.save_pretrained(tmp_path / "demo")
+    (tmp_path / "demo" / name).unlink()
+    with pytest.raises(StoreError, match=f"{name} is missing"):
+        MathAMR.from_pretrained(tmp_path / "demo")
+
+
+def test_another_vocabulary_is_refused_with_both_hashes(model: MathAMR, tmp_path: Path) -> None:
+    place = tmp_path / "demo"
+    model.save_pretrained(place)
+    content = json.loads((place / "vocabulary.json").read_text())
+    content["labels"][-1] = "another"
+    (place / "vocabulary.json").write_text(json.dumps(content))
+    settings = json.loads((place / "mathamr.json").read_text())
+    settings["files"]["vocabulary.json"] = model_folder._sha256(place / "vocabulary.json")
+    (place / "mathamr.json").write_text(json.dumps(settings))
+    with pytest.raises(StoreError, match=f"trained with the vocabulary {model.vocabulary.hash}, and this one is"):
+        MathAMR.from_pretrained(place)
+
+
+def test_other_virtual_nodes_are_refused(model: MathAMR, tmp_path: Path) -> None:
+    place = tmp_path / "demo"
+    model.save_pretrained(place)
+    settings = json.loads((place / "mathamr.json").read_text())
+    settings["virtual_nodes"] = dataclasses.asdict(dataclasses.replace(model.spec, connectivity="circular"))
+    (place / "mathamr.json").write_text(json.dumps(settings))
+    with pytest.raises(StoreError, match="trained on graphs of configuration"):
+        MathAMR.from_pretrained(place)
+
+
+def test_a_folder_with_other_files_is_not_written_to(model: MathAMR, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(StoreError, match=r"other files, e.g. thesis.tex"):
+        model.save_pretrained(tmp_path)
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_a_name_that_is_nothing_is_refused(model: MathAMR) -> None:
+    with pytest.raises(ConfigError, match="no folder and no id of the hub"):
+        MathAMR.from_pretrained("no/such/folder")
+    with pytest.raises(ConfigError, match="is no id of the hub"):
+        model.push_to_hub("name-without-owner")
+    with pytest.raises(ConfigError, match="no pairs to learn from"):
+        MathAMR.train([])
+
+
+def test_the_hub_gets_and_gives_the_files_of_a_model_alone(
+    model: MathAMR, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for huggingface_hub, which records what it is asked for."""
+    asked: list[object] = []
+
+    def upload_folder(repo_id: str, folder_path: Path, allow_patterns: list[str]) -> str:
+        asked.append(("upload", repo_id, allow_patterns))
+        shutil.copytree(folder_path, tmp_path / "stored")
+        return "https://hub/commit"
+
+    def snapshot_download(name: str, revision: str | None, allow_patterns: list[str]) -> str:
+        asked.append(("download", name, revision, allow_patterns))
+        if name == "lab/gone":
+            raise OSError("404: no such repository\nmore lines")
+        return str(tmp_path / "stored")
+
+    api = SimpleNamespace(
+        create_repo=lambda name, private, exist_ok: asked.append(("create", name, private)), upload_folder=upload_folder
+    )
+    stand_in = SimpleNamespace(HfApi=lambda token: api, snapshot_download=snapshot_download)
+    monkeypatch.setattr(hub, "_hub", lambda: stand_in)
+    assert model.push_to_hub("lab/demo", private=True) == "https://hub/commit"
+    opened = MathAMR.from_pretrained("lab/demo", revision="v1")
+    assert torch.equal(opened.encode(TEXTS[0]).vectors, model.encode(TEXTS[0]).vectors)
+    files = list(model_folder.FILES)
+    assert asked == [
+        ("create", "lab/demo", True),
+        ("upload", "lab/demo", files),
+        ("download", "lab/demo", "v1", files),
+    ]
+    with pytest.raises(ConfigError, match=r"lab/gone cannot be downloaded: 404: no such repository$"):
+        MathAMR.from_pretrained("lab/gone")
+
+
+def test_another_parser_is_said(model: MathAMR, tmp_path: Path) -> None:
+    place = tmp_path / "demo"
+    model.save_pretrained(place)
+    settings = json.loads((place / "mathamr.json").read_text())
+    settings["parser"] = "amrlib-bart-large"
+    (place / "mathamr.json").write_text(json.dumps(settings))
+    with pytest.warns(UserWarning, match="graphs of the parser amrlib-bart-large"):
+        MathAMR.from_pretrained(place)
+
+
+def test_every_refusal_is_an_error_of_the_project() -> None:
+    assert issubclass(StoreError, MathAMRError)
