@@ -273,7 +273,8 @@ class MathAMR:
             RetrievalError: a text that no graph can be made of.
         """
         first, second = self.read([query, document])
-        return explain(*first.vectors, first.nodes, *second.vectors, second.nodes)
+        (own,), (other,) = first.vectors, second.vectors
+        return explain(own, first.nodes, other, second.nodes)
 
     def index(self, posts: Sequence[str | Post], folder: str | os.PathLike[str] | None = None) -> PostIndex:
         """Return an index of posts, which scripts/search.py and scripts/serve.py open as well.

@@ -68,8 +68,11 @@ class PostIndex:
         if len(set(ids)) < len(ids):
             twice = next(post_id for post_id in ids if ids.count(post_id) > 1)
             raise RetrievalError(f"two posts have the id {twice}; ids must differ")
-        temporary = tempfile.TemporaryDirectory() if folder is None else None
-        place = Path(folder if temporary is None else temporary.name)
+        temporary = None
+        if folder is None:
+            temporary = tempfile.TemporaryDirectory()
+            folder = temporary.name
+        place = Path(folder)
         with tempfile.TemporaryDirectory() as model, catalog.alone(place):
             model_folder.write(Path(model) / "model", files, card="")
             material = Material(
