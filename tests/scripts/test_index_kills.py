@@ -26,6 +26,8 @@ DRIVER = """
 import json, os, signal, sys
 sys.path[:0] = ["scripts"]
 import index
+import graphs.corpus.corpus, mathamr.retrieval.backends, mathamr.retrieval.qdrant, mathamr.stages.retrieval.indexing
+from mathamr.model.encoder import Encoder
 def run(arguments, folder, last):
     report, done = os.pipe()
     child = os.fork()
