@@ -167,7 +167,9 @@ OFFLINE = """
 from omegaconf import OmegaConf
 from pathlib import Path
 import sys
+from experiments import logbook
 from experiments.logbook import opened
+logbook._INIT_TIMEOUT = 2.0  # nobody answers, however long it waits
 settings = OmegaConf.create({"mode": sys.argv[2], "project": "p", "entity": None, "artifacts": True})
 folder = Path(sys.argv[1])
 with opened(settings, folder, name="n", group="g", run_id="i", config={"a": {"b": 1}}, say=print) as book:
