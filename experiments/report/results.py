@@ -40,8 +40,7 @@ class Experiment:
     Attributes:
         commands: how it was run; one for each folder that it was joined from.
         baselines: each condition -> the one that it is compared with; that one itself -> itself.
-        tasks: ``1`` answers, ``2`` formulas, or tests by name; their columns and files:
-        :mod:`mathamr.evaluation.result_names`.
+        tasks: ``1`` answers, ``2`` formulas, or tests by name (:mod:`mathamr.evaluation.result_names`).
         rows: ``condition``, ``seed``, ``status`` (``done``, ``failed: REASON``, ``unfinished``: started and without a
             result, or ``missing``; a run also says ``running elsewhere``) and all of ``result.json``.
         places: (condition, seed) -> the job's folder, where there is one.

@@ -126,7 +126,9 @@ def of_statements(
 
     Args:
         generator: asks for statements.
-        test_share, unseen_papers, seed: as of :func:`mathamr.text.sources.splits.split_papers`.
+        test_share: share of the statements of seen papers that are tested.
+        unseen_papers: number of papers whose statements are all tested.
+        seed: seed of the split (:func:`mathamr.text.sources.splits.split_papers`).
     """
     left_out: Counter[str] = Counter()
     split = split_papers(
