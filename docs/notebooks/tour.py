@@ -12,7 +12,7 @@
 # %% [markdown]
 # # From a post to a search
 #
-# A post becomes a graph, graphs train an encoder, and the encoder searches. Everything here runs on a laptop in a minute.
+# A post becomes a graph, graphs train an encoder, and the encoder searches. All of it runs on a laptop in a minute.
 # `jupytext --to ipynb --execute docs/notebooks/tour.py` makes the notebook of this script.
 
 # %%
@@ -62,8 +62,8 @@ display(SVG(graph_drawing.svg(graph, title="Prove that x^2+1 is irreducible.")))
 # %% [markdown]
 # ## Train on pairs
 #
-# Questions and answers come from the docstrings of the installed scientific packages. A hundred pairs and a small encoder show
-# the way; `python -m experiments.run +exp=trial` trains on all of them.
+# Questions and answers come from the docstrings of the installed scientific packages. A hundred pairs and a small
+# encoder show the way; `python -m experiments.run +exp=trial` trains on all of them.
 
 # %%
 corpus = open_corpus("mathdocs", None)
@@ -79,7 +79,8 @@ model = MathAMR.train(pairs, encoder=encoder, training=training)
 # %% [markdown]
 # ## Compare two texts
 #
-# Each row is a formula or sentence of the query, each column one of the document. MaxSim adds up the highest value of each row.
+# Each row is a formula or sentence of the query, each column one of the document. MaxSim adds up the highest value of
+# each row.
 
 # %%
 why = model.explain("Why is $x^2+1$ irreducible? Is it prime?", "Suppose $x^2+1 = fg$. Then $f$ is constant.")
@@ -100,13 +101,14 @@ with model.index([answer for _, answer in pairs]) as index:
     for result in index.search("matrix $A^{-1}$", k=3, explain=True):
         print(f"{result.score:.3f}  {result.post.snippet(80)}")
         best = max(result.explanation.matches, key=lambda match: match.score)
-        print(f"       best match {best.score:.3f}: {best.query.text or 'the whole query'} <- {best.document.text or 'the whole post'}")
+        query, document = (node.text or node.kind for node in (best.query, best.document))
+        print(f"       best match {best.score:.3f}: {query} <- {document}")
 
 # %% [markdown]
 # ## Save it
 #
-# The folder has the weights, the vocabulary, the settings of the graphs and a model card. `MathAMR.from_pretrained("demo-model")`
-# opens it again.
+# The folder has the weights, the vocabulary, the settings of the graphs and a model card.
+# `MathAMR.from_pretrained("demo-model")` opens it again.
 
 # %%
 model.save_pretrained("demo-model", data="100 pairs of docstrings", limits="A demonstration: too small to be of use.")
