@@ -103,7 +103,8 @@ def collate(graphs: Sequence[GraphArrays]) -> GraphBatch:
     representatives = _cat([g.representatives + offset for g, offset in zip(graphs, offsets, strict=True)])
     kinds = _cat([graph.representative_kinds for graph in graphs])
     counts = np.array([len(graph.representatives) for graph in graphs], dtype=np.int64)
-    virtual = np.array([graph.num_virtual for graph in graphs], dtype=np.int64)
+    ends = np.cumsum(nodes).tolist()
+    virtual = _cat([np.arange(end - graph.num_virtual, end) for graph, end in zip(graphs, ends, strict=True)])
     return batch_of(labels, edge_index[:, order], relations[order], nodes, virtual, representatives, kinds, counts)
 
 
@@ -128,18 +129,15 @@ def batch_of(
         edge_index: sources and targets, inverses included, (2, E).
         relations: relations of the edges, ascending, (E,).
         nodes: number of nodes of each graph, (B,).
-        virtual: number of virtual nodes of each graph, (B,).
+        virtual: virtual nodes.
         representatives: nodes of the retrieval vectors, graph by graph, (V,).
         kinds: ``VirtualKind`` of each representative, (V,).
         counts: number of representatives of each graph, (B,).
     """
-    ends = np.cumsum(nodes)
-    first = np.cumsum(virtual) - virtual
-    places = np.arange(int(virtual.sum())) + np.repeat(ends - virtual - first, virtual)
     is_virtual = np.zeros(len(labels), dtype=np.bool_)
-    is_virtual[places] = True
+    is_virtual[virtual] = True
     virtual_kind = np.full(len(labels), -1, dtype=np.int64)
-    virtual_kind[places] = labels[places] - FIRST_VIRTUAL_LABEL
+    virtual_kind[virtual] = labels[virtual] - FIRST_VIRTUAL_LABEL
     ptr = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ptr[1:])
     return GraphBatch(

@@ -4,19 +4,19 @@
 that virtual nodes cost no file of their own. A graph of two nodes, a concept and a formula without trees, in one
 sentence; it is there twice:
 
->>> parts = Parts(
-...     nodes=np.array([2, 2]), formulas=np.array([1, 1]), sentences=np.array([1, 1]),
-...     tree_nodes=np.array([1, 1]), concepts=np.array([2, 2]), root=np.array([0, 0]),
-...     formula=np.array([[1, 0, 1]] * 2), sentence=np.array([[0, 2]] * 2),
-...     tree=np.array([1, 1]), concept=np.array([0, 1] * 2))
+>>> parts = Parts.of(
+...     nodes=np.array([2, 2]), edges=np.array([0, 0]), members=np.array([[1, 1], [1, 1]]),
+...     constituents=np.array([[1, 1], [2, 2]]), root=np.array([0, 0]),
+...     references=np.array([1, 0, 1, 1, 0] * 2), place=np.array([0, 0] * 2), size=np.array([1, 2] * 2))
 >>> full = hierarchy(parts, VirtualNodeSpec(connectivity="sequential"))
 >>> full.num_virtual.tolist(), full.nodes.tolist(), full.kinds.tolist()
 ([3, 3], [2, 3, 4, 7, 8, 9], [0, 1, 2, 0, 1, 2])
 >>> [np.stack(edges).T.tolist() for edges in full.edges]  # formulas, sentences, document, auxiliary
 [[[2, 1], [7, 6]], [[3, 0], [3, 1], [8, 5], [8, 6]], \
 [[4, 2], [4, 3], [4, 0], [9, 7], [9, 8], [9, 5]], [[3, 2], [8, 7]]]
->>> hierarchy(parts, VirtualNodeSpec(structure="none")).representatives.tolist()
-[1, 0, 3, 2]
+>>> flat = hierarchy(parts, VirtualNodeSpec(structure="none"))
+>>> flat.representatives.tolist(), flat.references.tolist()
+([1, 0, 3, 2], [1, 0, 1, 1, 0, 3, 2, 3, 3, 2])
 """
 
 from __future__ import annotations
@@ -32,31 +32,54 @@ Int64 = npt.NDArray[np.int64]
 Edges = tuple[Int64, Int64]  # sources and targets
 
 _NO_EDGES: Edges = (np.empty(0, np.int64), np.empty(0, np.int64))
+_FORMULA, _SENTENCE, _DOCUMENT = (kind.value for kind in VirtualKind)  # numpy takes its time with enumerations
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What virtual nodes are placed by, in B graphs with F formulas and S sentences together.
+    """What virtual nodes are placed by, in B graphs with M members (formulas and sentences) together.
 
     Attributes:
-        nodes: number of nodes of each graph, (B,); numbers of ``formulas``, ``sentences``, ``tree_nodes``, ``concepts``.
-        root: root of each AMR, (B,), counted within its graph as all nodes here.
-        formula: node, place, and number of tree nodes of each formula, (F, 3).
-        sentence: root, and number of concepts of each sentence, (S, 2).
-        tree: tree nodes of each formula, one after the other.
-        concept: concepts of each sentence, one after the other.
+        nodes: number of nodes of each graph, (B,).
+        edges: number of edges of each graph, (B,).
+        members: numbers of formulas and of sentences of each graph, (B, 2).
+        constituents: numbers of tree nodes and of concepts of each graph, (B, 2).
+        root: root of each AMR, (B,).
+        references: ends of edges, tree nodes, concepts, formula nodes and roots of sentences, graph by graph, counted
+            within their graph.
+        num_references: number of references of each graph, (B,).
+        begin: first reference of each graph, (B,).
+        place: place of each member, formulas first in each graph, (M,).
+        size: number of tree nodes or concepts of each member, (M,).
     """
 
     nodes: Int64
-    formulas: Int64
-    sentences: Int64
-    tree_nodes: Int64
-    concepts: Int64
+    edges: Int64
+    members: Int64
+    constituents: Int64
     root: Int64
-    formula: Int64
-    sentence: Int64
-    tree: Int64
-    concept: Int64
+    references: Int64
+    num_references: Int64
+    begin: Int64
+    place: Int64
+    size: Int64
+
+    @classmethod
+    def of(
+        cls,
+        nodes: Int64,
+        edges: Int64,
+        members: Int64,
+        constituents: Int64,
+        root: Int64,
+        references: Int64,
+        place: Int64,
+        size: Int64,
+    ) -> Parts:
+        """From counts as a header has them: ``members`` and ``constituents`` are (2, B)."""
+        num_references = 2 * edges + members[0] + members[1] + constituents[0] + constituents[1]
+        begin = np.cumsum(num_references) - num_references
+        return cls(nodes, edges, members.T, constituents.T, root, references, num_references, begin, place, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +88,23 @@ class Hierarchy:
 
     Attributes:
         num_virtual: number of virtual nodes of each graph, (B,).
-        offsets: first node of each graph, (B,).
-        nodes: virtual nodes, which are the last ones of each graph; ``kinds`` has their ``VirtualKind``.
+        nodes: virtual nodes, which are the last ones of each graph.
+        kinds: ``VirtualKind`` of each virtual node.
         edges: edges of the relations of formulas, sentences, documents, and auxiliary ones, in the order of graphs.
-        representatives: nodes of the retrieval vectors, (V,), graph by graph; ``representative_kinds`` of each, (V,).
-        num_representatives: number of each graph, (B,).
+        representatives: nodes of the retrieval vectors, (V,), graph by graph.
+        representative_kinds: ``VirtualKind`` of each representative, (V,).
+        num_representatives: number of representatives of each graph, (B,).
+        references: those of the parts, counted over the batch.
     """
 
     num_virtual: Int64
-    offsets: Int64
     nodes: Int64
     kinds: Int64
     edges: tuple[Edges, Edges, Edges, Edges]
     representatives: Int64
     representative_kinds: Int64
     num_representatives: Int64
+    references: Int64
 
 
 def hierarchy(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
@@ -88,37 +113,39 @@ def hierarchy(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
 
 
 def _full(parts: Parts, connectivity: Connectivity) -> Hierarchy:
-    covered = parts.sentence[:, 1] > 0  # (S,)
-    sentences = _sums(covered, parts.sentences)  # with a virtual node, (B,)
-    members = parts.formulas + sentences
-    num_virtual = members + 1
+    covered = parts.size > 0  # (M,), members with a virtual node
+    each = np.ones((len(parts.nodes), 3), dtype=np.int64)  # virtual nodes of each kind, of documents one
+    each[:, :2] = sums(covered, parts.members.ravel()).reshape(-1, 2)
+    num_virtual = each.sum(1)
     ends = np.cumsum(parts.nodes + num_virtual)
     offsets = ends - parts.nodes - num_virtual
+    references = parts.references + np.repeat(offsets, parts.num_references)
     nodes = _counted(offsets + parts.nodes, num_virtual)
-    kinds = np.repeat(
-        np.tile(np.array(VirtualKind), len(ends)), np.stack([parts.formulas, sentences, members * 0 + 1], axis=1).ravel()
-    )
-    of_formula, of_sentence = nodes[kinds == VirtualKind.FORMULA], nodes[kinds == VirtualKind.SENTENCE]
+    kinds = np.repeat(np.arange(each.size) % 3, each.ravel())  # of a graph 0 ... 0 1 ... 1 2
+    of_member, kind_of_member = nodes[kinds != _DOCUMENT], kinds[kinds != _DOCUMENT]
+    constituents = references[_counted(parts.begin + 2 * parts.edges, parts.constituents.sum(1))]
+    size = parts.size[covered]
+    owner, is_tree = np.repeat(of_member, size), np.repeat(kind_of_member == _FORMULA, size)
+    is_concept = ~is_tree
     children = nodes.copy()  # of the documents: all virtual nodes of a graph, in the place of its own the AMR's root
     children[np.cumsum(num_virtual) - 1] = offsets + parts.root
     auxiliary = _NO_EDGES
     if connectivity != "none":
-        number = _counted(np.zeros_like(members), parts.sentences)[covered]
-        auxiliary = _auxiliary(parts, of_formula, of_sentence, number, sentences, connectivity)
+        auxiliary = _auxiliary(of_member, kind_of_member, parts.place[covered], num_virtual - 1, connectivity)
     return Hierarchy(
         num_virtual=num_virtual,
-        offsets=offsets,
         nodes=nodes,
         kinds=kinds,
         edges=(
-            (np.repeat(of_formula, parts.formula[:, 2]), parts.tree + np.repeat(offsets, parts.tree_nodes)),
-            (np.repeat(of_sentence, parts.sentence[covered, 1]), parts.concept + np.repeat(offsets, parts.concepts)),
+            (owner[is_tree], constituents[is_tree]),
+            (owner[is_concept], constituents[is_concept]),
             (np.repeat(ends - 1, num_virtual), children),
             auxiliary,
         ),
         representatives=nodes,
         representative_kinds=kinds,
         num_representatives=num_virtual,
+        references=references,
     )
 
 
@@ -128,55 +155,53 @@ def _flat(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
     num_virtual = np.full_like(graphs, spec.structure == "global")
     ends = np.cumsum(parts.nodes + num_virtual)
     offsets = ends - parts.nodes - num_virtual
-    of_formula = parts.formula[:, 0] + np.repeat(offsets, parts.formulas)
-    roots = parts.sentence[:, 0] + np.repeat(offsets, parts.sentences)
+    references = parts.references + np.repeat(offsets, parts.num_references)
+    members = parts.members.sum(1)
+    of_member = references[_counted(parts.begin + parts.num_references - members, members)]
+    kind_of_member = np.repeat(np.arange(parts.members.size) % 2, parts.members.ravel())
     is_formula = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.bool_)
-    is_formula[of_formula] = True
-    kept = ~is_formula[roots]  # a root that is a formula node is represented once
-    of_sentence, number = roots[kept], _counted(np.zeros_like(graphs), parts.sentences)[kept]
-    sentences = _sums(kept, parts.sentences)
-    alone = parts.formulas + sentences == 0  # graphs whose root represents them
+    is_formula[of_member[kind_of_member == _FORMULA]] = True
+    kept = (kind_of_member == _FORMULA) | ~is_formula[of_member]  # a root that is a formula node is represented once
+    of_member, kind_of_member = of_member[kept], kind_of_member[kept]
+    members = sums(kept, members)
+    alone = members == 0  # graphs whose root represents them
     document = ends[num_virtual > 0] - 1
-    found = (of_formula, of_sentence, (offsets + parts.root)[alone], document)
-    owners = (np.repeat(graphs, parts.formulas), np.repeat(graphs, sentences), graphs[alone], graphs[num_virtual > 0])
+    owners = (np.repeat(graphs, members), graphs[alone], graphs[num_virtual > 0])
     order = np.argsort(np.concatenate(owners), kind="stable")
-    kinds = (VirtualKind.FORMULA, VirtualKind.SENTENCE, VirtualKind.SENTENCE, VirtualKind.DOCUMENT)
-    children = np.flatnonzero(_outside(document, len(is_formula))) if len(document) else _NO_EDGES[0]
-    auxiliary = _NO_EDGES
+    kinds = (kind_of_member, np.full(int(alone.sum()), _SENTENCE), np.full(len(document), _DOCUMENT))
+    auxiliary, documents = _NO_EDGES, _NO_EDGES
     if spec.connectivity != "none":
-        auxiliary = _auxiliary(parts, of_formula, of_sentence, number, sentences, spec.connectivity)
+        auxiliary = _auxiliary(of_member, kind_of_member, parts.place[kept], members, spec.connectivity)
+    if len(document):
+        documents = np.repeat(document, parts.nodes), _counted(offsets, parts.nodes)
     return Hierarchy(
         num_virtual=num_virtual,
-        offsets=offsets,
         nodes=document,
-        kinds=np.full_like(document, VirtualKind.DOCUMENT),
-        edges=(_NO_EDGES, _NO_EDGES, (np.repeat(document, parts.nodes[num_virtual > 0]), children), auxiliary),
-        representatives=np.concatenate(found)[order],
-        representative_kinds=np.repeat(np.array(kinds), list(map(len, found)))[order],
-        num_representatives=parts.formulas + sentences + alone + num_virtual,
+        kinds=kinds[2],
+        edges=(_NO_EDGES, _NO_EDGES, documents, auxiliary),
+        representatives=np.concatenate([of_member, (offsets + parts.root)[alone], document])[order],
+        representative_kinds=np.concatenate(kinds)[order],
+        num_representatives=members + alone + num_virtual,
+        references=references,
     )
 
 
-def _auxiliary(
-    parts: Parts, of_formula: Int64, of_sentence: Int64, number: Int64, sentences: Int64, connectivity: Connectivity
-) -> Edges:
+def _auxiliary(of_member: Int64, kind: Int64, place: Int64, members: Int64, connectivity: Connectivity) -> Edges:
     """Edges between the nodes of formulas and sentences, in document order (thesis, 4.3.3).
 
     Args:
-        number: number of each sentence in its graph; a formula comes after the sentence of its place.
-        sentences: number of nodes of sentences of each graph.
+        of_member: node of each formula and sentence, graph by graph, formulas first and in their order.
+        kind: ``VirtualKind`` of each.
+        place: sentence that a formula is read after, number of a sentence.
+        members: number of formulas and sentences of each graph, (B,).
     """
-    graphs = np.arange(len(sentences))
-    graph = np.concatenate([np.repeat(graphs, parts.formulas), np.repeat(graphs, sentences)])
-    place = np.concatenate([parts.formula[:, 1], number])
-    formula = np.concatenate([_counted(np.ones_like(graphs), parts.formulas), np.zeros_like(number)])  # from 1 on
-    ordered = np.concatenate([of_formula, of_sentence])[np.lexsort((formula, place, graph))]
-    members = parts.formulas + sentences  # (B,)
+    graph = np.repeat(np.arange(len(members)), members)
+    ordered = of_member[np.lexsort((kind == _FORMULA, place, graph))]  # stable: formulas of a place keep their order
     begin = np.cumsum(members) - members
     after = np.repeat(begin + members, members) - np.arange(len(ordered)) - 1  # members that follow each
-    if connectivity == "fully_connected":
-        return np.repeat(ordered, after), ordered[_counted(np.arange(1, len(ordered) + 1), after)]
     following = np.arange(1, len(ordered) + 1)
+    if connectivity == "fully_connected":
+        return np.repeat(ordered, after), ordered[_counted(following, after)]
     is_last = after == 0
     has_edge = ~is_last
     if connectivity == "circular":
@@ -192,19 +217,15 @@ def _counted(first: Int64, counts: Int64) -> Int64:
     [5, 6, 0, 1, 2]
     """
     begin = np.cumsum(counts) - counts
-    return np.arange(int(counts.sum())) + np.repeat(first - begin, counts)
-
-
-def _sums(values: npt.NDArray[np.bool_], counts: Int64) -> Int64:
-    """Number of true values among the ``counts[i]`` of each graph, which follow one another. (B,)"""
-    totals = np.concatenate([[0], np.cumsum(values)])
-    ends = np.cumsum(counts)
-    found: Int64 = totals[ends] - totals[ends - counts]
+    found = np.repeat(first - begin, counts)
+    found += np.arange(len(found))
     return found
 
 
-def _outside(nodes: Int64, size: int) -> npt.NDArray[np.bool_]:
-    """Mask of the ``size`` nodes that are not among ``nodes``."""
-    mask = np.ones(size, dtype=np.bool_)
-    mask[nodes] = False
-    return mask
+def sums(values: npt.NDArray[np.bool_] | Int64, counts: Int64) -> Int64:
+    """Sums of the first ``counts[0]`` values, of the next ``counts[1]``, ..., as many as there are counts."""
+    totals = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(values, out=totals[1:])
+    ends = np.cumsum(counts)
+    found: Int64 = totals[ends] - totals[ends - counts]
+    return found

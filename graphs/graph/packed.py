@@ -25,8 +25,8 @@ import numpy as np
 
 from graphs.errors import GraphError
 from graphs.graph.batching import GraphBatch, batch_of
-from graphs.graph.hierarchy import Hierarchy, Int64, Parts, hierarchy
-from graphs.graph.stored import HEADER_BYTES, HEADER_FIELDS, MAGIC, NUMBERS_EACH, check_header, decode
+from graphs.graph.hierarchy import Hierarchy, Int64, Parts, hierarchy, sums
+from graphs.graph.stored import BODY, HEADER_BYTES, HEADER_FIELDS, MAGIC, check_header, decode
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL, NUM_VIRTUAL_RELATIONS
@@ -52,52 +52,39 @@ def collate_packed(
         GraphError: when a blob is cut off or not of this format, names a node that does not exist, or holds an id
             outside the vocabulary.
     """
-    header, (labels, ends, runs, formula, sentence, tree, concept) = _unpack(blobs, post_ids)
-    _, _, nodes, num_edges, num_runs, formulas, sentences, tree_nodes, concepts, root = header
+    header, (labels, references, runs, sizes) = _unpack(blobs, post_ids)
+    _, _, nodes, num_edges, num_runs, *_, root = header
     relation, length = runs[::2], runs[1::2]
-    parts = Parts(
-        nodes=nodes,
-        formulas=formulas,
-        sentences=sentences,
-        tree_nodes=tree_nodes,
-        concepts=concepts,
-        root=root,
-        formula=formula.reshape(-1, 3),
-        sentence=sentence.reshape(-1, 2),
-        tree=tree,
-        concept=concept,
-    )
-    sound = (
-        _names_its_nodes(parts)
-        & (_of_each(np.maximum, ends, 2 * num_edges) < nodes)
-        & (_of_each(np.add, length, num_runs) == num_edges)
-        & (_of_each(np.add, relation < NUM_VIRTUAL_RELATIONS, num_runs) == 0)
-    )
-    for i in np.flatnonzero(~sound).tolist():
-        decode(blobs[i], _name(post_ids, i))  # raises, and says what is wrong
+    parts = Parts.of(nodes, num_edges, header[5:7], header[7:9], root, references, sizes[::2], sizes[1::2])
+    if not _is_sound(parts, relation, length, num_runs):
+        for i, blob in enumerate(blobs):
+            decode(blob, _name(post_ids, i))  # raises, and says what is wrong
     _check_ids(labels, nodes, num_labels, "label", post_ids)
     _check_ids(relation, num_runs, num_relations, "relation", post_ids)
-    extended = hierarchy(parts, spec)
-    virtual = tuple(chain.from_iterable((edges, edges[::-1]) for edges in extended.edges))  # with inverses
+    placed = hierarchy(parts, spec)
+    virtual = tuple(chain.from_iterable((edges, edges[::-1]) for edges in placed.edges))  # with inverses
     counts = [len(sources) for sources, _ in virtual]
     first = sum(counts)  # edges of virtual nodes, which the others follow
-    edge_index = np.empty((2, first + len(ends)), dtype=np.int64)
+    edge_index = np.empty((2, first + 2 * int(num_edges.sum())), dtype=np.int64)
     for row in (0, 1):
         np.concatenate([edges[row] for edges in virtual], out=edge_index[row, :first])
-    relations = np.empty(first + len(ends), dtype=np.int64)
-    relations[:first] = np.repeat(np.arange(NUM_VIRTUAL_RELATIONS), counts)
-    ends += np.repeat(extended.offsets, 2 * num_edges)  # source, target, source, target ...
-    _sort_runs(ends, relation, length, edge_index[:, first:], relations[first:])
+    begin = 2 * (np.cumsum(length) - length)
+    begin += np.repeat(parts.begin - 2 * (np.cumsum(num_edges) - num_edges), num_runs)
+    relation, length = _sorted_runs(placed.references, begin, length, relation, edge_index[:, first:])
+    counts_of_all = np.concatenate([np.array(counts), length])
     return batch_of(
-        _labels(labels, nodes, extended),
+        _labels(labels, nodes, placed),
         edge_index,
-        relations,
-        nodes + extended.num_virtual,
-        extended.num_virtual,
-        extended.representatives,
-        extended.representative_kinds,
-        extended.num_representatives,
+        np.repeat(np.concatenate([_VIRTUAL_RELATIONS, relation]), counts_of_all),
+        nodes + placed.num_virtual,
+        placed.nodes,
+        placed.representatives,
+        placed.representative_kinds,
+        placed.num_representatives,
     )
+
+
+_VIRTUAL_RELATIONS = np.arange(NUM_VIRTUAL_RELATIONS)
 
 
 def extended(blob: bytes, spec: VirtualNodeSpec, post_id: str) -> GraphArrays:
@@ -113,87 +100,74 @@ def extended(blob: bytes, spec: VirtualNodeSpec, post_id: str) -> GraphArrays:
     )
 
 
-def _sort_runs(ends: Int64, relation: Int64, length: Int64, edge_index: Int64, relations: Int64) -> None:
-    """Write edges and their inverses to ``edge_index`` and ``relations``, sorted by relation.
+def _sorted_runs(
+    references: Int64, begin: Int64, length: Int64, relation: Int64, edge_index: Int64
+) -> tuple[Int64, Int64]:
+    """Write edges and their inverses to ``edge_index``, sorted by relation; return relation and length of each run.
 
-    Each run is in the batch twice: forward, its sources at the even places of ``ends``, and as its inverse, whose
-    sources are the targets at the odd places. The other end of an edge at place i is at i ^ 1.
+    Each run is in the batch twice: forward, its sources at ``begin``, ``begin`` + 2, ... of ``references`` and its
+    targets after them; and as its inverse, whose sources are the targets of the other.
     """
-    begin = 2 * (np.cumsum(length) - length)
     both = np.concatenate([relation, relation + 1])
     order = np.argsort(both.astype(np.uint16) if both.max(initial=0) < 1 << 16 else both, kind="stable")
     length = np.concatenate([length, length])[order]
-    place = np.arange(0, 2 * len(ends), 2)
-    place += np.repeat(np.concatenate([begin, begin + 1])[order] - 2 * (np.cumsum(length) - length), length)
-    if len(ends):
-        np.take(ends, place, out=edge_index[0], mode="wrap")  # the mode spares a copy: no place is out of bounds
-        place ^= 1
-        np.take(ends, place, out=edge_index[1], mode="wrap")
-    relations[:] = np.repeat(both[order], length)
+    place = np.repeat(np.concatenate([begin, begin + 1])[order] - 2 * (np.cumsum(length) - length), length)
+    place += np.arange(0, 2 * len(place), 2)
+    if len(place):
+        np.take(references, place, out=edge_index[0], mode="wrap")  # the mode spares a copy: no place is out of bounds
+        place += np.repeat(np.where(order < len(relation), 1, -1), length)  # of the other end
+        np.take(references, place, out=edge_index[1], mode="wrap")
+    return both[order], length
 
 
-def _labels(labels: Int64, nodes: Int64, extended: Hierarchy) -> Int64:
+def _labels(labels: Int64, nodes: Int64, placed: Hierarchy) -> Int64:
     """Labels of all nodes of the batch, virtual ones at the end of each graph."""
-    found = np.empty(len(labels) + len(extended.nodes), dtype=np.int64)
-    found[extended.nodes] = FIRST_VIRTUAL_LABEL + extended.kinds
+    found = np.empty(len(labels) + len(placed.nodes), dtype=np.int64)
+    found[placed.nodes] = FIRST_VIRTUAL_LABEL + placed.kinds
     others = np.arange(len(labels))
-    others += np.repeat(np.cumsum(extended.num_virtual) - extended.num_virtual, nodes)
+    others += np.repeat(np.cumsum(placed.num_virtual) - placed.num_virtual, nodes)
     found[others] = labels
     return found
 
 
 def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int64, list[Int64]]:
-    """The headers, (10, B), and the seven parts of the bodies, each over all graphs."""
-    header = np.frombuffer(b"".join([blob[:HEADER_BYTES] for blob in blobs]), dtype="<u4").astype(np.int64)
-    sound = len(header) == len(HEADER_FIELDS) * len(blobs)
+    """The headers, (10, B), and the four parts of the bodies, each over all graphs."""
+    sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
+    sound = bool(sizes.min(initial=HEADER_BYTES) >= HEADER_BYTES)
     if sound:
+        header = np.frombuffer(b"".join([blob[:HEADER_BYTES] for blob in blobs]), dtype="<u4").astype(np.int64)
         header = header.reshape(len(blobs), len(HEADER_FIELDS)).T
         magic, width = header[:2]
-        bounds = np.zeros((len(NUMBERS_EACH) + 1, len(blobs)), dtype=np.int64)  # of the parts, bytes from the start
-        np.cumsum(header[2:-1] * np.array(NUMBERS_EACH)[:, None], axis=0, out=bounds[1:])
+        bounds = np.zeros((len(BODY) + 1, len(blobs)), dtype=np.int64)  # of the parts, bytes from the start
+        np.cumsum(BODY @ header[2:-1], axis=0, out=bounds[1:])
         bounds = HEADER_BYTES + width * bounds
-        sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
         sound = bool(((magic == MAGIC) & ((width == 2) | (width == 4)) & (bounds[-1] == sizes)).all())
     if not sound:
         for i, blob in enumerate(blobs):
             check_header(blob, _name(post_ids, i))
     parts = []
+    widths = set(width.tolist())
     for begins, ends in pairwise(bounds.tolist()):
         pieces = [blob[begin:end] for blob, begin, end in zip(blobs, begins, ends, strict=True)]
-        if (width == 2).all() or (width == 4).all():
-            parts.append(np.frombuffer(b"".join(pieces), f"<u{width[0] if len(width) else 2}").astype(np.int64))
+        if len(widths) < 2:
+            parts.append(np.frombuffer(b"".join(pieces), f"<u{max(widths, default=2)}").astype(np.int64))
         else:
             arrays = [np.frombuffer(piece, f"<u{size}") for piece, size in zip(pieces, width.tolist(), strict=True)]
             parts.append(np.concatenate(arrays, dtype=np.int64))
     return header, parts
 
 
-def _names_its_nodes(parts: Parts) -> np.ndarray:
-    """Mask of the graphs whose formulas and sentences name nodes and places that exist, in the right number. (B,)"""
-    node, place, of_trees = parts.formula.T
-    sentence, of_concepts = parts.sentence.T
-    named = (
-        (node, parts.formulas),
-        (sentence, parts.sentences),
-        (parts.tree, parts.tree_nodes),
-        (parts.concept, parts.concepts),
+def _is_sound(parts: Parts, relation: Int64, length: Int64, num_runs: Int64) -> bool:
+    """Whether all graphs name nodes that exist, in the right number, and no relation of virtual nodes."""
+    some = parts.num_references > 0
+    largest = np.maximum.reduceat(parts.references, parts.begin[some]) if some.any() else parts.references
+    return bool(
+        (parts.root < parts.nodes).all()
+        and (largest < parts.nodes[some]).all()
+        and (sums(parts.size, parts.members.ravel()) == parts.constituents.ravel()).all()
+        and (sums(length, num_runs) == parts.edges).all()
+        and relation.min(initial=NUM_VIRTUAL_RELATIONS) >= NUM_VIRTUAL_RELATIONS
     )
-    sound = parts.root < parts.nodes
-    for nodes, counts in named:
-        sound &= _of_each(np.maximum, nodes, counts) < parts.nodes
-    sound &= _of_each(np.maximum, place, parts.formulas) < np.maximum(parts.sentences, 1)
-    sound &= _of_each(np.add, of_trees, parts.formulas) == parts.tree_nodes
-    sound &= _of_each(np.add, of_concepts, parts.sentences) == parts.concepts
-    return sound
-
-
-def _of_each(function: np.ufunc, values: np.ndarray, counts: Int64) -> Int64:
-    """Sum or largest of the values of each graph, which follow one another; 0 for a graph without any. (B,)"""
-    found = np.zeros(len(counts), dtype=np.int64)
-    some = counts > 0
-    if some.any():
-        found[some] = function.reduceat(values, (np.cumsum(counts) - counts)[some])
-    return found
 
 
 def _check_ids(ids: Int64, counts: Int64, bound: int | None, what: str, post_ids: Sequence[str] | None) -> None:

@@ -10,25 +10,29 @@ is of formula 0, nodes 0 and 1 are of sentence 0, whose root is node 0:
 ([10, 12], [[0, 1], [1, 2]], [[1, 0, 1]], [[0, 2]])
 >>> blob = encode(arrays)
 >>> len(blob), decode(blob, "255") == arrays
-(78, True)
+(80, True)
 >>> decode(blob[:-2], "255")
 Traceback (most recent call last):
     ...
-graphs.errors.GraphError: post 255: stored graph has 76 bytes, its header says 78; preprocess the collection again
+graphs.errors.GraphError: post 255: stored graph has 78 bytes, its header says 80; preprocess the collection again
 
 Virtual nodes, their edges and all inverse edges follow from this, and are added when graphs are loaded
 (:mod:`graphs.graph.packed`); so one file serves every structure and connectivity. Edges are sorted by relation, and
-relations are stored as runs. All numbers are little-endian:
+relations are stored as runs. All that names a node lies together, so that a batch checks and shifts it at once. All
+numbers are little-endian:
 
 ======================  ==========================================================================
 header, 10 of 4 bytes   magic and format; bytes a number (2 or 4); nodes; edges; runs; formulas;
                         sentences; tree nodes; concepts; root
-body, 2 or 4 bytes      labels; source and target of each edge; relation and length of each run;
-                        node, place and number of tree nodes of each formula; root and number of
-                        concepts of each sentence; tree nodes; concepts
+body, 2 or 4 bytes      labels;
+                        source and target of each edge; tree nodes of formula 0, 1, ...; concepts
+                        of sentence 0, 1, ...; node of each formula; root of each sentence;
+                        relation and length of each run;
+                        place, and number of tree nodes or concepts, of each formula and sentence
 ======================  ==========================================================================
 
-The place of a formula is the sentence that it is read after (:func:`graphs.graph.virtual_nodes.places`).
+The place of a formula is the sentence that it is read after (:func:`graphs.graph.virtual_nodes.places`); that of a
+sentence is its number.
 """
 
 from __future__ import annotations
@@ -62,8 +66,16 @@ HEADER_FIELDS = (
     "root",
 )
 HEADER_BYTES = 4 * len(HEADER_FIELDS)
-NUMBERS_EACH = (1, 2, 2, 3, 2, 1, 1)
-"""Numbers in the body for each node, edge, run, formula, sentence, tree node and concept."""
+BODY = np.array(
+    [
+        #  nodes, edges, runs, formulas, sentences, tree nodes, concepts
+        [1, 0, 0, 0, 0, 0, 0],  # labels
+        [0, 2, 0, 1, 1, 1, 1],  # references to nodes
+        [0, 0, 2, 0, 0, 0, 0],  # runs
+        [0, 0, 0, 2, 2, 0, 0],  # places and sizes
+    ]
+)
+"""How many numbers each part of the body has for each of the counts in the header."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,10 +214,13 @@ def encode(arrays: StoredArrays) -> bytes:
             raise GraphError(f"{what} node {worst}, but the graph has the nodes 0..{len(arrays.labels) - 1}")
     starts = np.flatnonzero(np.diff(relations, prepend=-1))
     runs = np.stack([relations[starts], np.diff(starts, append=len(relations))], axis=1)  # (R, 2)
-    parts = (arrays.labels, arrays.edges, runs, arrays.formulas, arrays.sentences, arrays.trees, arrays.concepts)
-    body = np.concatenate([part.ravel() for part in parts])
+    roots, number_of_concepts = arrays.sentences.T
+    references = (arrays.edges.ravel(), arrays.trees, arrays.concepts, arrays.formulas[:, 0], roots)
+    sizes = np.stack([np.arange(len(roots)), number_of_concepts], axis=1)  # (S, 2)
+    body = np.concatenate([arrays.labels, *references, runs.ravel(), arrays.formulas[:, 1:].ravel(), sizes.ravel()])
     width = 2 if body.max(initial=0) < 1 << 16 else 4
-    header = (MAGIC, width, *map(len, parts), arrays.root)
+    counted = (arrays.labels, arrays.edges, runs, arrays.formulas, arrays.sentences, arrays.trees, arrays.concepts)
+    header = (MAGIC, width, *map(len, counted), arrays.root)
     return np.asarray(header, dtype="<u4").tobytes() + body.astype(f"<u{width}").tobytes()
 
 
@@ -216,17 +231,23 @@ def decode(blob: bytes, post_id: str) -> StoredArrays:
         GraphError: when the bytes are cut off, are no stored graph of this format, or contradict each other.
     """
     _, width, *lengths, root = check_header(blob, post_id)
-    nodes, edges, _, _, _, tree_nodes, number_of_concepts = lengths
-    body = np.frombuffer(blob, dtype=f"<u{width}", offset=HEADER_BYTES).astype(np.int32)
-    bounds = np.cumsum([length * each for length, each in zip(lengths, NUMBERS_EACH, strict=True)])
-    labels, ends, runs, formulas, sentences, trees, concepts = np.split(body, bounds[:-1])
+    nodes, edges, _, formulas, _, tree_nodes, number_of_concepts = lengths
+    numbers = np.frombuffer(blob, dtype=f"<u{width}", offset=HEADER_BYTES)
+    damage = "the file is damaged, preprocess the collection again"
+    if numbers.max(initial=0) >= 1 << 31:
+        raise GraphError(f"post {post_id}: a number of {numbers.max()}; {damage}")
+    labels, references, runs, sizes = np.split(numbers.astype(np.int32), np.cumsum(BODY @ lengths)[:-1])
+    ends, trees, concepts, formula_nodes, roots = np.split(
+        references, np.cumsum([2 * edges, tree_nodes, number_of_concepts, formulas])
+    )
     relation, run_lengths = runs.reshape(-1, 2).T
+    places, sizes = sizes.reshape(-1, 2).T
     arrays = StoredArrays(
         labels=labels,
         edges=ends.reshape(-1, 2),
         relations=np.repeat(relation, run_lengths) if run_lengths.sum() == edges else relation,
-        formulas=formulas.reshape(-1, 3),
-        sentences=sentences.reshape(-1, 2),
+        formulas=np.stack([formula_nodes, places[:formulas], sizes[:formulas]], axis=1),
+        sentences=np.stack([roots, sizes[formulas:]], axis=1),
         trees=trees,
         concepts=concepts,
         root=root,
@@ -239,13 +260,10 @@ def decode(blob: bytes, post_id: str) -> StoredArrays:
     ):
         if found != expected:
             raise GraphError(f"post {post_id}: {what.format(found)}, header says {expected}; preprocess again")
-    damage = "the file is damaged, preprocess the collection again"
     for what, named in _named_nodes(arrays):
         if (worst := _outside(named, nodes)) is not None:
             message = f"{what} node {worst}, but the graph has the nodes 0..{nodes - 1}"
             raise GraphError(f"post {post_id}: {message}; {damage}")
-    if (worst := _outside(arrays.formulas[:, 1], max(1, len(sentences) // 2))) is not None:
-        raise GraphError(f"post {post_id}: a formula is read after sentence {worst} of {len(sentences) // 2}; {damage}")
     if relation.min(initial=NUM_VIRTUAL_RELATIONS) < NUM_VIRTUAL_RELATIONS:
         raise GraphError(f"post {post_id}: edges of relation {relation.min()}, which virtual nodes have; {damage}")
     return arrays
@@ -283,7 +301,7 @@ def check_header(blob: bytes, post_id: str) -> tuple[int, ...]:
         raise GraphError(
             f"post {post_id}: not a stored graph of this version (begins {blob[:8].hex()}); preprocess again"
         )
-    expected = HEADER_BYTES + width * sum(length * each for length, each in zip(lengths, NUMBERS_EACH, strict=True))
+    expected = HEADER_BYTES + width * int((BODY @ lengths).sum())
     if len(blob) != expected:
         raise GraphError(
             f"post {post_id}: stored graph has {len(blob)} bytes, its header says {expected};"

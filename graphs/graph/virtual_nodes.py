@@ -192,18 +192,27 @@ def _auxiliary_edges(
         return []
     ordered = in_document_order(graph, members)
     if connectivity == "fully_connected":
-        number = len(ordered) * (len(ordered) - 1) // 2
-        if number > MAX_AUXILIARY_EDGES:
-            raise GraphTooLargeError(
-                f"{len(ordered):,} formulas and sentences, fully connected, have {number:,} edges; at most "
-                f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
-            )
+        check_fully_connected(len(ordered))
         pairs = list(combinations(ordered, 2))
     else:
         pairs = list(pairwise(ordered))
         if connectivity == "circular" and len(ordered) > 2:
             pairs.append((ordered[-1], ordered[0]))
     return [(source, AUXILIARY_RELATION, target) for source, target in pairs]
+
+
+def check_fully_connected(members: int) -> None:
+    """Refuse the edges between all pairs of too many formulas and sentences.
+
+    Raises:
+        GraphTooLargeError: with the number of edges.
+    """
+    number = members * (members - 1) // 2
+    if number > MAX_AUXILIARY_EDGES:
+        raise GraphTooLargeError(
+            f"{members:,} formulas and sentences, fully connected, have {number:,} edges; at most "
+            f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
+        )
 
 
 def in_document_order(graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]]) -> list[int]:

@@ -117,15 +117,14 @@ def test_id_outside_the_vocabulary_is_named_with_its_post() -> None:
 DAMAGE = {  # of `small`: which 16 bits of the body, their value, what is said
     "source": (3, 3, r"an edge joins node 3, but the graph has the nodes 0\.\.2"),
     "target": (6, 700, r"an edge joins node 700, but the graph has the nodes 0\.\.2"),
-    "relation": (7, 6, "edges of relation 6, which virtual nodes have"),
-    "run": (8, 5, "runs of 6 edges, header says 2"),
-    "formula": (11, 3, r"a formula is node 3, but the graph has the nodes 0\.\.2"),
-    "place": (12, 1, "a formula is read after sentence 1 of 1"),
-    "tree size": (13, 2, "formulas of 2 tree nodes, header says 1"),
-    "sentence": (14, 9, r"the root of a sentence is node 9, but the graph has the nodes 0\.\.2"),
-    "concept size": (15, 0, "sentences of 0 concepts, header says 2"),
-    "tree node": (16, 3, r"a formula has the node 3, but the graph has the nodes 0\.\.2"),
-    "concept": (18, 3, r"a sentence has the node 3, but the graph has the nodes 0\.\.2"),
+    "tree node": (7, 3, r"a formula has the node 3, but the graph has the nodes 0\.\.2"),
+    "concept": (9, 3, r"a sentence has the node 3, but the graph has the nodes 0\.\.2"),
+    "formula": (10, 3, r"a formula is node 3, but the graph has the nodes 0\.\.2"),
+    "sentence": (11, 9, r"the root of a sentence is node 9, but the graph has the nodes 0\.\.2"),
+    "relation": (12, 6, "edges of relation 6, which virtual nodes have"),
+    "run": (13, 5, "runs of 6 edges, header says 2"),
+    "tree size": (17, 2, "formulas of 2 tree nodes, header says 1"),
+    "concept size": (19, 0, "sentences of 0 concepts, header says 2"),
     "root": (-2, 3, r"the root is node 3, but the graph has the nodes 0\.\.2"),
 }
 
