@@ -288,8 +288,8 @@ class GraphStore:
             check_structure(self.spec.structure)
 
     @cached_property
-    def _too_large(self) -> dict[str, Failure]:
-        """Posts whose graph is too large with these virtual nodes: few, or none."""
+    def too_large(self) -> Mapping[str, Failure]:
+        """Posts whose graph is too large with these virtual nodes, by id: few, or none."""
         return {failure.post_id: failure for failure in self._sizes.failures(self._connection)}
 
     @property
@@ -304,16 +304,16 @@ class GraphStore:
 
     def __len__(self) -> int:
         (stored,) = self._connection.execute("SELECT count(*) FROM graph").fetchone()
-        return int(stored) - len(self._too_large)
+        return int(stored) - len(self.too_large)
 
     def __contains__(self, post_id: object) -> bool:
         found = self._connection.execute("SELECT 1 FROM graph WHERE post_id = ?", (post_id,)).fetchone()
-        return found is not None and post_id not in self._too_large
+        return found is not None and post_id not in self.too_large
 
     def post_ids(self) -> list[str]:
         """Ids of all graphs, by ``idx``."""
         rows = self._connection.execute("SELECT post_id FROM graph ORDER BY idx")
-        return [post_id for (post_id,) in rows if post_id not in self._too_large]
+        return [post_id for (post_id,) in rows if post_id not in self.too_large]
 
     def sizes(self, post_ids: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Numbers of nodes and of edges (inverses included) of each graph, both (len(post_ids),); reads no graph."""
@@ -373,7 +373,7 @@ class GraphStore:
         """Posts whose graph could not be converted, then those whose graph is too large with its virtual nodes."""
         for row in self._connection.execute("SELECT post_id, stage, kind, message FROM failure ORDER BY post_id"):
             yield Failure(*row)
-        yield from self._too_large.values()
+        yield from self.too_large.values()
 
     def _select(self, columns: str, post_ids: Sequence[str], join: str = "") -> dict[str, tuple[Any, ...]]:
         rows: dict[str, tuple[Any, ...]] = {}
@@ -384,14 +384,15 @@ class GraphStore:
                 rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
             except sqlite3.DatabaseError as error:
                 raise StoreError(f"damaged ({error}); delete it and preprocess again", path=self.path) from error
+        too_large = self.too_large
         for post_id in post_ids:
-            if post_id not in rows or post_id in self._too_large:
+            if post_id not in rows or post_id in too_large:
                 raise StoreError(self._why_missing(post_id), path=self.path)
         return rows
 
     def _why_missing(self, post_id: str) -> str:
         failure = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
-        if post_id in self._too_large:
-            failure = (self._too_large[post_id].message,)
+        if post_id in self.too_large:
+            failure = (self.too_large[post_id].message,)
         why = f": {failure[0]}" if failure else ", nor a record of why; was it built from another collection?"
         return f"no graph of post {post_id}{why}"

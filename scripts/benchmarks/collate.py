@@ -4,8 +4,8 @@
     python scripts/bench.py collate --store both-full.db    # graphs of a preprocessed collection
 
 One thread, the same random batches in turns, the fastest round of each. `packed` begins with the stored bytes and adds
-virtual nodes, `arrays` begins with unpacked graphs that have them, `pyg` with `Data` objects: what each has once a file was read. `pyg` makes labels, edges and
-relations only, without sorting by relation. The last line is one JSON object.
+virtual nodes, `arrays` begins with unpacked graphs that have them, `pyg` with `Data` objects: what each has once a file
+was read. `pyg` makes labels, edges and relations only, without sorting by relation. The last line is one JSON object.
 """
 
 from __future__ import annotations
