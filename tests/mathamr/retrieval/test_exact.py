@@ -83,7 +83,7 @@ def test_a_part_is_searched_over_the_vectors_of_all(
     assert (len(part), part.num_vectors, part.nbytes) == (len(alone), alone.num_vectors, alone.nbytes)
     assert sorted(part.post_ids()) == sorted(ids)
     part.close()
-    assert len(whole.search(collection.queries, strategy, 90)[0]) == 90
+    assert len(whole.search(collection.queries, Strategy("maxsim"), 90)[0]) == 90
     with pytest.raises(RetrievalError, match="the index holds no post nowhere"):
         whole.only(["nowhere"])
 
