@@ -103,9 +103,9 @@ def collate(graphs: Sequence[GraphArrays]) -> GraphBatch:
     representatives = _cat([g.representatives + offset for g, offset in zip(graphs, offsets, strict=True)])
     kinds = _cat([graph.representative_kinds for graph in graphs])
     counts = np.array([len(graph.representatives) for graph in graphs], dtype=np.int64)
-    ends = np.cumsum(nodes).tolist()
-    virtual = _cat([np.arange(end - graph.num_virtual, end) for graph, end in zip(graphs, ends, strict=True)])
-    return batch_of(labels, edge_index[:, order], relations[order], nodes, virtual, representatives, kinds, counts)
+    is_virtual = [np.arange(graph.num_nodes) >= graph.num_nodes - graph.num_virtual for graph in graphs]
+    mask = np.concatenate([np.empty(0, np.bool_), *is_virtual])
+    return batch_of(labels, edge_index[:, order], relations[order], nodes, mask, representatives, kinds, counts)
 
 
 def _cat(parts: Sequence[npt.NDArray[np.integer]]) -> Int64:
@@ -117,7 +117,7 @@ def batch_of(
     edge_index: Int64,
     relations: Int64,
     nodes: Int64,
-    virtual: Int64,
+    is_virtual: npt.NDArray[np.bool_],
     representatives: Int64,
     kinds: Int64,
     counts: Int64,
@@ -129,15 +129,12 @@ def batch_of(
         edge_index: sources and targets, inverses included, (2, E).
         relations: relations of the edges, ascending, (E,).
         nodes: number of nodes of each graph, (B,).
-        virtual: virtual nodes.
+        is_virtual: mask of the virtual nodes, (N,).
         representatives: nodes of the retrieval vectors, graph by graph, (V,).
         kinds: ``VirtualKind`` of each representative, (V,).
         counts: number of representatives of each graph, (B,).
     """
-    is_virtual = np.zeros(len(labels), dtype=np.bool_)
-    is_virtual[virtual] = True
-    virtual_kind = np.full(len(labels), -1, dtype=np.int64)
-    virtual_kind[virtual] = labels[virtual] - FIRST_VIRTUAL_LABEL
+    virtual_kind = np.where(is_virtual, labels - FIRST_VIRTUAL_LABEL, -1)
     ptr = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ptr[1:])
     return GraphBatch(

@@ -77,7 +77,7 @@ class Parts:
         size: Int64,
     ) -> Parts:
         """From counts as a header has them: ``members`` and ``constituents`` are (2, B)."""
-        num_references = 2 * edges + members[0] + members[1] + constituents[0] + constituents[1]
+        num_references = 2 * edges + members.sum(0) + constituents.sum(0)
         begin = np.cumsum(num_references) - num_references
         return cls(nodes, edges, members.T, constituents.T, root, references, num_references, begin, place, size)
 
@@ -115,7 +115,7 @@ def hierarchy(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
 def _full(parts: Parts, connectivity: Connectivity) -> Hierarchy:
     covered = parts.size > 0  # (M,), members with a virtual node
     each = np.ones((len(parts.nodes), 3), dtype=np.int64)  # virtual nodes of each kind, of documents one
-    each[:, :2] = sums(covered, parts.members.ravel()).reshape(-1, 2)
+    each[:, :2] = parts.members if covered.all() else _sums(covered, parts.members.ravel()).reshape(-1, 2)
     num_virtual = each.sum(1)
     ends = np.cumsum(parts.nodes + num_virtual)
     offsets = ends - parts.nodes - num_virtual
@@ -163,7 +163,7 @@ def _flat(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
     is_formula[of_member[kind_of_member == _FORMULA]] = True
     kept = (kind_of_member == _FORMULA) | ~is_formula[of_member]  # a root that is a formula node is represented once
     of_member, kind_of_member = of_member[kept], kind_of_member[kept]
-    members = sums(kept, members)
+    members = _sums(kept, members)
     alone = members == 0  # graphs whose root represents them
     document = ends[num_virtual > 0] - 1
     owners = (np.repeat(graphs, members), graphs[alone], graphs[num_virtual > 0])
@@ -222,10 +222,9 @@ def _counted(first: Int64, counts: Int64) -> Int64:
     return found
 
 
-def sums(values: npt.NDArray[np.bool_] | Int64, counts: Int64) -> Int64:
-    """Sums of the first ``counts[0]`` values, of the next ``counts[1]``, ..., as many as there are counts."""
-    totals = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(values, out=totals[1:])
+def _sums(values: npt.NDArray[np.bool_], counts: Int64) -> Int64:
+    """Number of true values among the first ``counts[0]``, among the next ``counts[1]``, ..."""
     ends = np.cumsum(counts)
+    totals = np.concatenate([[0], np.cumsum(values)])
     found: Int64 = totals[ends] - totals[ends - counts]
     return found

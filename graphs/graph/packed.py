@@ -22,10 +22,11 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs.errors import GraphError
 from graphs.graph.batching import GraphBatch, batch_of
-from graphs.graph.hierarchy import Hierarchy, Int64, Parts, hierarchy, sums
+from graphs.graph.hierarchy import Hierarchy, Int64, Parts, hierarchy
 from graphs.graph.stored import BODY, HEADER_BYTES, HEADER_FIELDS, MAGIC, check_header, decode
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
@@ -72,12 +73,13 @@ def collate_packed(
     begin += np.repeat(parts.begin - 2 * (np.cumsum(num_edges) - num_edges), num_runs)
     relation, length = _sorted_runs(placed.references, begin, length, relation, edge_index[:, first:])
     counts_of_all = np.concatenate([np.array(counts), length])
+    all_labels, is_virtual = _labels(labels, placed)
     return batch_of(
-        _labels(labels, nodes, placed),
+        all_labels,
         edge_index,
         np.repeat(np.concatenate([_VIRTUAL_RELATIONS, relation]), counts_of_all),
         nodes + placed.num_virtual,
-        placed.nodes,
+        is_virtual,
         placed.representatives,
         placed.representative_kinds,
         placed.num_representatives,
@@ -120,14 +122,14 @@ def _sorted_runs(
     return both[order], length
 
 
-def _labels(labels: Int64, nodes: Int64, placed: Hierarchy) -> Int64:
-    """Labels of all nodes of the batch, virtual ones at the end of each graph."""
-    found = np.empty(len(labels) + len(placed.nodes), dtype=np.int64)
+def _labels(labels: Int64, placed: Hierarchy) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Labels of all nodes of the batch, and the mask of the virtual ones, which are the last ones of each graph."""
+    is_virtual = np.zeros(len(labels) + len(placed.nodes), dtype=np.bool_)
+    is_virtual[placed.nodes] = True
+    found = np.empty(len(is_virtual), dtype=np.int64)
+    found[~is_virtual] = labels
     found[placed.nodes] = FIRST_VIRTUAL_LABEL + placed.kinds
-    others = np.arange(len(labels))
-    others += np.repeat(np.cumsum(placed.num_virtual) - placed.num_virtual, nodes)
-    found[others] = labels
-    return found
+    return found, is_virtual
 
 
 def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int64, list[Int64]]:
@@ -164,10 +166,17 @@ def _is_sound(parts: Parts, relation: Int64, length: Int64, num_runs: Int64) -> 
     return bool(
         (parts.root < parts.nodes).all()
         and (largest < parts.nodes[some]).all()
-        and (sums(parts.size, parts.members.ravel()) == parts.constituents.ravel()).all()
-        and (sums(length, num_runs) == parts.edges).all()
+        and _add_up(parts.size, parts.members.ravel(), parts.constituents.ravel())
+        and _add_up(length, num_runs, parts.edges)
         and relation.min(initial=NUM_VIRTUAL_RELATIONS) >= NUM_VIRTUAL_RELATIONS
     )
+
+
+def _add_up(values: Int64, counts: Int64, sums: Int64) -> bool:
+    """Whether the first ``counts[0]`` values add up to ``sums[0]``, the next ``counts[1]`` to ``sums[1]``, ..."""
+    totals = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(values, out=totals[1:])
+    return bool((totals[np.cumsum(counts)] == np.cumsum(sums)).all())
 
 
 def _check_ids(ids: Int64, counts: Int64, bound: int | None, what: str, post_ids: Sequence[str] | None) -> None:

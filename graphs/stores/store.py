@@ -384,9 +384,10 @@ class GraphStore:
                 rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
             except sqlite3.DatabaseError as error:
                 raise StoreError(f"damaged ({error}); delete it and preprocess again", path=self.path) from error
-        too_large = self.too_large
+        for post_id in self.too_large:
+            rows.pop(post_id, None)
         for post_id in post_ids:
-            if post_id not in rows or post_id in too_large:
+            if post_id not in rows:
                 raise StoreError(self._why_missing(post_id), path=self.path)
         return rows
 

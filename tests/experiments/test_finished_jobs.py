@@ -39,6 +39,8 @@ def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest
         assert (job.seed, tensors.spec.connectivity) == (7, connectivity)
     assert jobs["none"].collection == jobs["circular"].collection
     assert jobs["none"].tensors == jobs["circular"].tensors
+    for made in ("preprocessed-*.db", "topics-*.db"):  # once: the second condition builds no tensors
+        assert len(list(jobs["none"].collection.parent.glob(made))) == 1
     assert scripts.index.main(["--from", str(experiment), "circular", "--device", "cpu"]) == 0
     out = experiment / "indexes" / "circular-seed7"
     printed = capsys.readouterr().out
