@@ -2,7 +2,7 @@
 
 job = finished_job(Path("outputs/vn_connectivity"), "circular")
 job.model           # outputs/shared/mathdocs-b1d7.../models/3fe0.../best
-job.tensors         # (outputs/shared/mathdocs-b1d7.../preprocessed-9c1b....db,)
+job.tensors         # (outputs/shared/mathdocs-b1d7.../preprocessed-9c1b....db,), which other connectivities share
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.composition import configuration_of
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, StoreError
+from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.shared_files import read_json
 from graphs.stores.store import GraphStore
 from mathamr.stages import parsers
+from mathamr.stages.tensors import spec_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def finished_job(
         chosen,
         config.data,
         models[0],
-        (Path(made),) if made else _tensors(shared, record["source"]),
+        (Path(made),) if made else _tensors(shared, spec_of(config), record["source"]),
         Path(given["collection"]) if given["collection"] else shared / f"collection-{parsers.name(config)}.db",
         formulas if formulas.exists() else None,
     )
@@ -99,17 +101,20 @@ def _record(folder: Path, experiment: dict[str, Any], condition: str, seed: int 
     raise ConfigError(f"condition {condition} has no finished job with {named}; run it: {experiment['command']}")
 
 
-def _tensors(shared: Path, source: str) -> tuple[Path, ...]:
+def _tensors(shared: Path, spec: VirtualNodeSpec, source: str) -> tuple[Path, ...]:
     """Return the files with the configuration and the graphs that a result names.
 
     Args:
+        spec: virtual nodes and formula mode of the job.
         source: configuration and identity of the graphs, as ``result.json`` has them.
     """
     config_hash, content = source.split("-")[:2]
     fitting = {
         path: store
         for path in sorted(shared.glob("preprocessed-*.db"))
-        if path.with_suffix(".done").exists() and (store := GraphStore(path)).config_hash.startswith(config_hash)
+        if path.with_suffix(".done").exists()
+        and (store := _store(path, spec)) is not None
+        and store.config_hash.startswith(config_hash)
     }
     exact = [path for path, store in fitting.items() if store.source == content]
     found = exact or list(fitting)
@@ -118,4 +123,13 @@ def _tensors(shared: Path, source: str) -> tuple[Path, ...]:
         raise ConfigError(f"{shared}: of the tensors preprocessed-*.db {which} (graphs {source}); give --tensors")
     searched = [path for path in sorted(shared.glob("searched-*.db")) if path.with_suffix(".done").exists()]
     whole = fitting[found[0]].config_hash
-    return (found[0], *(path for path in searched if GraphStore(path).config_hash == whole))
+    further = [path for path in searched if (store := _store(path, spec)) is not None and store.config_hash == whole]
+    return (found[0], *further)
+
+
+def _store(path: Path, spec: VirtualNodeSpec) -> GraphStore | None:
+    """The tensors in a file with some virtual nodes; None where it has other formula trees or an earlier format."""
+    try:
+        return GraphStore(path, spec)
+    except StoreError:
+        return None

@@ -7,8 +7,10 @@
     python scripts/preprocess.py ... train.positives=all graph.connectivity=sequential
     python scripts/preprocess.py ... train.negatives=3 train.negative_source=bm25    # also OUT/negatives.tsv
 
-``preprocessed.db`` holds the graphs of ``collection.db`` as integers, with their vocabulary and the virtual nodes that
-the group ``graph`` of ``conf/`` asks for (``graphs/stores/store.py``): another connectivity, say, is another file.
+``preprocessed.db`` holds the graphs of ``collection.db`` as integers, with their vocabulary
+(``graphs/stores/store.py``). Virtual nodes are added when graphs are loaded: ``graph.structure`` and
+``graph.connectivity`` are written into the file as the default of what reads it, and the same command with others
+changes the default alone. Another ``graph.formulas`` is another file.
 ``pairs.tsv`` has a question and an answer in each line, chosen by ``train.positives`` (``graphs/corpus/pairs.py``), and
 ``negatives.tsv`` a question and an answer of another one, best ranked first (``mathamr.negatives.mining.py``). Topics
 count for no vocabulary and stand in no pair, but get their tensors. The same command resumes where it was stopped.

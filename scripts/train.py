@@ -2,6 +2,7 @@
 
     python scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model
     python scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model train=thesis train.epochs=3
+    python scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out circular --connectivity circular
     torchrun --nproc-per-node 4 scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model
 
 scripts/preprocess.py makes both files of a collection. The file of pairs has two columns, question id and answer id,
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from experiments.command import command, parser_of
@@ -30,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser = parser_of(__doc__)
     parser.add_argument("--tensors", "--graphs", dest="tensors", type=Path, required=True, help="preprocessed.db")
     parser.add_argument("--pairs", type=Path, required=True, help="question id and answer id, a tab between")
+    default = "default: that of the file"
+    parser.add_argument("--structure", help=f"virtual nodes: full, global or none; {default}")
+    parser.add_argument("--connectivity", help=f"their edges: none, sequential, circular or fully_connected; {default}")
     parser.add_argument("--negatives", type=Path, help="hard negatives: question id and post id, a tab between")
     parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoints")
     parser.add_argument("--resume", choices=("auto", "never"), default="auto", help="never: start anew")
@@ -44,8 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.training.pairs import read_pairs
 
     encoder, config = read_settings(given.settings)
+    graphs = GraphStore(given.tensors)
+    chosen = {"structure": given.structure, "connectivity": given.connectivity}
+    spec = replace(graphs.spec, **{name: value for name, value in chosen.items() if value is not None})
     data = TrainingData(
-        GraphStore(given.tensors),
+        GraphStore(given.tensors, spec),
         read_pairs(given.pairs),
         None if given.negatives is None else by_question(read_pairs(given.negatives)),
     )

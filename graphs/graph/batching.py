@@ -1,6 +1,6 @@
 """Graphs into batches: flat tensors, batches by a budget, augmentation.
 
->>> from graphs.graph.tensors import GraphArrays, encode
+>>> from graphs.graph.tensors import GraphArrays
 >>> arrays = GraphArrays.from_edges(
 ...     labels=[9, 8, 4], edges=[(0, 10, 1), (2, 4, 0)], representatives=[2], representative_kinds=[2], num_virtual=1)
 >>> batch = collate([arrays, arrays])
@@ -10,19 +10,15 @@
 [[2, 5, 0, 3], [0, 3, 2, 5]]
 >>> batch.representatives.tolist(), batch.ptr.tolist(), batch.virtual_kind.tolist()
 ([2, 5], [0, 1, 2], [-1, -1, 2, -1, -1, 2])
->>> collate_packed([encode(arrays), encode(arrays)]).relation.equal(batch.relation)
-True
 
-:func:`collate` is the plain form. :func:`collate_packed` gives the same tensors straight from the stored bytes: no
-graph is unpacked on its own, and instead of sorting edges it sorts the runs of equal relations that each stored graph
-consists of, a tenth as many.
+:func:`collate` is the plain form; :func:`graphs.graph.packed.collate_packed` gives the same tensors straight from the
+stored bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -32,12 +28,10 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from graphs.errors import GraphError
-from graphs.graph.tensors import HEADER_BYTES, HEADER_FIELDS, MAGIC, GraphArrays, check_header, decode
+from graphs.graph.tensors import GraphArrays
 from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL, MASK, NUM_VIRTUAL_RELATIONS
 
 Int64 = npt.NDArray[np.int64]
-
-_NUMBERS_EACH = np.array([[1], [2], [2], [2]])  # a node has one number in the stored form, an edge, run ... a pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,141 +103,38 @@ def collate(graphs: Sequence[GraphArrays]) -> GraphBatch:
     representatives = _cat([g.representatives + offset for g, offset in zip(graphs, offsets, strict=True)])
     kinds = _cat([graph.representative_kinds for graph in graphs])
     counts = np.array([len(graph.representatives) for graph in graphs], dtype=np.int64)
-    virtual = np.array([graph.num_virtual for graph in graphs], dtype=np.int64)
-    return _batch(labels, edge_index[:, order], relations[order], nodes, virtual, representatives, kinds, counts)
-
-
-def collate_packed(
-    blobs: Sequence[bytes],
-    *,
-    post_ids: Sequence[str] | None = None,
-    num_labels: int | None = None,
-    num_relations: int | None = None,
-) -> GraphBatch:
-    """:func:`collate` of graphs in their stored form (``tensors.encode``).
-
-    Args:
-        post_ids: named in errors.
-        num_labels: ids of the vocabulary; a label past them is refused. Likewise ``num_relations``.
-
-    Raises:
-        GraphError: when a blob is cut off or not of this format, names a node that is not there, or holds an id
-            outside the vocabulary.
-    """
-    if not blobs:
-        return collate([])
-    header, (labels, edges, runs, representatives) = _unpack(blobs, post_ids)
-    _, _, nodes, num_edges, num_runs, num_representatives, num_virtual = header
-    sound = (
-        (_of_each(np.maximum, edges, 2 * num_edges) < nodes)
-        & (_of_each(np.maximum, representatives[::2], num_representatives) < nodes)
-        & (_of_each(np.add, runs[1::2], num_runs) == num_edges)
-        & (num_virtual <= nodes)
-    )
-    for i in np.flatnonzero(~sound).tolist():
-        decode(blobs[i], _name(post_ids, i))  # raises, and says what is wrong
-    _check_ids(labels, nodes, num_labels, "label", post_ids)
-    _check_ids(runs[::2], num_runs, num_relations, "relation", post_ids)
-    offsets = np.cumsum(nodes) - nodes
-    edges += np.repeat(offsets, 2 * num_edges)  # source, target, source, target ...
-
-    # Each run stands in the batch twice: forward, its sources at the even places of `edges`, and as its inverse, whose
-    # sources are the targets at the odd places. The other end of an edge at place i is at i ^ 1.
-    length = runs[1::2]
-    begin = 2 * (np.cumsum(length) - length)
-    relation = np.concatenate([runs[::2], runs[::2] + 1])
-    order = np.argsort(relation.astype(np.uint16) if relation.max(initial=0) < 1 << 16 else relation, kind="stable")
-    length = np.concatenate([length, length])[order]
-    place = np.arange(0, 2 * len(edges), 2)
-    place += np.repeat(np.concatenate([begin, begin + 1])[order] - 2 * (np.cumsum(length) - length), length)
-    edge_index = np.empty((2, len(edges)), dtype=np.int64)
-    np.take(edges, place, out=edge_index[0], mode="wrap")  # the mode spares a copy: no place is out of bounds
-    place ^= 1
-    np.take(edges, place, out=edge_index[1], mode="wrap")
-    return _batch(
-        labels,
-        edge_index,
-        np.repeat(relation[order], length),
-        nodes,
-        num_virtual,
-        representatives[::2] + np.repeat(offsets, num_representatives),
-        representatives[1::2].copy(),
-        num_representatives,
-    )
-
-
-def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int64, list[Int64]]:
-    """The headers, (7, B), and the four parts of the bodies, each over all graphs."""
-    header = np.frombuffer(b"".join([blob[:HEADER_BYTES] for blob in blobs]), dtype="<u4").astype(np.int64)
-    sound = len(header) == len(HEADER_FIELDS) * len(blobs)
-    if sound:
-        header = header.reshape(len(blobs), len(HEADER_FIELDS)).T
-        magic, width = header[:2]
-        bounds = np.zeros((5, len(blobs)), dtype=np.int64)  # of the parts, bytes from the start of each blob
-        np.cumsum(header[2:6] * _NUMBERS_EACH, axis=0, out=bounds[1:])
-        bounds = HEADER_BYTES + width * bounds
-        sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
-        sound = bool(((magic == MAGIC) & ((width == 2) | (width == 4)) & (bounds[4] == sizes)).all())
-    if not sound:
-        for i, blob in enumerate(blobs):
-            check_header(blob, _name(post_ids, i))
-    parts = []
-    for begins, ends in pairwise(bounds.tolist()):
-        pieces = [blob[begin:end] for blob, begin, end in zip(blobs, begins, ends, strict=True)]
-        if (width == width[0]).all():
-            parts.append(np.frombuffer(b"".join(pieces), f"<u{width[0]}").astype(np.int64))
-        else:
-            arrays = [np.frombuffer(piece, f"<u{size}") for piece, size in zip(pieces, width.tolist(), strict=True)]
-            parts.append(np.concatenate(arrays, dtype=np.int64))
-    return header, parts
-
-
-def _of_each(function: np.ufunc, values: Int64, counts: Int64) -> Int64:
-    """Sum or largest of the values of each graph, which follow one another; 0 for a graph without any. (B,)"""
-    found = np.zeros(len(counts), dtype=np.int64)
-    some = counts > 0
-    if some.any():
-        found[some] = function.reduceat(values, (np.cumsum(counts) - counts)[some])
-    return found
-
-
-def _check_ids(ids: Int64, counts: Int64, bound: int | None, what: str, post_ids: Sequence[str] | None) -> None:
-    if bound is None or not len(ids) or ids.max() < bound:
-        return
-    worst = int(ids.argmax())
-    place = _name(post_ids, int(np.searchsorted(np.cumsum(counts), worst, side="right")))
-    raise GraphError(
-        f"post {place}: {what} {ids[worst]} is outside the vocabulary of {bound}; the file was made with another"
-        " vocabulary, preprocess the collection again"
-    )
-
-
-def _name(post_ids: Sequence[str] | None, position: int) -> str:
-    return f"at position {position} of the batch" if post_ids is None else post_ids[position]
+    is_virtual = [np.arange(graph.num_nodes) >= graph.num_nodes - graph.num_virtual for graph in graphs]
+    mask = np.concatenate([np.empty(0, np.bool_), *is_virtual])
+    return batch_of(labels, edge_index[:, order], relations[order], nodes, mask, representatives, kinds, counts)
 
 
 def _cat(parts: Sequence[npt.NDArray[np.integer]]) -> Int64:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _batch(
+def batch_of(
     labels: Int64,
     edge_index: Int64,
     relations: Int64,
     nodes: Int64,
-    virtual: Int64,
+    is_virtual: npt.NDArray[np.bool_],
     representatives: Int64,
     kinds: Int64,
     counts: Int64,
 ) -> GraphBatch:
-    """The tensors, from flat arrays and the numbers of nodes, virtual nodes and representatives of each graph."""
-    ends = np.cumsum(nodes)
-    first = np.cumsum(virtual) - virtual
-    places = np.arange(int(virtual.sum())) + np.repeat(ends - virtual - first, virtual)
-    is_virtual = np.zeros(len(labels), dtype=np.bool_)
-    is_virtual[places] = True
-    virtual_kind = np.full(len(labels), -1, dtype=np.int64)
-    virtual_kind[places] = labels[places] - FIRST_VIRTUAL_LABEL
+    """The batch of some graphs, from flat arrays.
+
+    Args:
+        labels: labels of the virtual nodes too, which are the last ones of each graph, (N,).
+        edge_index: sources and targets, inverses included, (2, E).
+        relations: relations of the edges, ascending, (E,).
+        nodes: number of nodes of each graph, (B,).
+        is_virtual: mask of the virtual nodes, (N,).
+        representatives: nodes of the retrieval vectors, graph by graph, (V,).
+        kinds: ``VirtualKind`` of each representative, (V,).
+        counts: number of representatives of each graph, (B,).
+    """
+    virtual_kind = np.where(is_virtual, labels - FIRST_VIRTUAL_LABEL, -1)
     ptr = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ptr[1:])
     return GraphBatch(

@@ -144,17 +144,22 @@ def add_virtual_nodes(graph: DocumentGraph, spec: VirtualNodeSpec) -> ExtendedGr
     return ExtendedGraph(labels, list(graph.kinds), edges, num_virtual, nodes, kinds)
 
 
-def _full_hierarchy(graph: DocumentGraph, connectivity: Connectivity) -> ExtendedGraph:
-    size = len(graph.labels)
+def constituents(graph: DocumentGraph) -> tuple[list[list[int]], list[list[int]]]:
+    """Tree nodes of each formula, its own node where it has no tree; and concepts of each sentence."""
     trees: list[list[int]] = [[] for _ in graph.formula_nodes]
-    concepts: dict[int, list[int]] = {number: [] for number in range(len(graph.sentence_roots))}
+    concepts: list[list[int]] = [[] for _ in graph.sentence_roots]
     for node, kind in enumerate(graph.kinds):
         if kind in (NodeKind.OPT, NodeKind.SLT):
             if graph.formula[node] >= 0:
                 trees[graph.formula[node]].append(node)
         elif graph.sentence[node] >= 0:
             concepts[graph.sentence[node]].append(node)
+    return [nodes or [graph.formula_nodes[i]] for i, nodes in enumerate(trees)], concepts
 
+
+def _full_hierarchy(graph: DocumentGraph, connectivity: Connectivity) -> ExtendedGraph:
+    size = len(graph.labels)
+    trees, concepts = constituents(graph)
     virtual: list[tuple[VirtualKind, int, int]] = []
     edges = list(graph.edges)
 
@@ -164,8 +169,8 @@ def _full_hierarchy(graph: DocumentGraph, connectivity: Connectivity) -> Extende
         edges.extend((node, VIRTUAL_RELATIONS[kind], constituent) for constituent in constituents)
 
     for i, nodes in enumerate(trees):
-        cover(VirtualKind.FORMULA, i, nodes or [graph.formula_nodes[i]])
-    for number, nodes in concepts.items():
+        cover(VirtualKind.FORMULA, i, nodes)
+    for number, nodes in enumerate(concepts):
         if nodes:
             cover(VirtualKind.SENTENCE, number, nodes)
     edges.extend(_auxiliary_edges(graph, virtual, connectivity))
@@ -187,12 +192,7 @@ def _auxiliary_edges(
         return []
     ordered = in_document_order(graph, members)
     if connectivity == "fully_connected":
-        number = len(ordered) * (len(ordered) - 1) // 2
-        if number > MAX_AUXILIARY_EDGES:
-            raise GraphTooLargeError(
-                f"{len(ordered):,} formulas and sentences, fully connected, have {number:,} edges; at most "
-                f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
-            )
+        check_fully_connected(len(ordered))
         pairs = list(combinations(ordered, 2))
     else:
         pairs = list(pairwise(ordered))
@@ -201,22 +201,42 @@ def _auxiliary_edges(
     return [(source, AUXILIARY_RELATION, target) for source, target in pairs]
 
 
-def in_document_order(graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]]) -> list[int]:
-    """The nodes of ``members`` (kind, number, node) as a reader meets them: each sentence, then its formulas.
+def check_fully_connected(members: int) -> None:
+    """Refuse the edges between all pairs of too many formulas and sentences.
 
-    Formulas are numbered by occurrence in the text, so one that the parser left in no sentence (it hangs from the
-    document root) comes right behind the formula before it, or at the start of the first sentence.
+    Raises:
+        GraphTooLargeError: with the number of edges.
     """
-    place: list[int] = []
-    for node in graph.formula_nodes:
-        number = graph.sentence[node]
-        place.append(number if number >= 0 else place[-1] if place else 0)
+    number = members * (members - 1) // 2
+    if number > MAX_AUXILIARY_EDGES:
+        raise GraphTooLargeError(
+            f"{members:,} formulas and sentences, fully connected, have {number:,} edges; at most "
+            f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
+        )
+
+
+def in_document_order(graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]]) -> list[int]:
+    """The nodes of ``members`` (kind, number, node) as a reader meets them: each sentence, then its formulas."""
+    place = places(graph)
 
     def position(member: tuple[VirtualKind, int, int]) -> tuple[int, int, int]:
         kind, number, _ = member
         return (place[number], 1, number) if kind is VirtualKind.FORMULA else (number, 0, number)
 
     return [node for _, _, node in sorted(members, key=position)]
+
+
+def places(graph: DocumentGraph) -> list[int]:
+    """The sentence that each formula is read after.
+
+    Formulas are numbered by occurrence in the text, so one that the parser left in no sentence (it hangs from the
+    document root) comes right after the formula before it, or at the start of the first sentence.
+    """
+    place: list[int] = []
+    for node in graph.formula_nodes:
+        number = graph.sentence[node]
+        place.append(number if number >= 0 else place[-1] if place else 0)
+    return place
 
 
 def select_formulas(graph: DocumentGraph, formulas: FormulaMode) -> DocumentGraph:

@@ -1,16 +1,20 @@
-"""preprocessed.db: the graphs of a collection as packed arrays, for one configuration of virtual nodes and vocabulary.
+"""preprocessed.db: the graphs of a collection as packed arrays, for one formula mode and vocabulary.
 
-    build("both-full.db", collection.rows(), mathamr_plus.decode, VirtualNodeSpec(), vocabulary, workers=8)
-    store = GraphStore("both-full.db", vocabulary_hash=vocabulary.hash)
+    build("both.db", collection.rows(), mathamr_plus.decode, VirtualNodeSpec(), vocabulary, workers=8)
+    store = GraphStore("both.db", VirtualNodeSpec(connectivity="circular"), vocabulary_hash=vocabulary.hash)
     store.load(["255", "1940278"])      # GraphBatch of two graphs
     store.get("255")                    # torch_geometric Data(x=[156], edge_index=[2, 660], edge_attr=[660], ...)
 
-Another configuration (formula mode, connectivity ...) is another file, from the same collection, without parsing again.
-Tables: ``graph(idx, post_id, num_nodes, num_edges)``, small enough to read whole; ``arrays(idx, blob)``, the packed
-form of :mod:`graphs.graph.tensors`; ``failure`` (posts without tensors, with the reason); ``meta`` (vocabulary, virtual
-node configuration, their hashes). ``idx`` counts from 0 in the order of the rows the file was built from.
+One file serves every structure and connectivity: virtual nodes are added when graphs are loaded
+(:mod:`graphs.graph.packed`). A reader that names none gets those that the file was built with. Another formula mode is
+another file, from the same collection, without parsing again.
 
-A build may be killed at any moment; the next one goes on behind the last batch and ends with the same file.
+Tables: ``graph(idx, post_id, ...)`` with the counts of :class:`graphs.graph.stored.GraphSize`, small enough to read
+whole; ``arrays(idx, blob)``, the packed form of :mod:`graphs.graph.stored`; ``failure`` (posts without tensors, with
+the reason); ``meta`` (vocabulary, virtual nodes by default, hashes). ``idx`` counts from 0 in the order of the rows the
+file was built from.
+
+A build may be killed at any moment; the next one resumes after the last batch and ends with the same file.
 """
 
 from __future__ import annotations
@@ -19,10 +23,12 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, replace
+from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,25 +36,37 @@ import torch
 
 from graphs import database
 from graphs.errors import Failure, StoreError
-from graphs.graph.batching import GraphBatch, collate_packed
-from graphs.graph.tensors import Convert, GraphArrays, decode, worker_died
-from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec, check_structure
+from graphs.graph.batching import GraphBatch
+from graphs.graph.packed import collate_packed, extended
+from graphs.graph.stored import Convert, worker_died
+from graphs.graph.tensors import GraphArrays
+from graphs.graph.virtual_nodes import (
+    Connectivity,
+    FormulaMode,
+    Structure,
+    VirtualKind,
+    VirtualNodeSpec,
+    check_structure,
+)
 from graphs.graph.vocabulary import Decode, Row, Vocabulary, batched
 from graphs.processes import ordered_map
+from graphs.stores.graph_sizes import GraphSizes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 PURPOSE = "graph tensors"
 
-_FORMAT = 1
+_FORMAT = 2  # of the file: goes up when the stored form changes
+_CONFIGURATION = 1  # goes up when other tensors are made of a graph, for the models that were trained on them
 _ROWS_PER_TASK = 256
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 _PAGE_BYTES = 16384  # graphs of 2 KB leave a fifth of the default pages of 4 KB empty
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS graph(
-    idx INTEGER PRIMARY KEY, post_id TEXT NOT NULL UNIQUE, num_nodes INTEGER NOT NULL, num_edges INTEGER NOT NULL
+    idx INTEGER PRIMARY KEY, post_id TEXT NOT NULL UNIQUE, nodes INTEGER NOT NULL, edges INTEGER NOT NULL,
+    formulas INTEGER NOT NULL, sentences INTEGER NOT NULL, roots INTEGER NOT NULL, constituents INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS arrays(idx INTEGER PRIMARY KEY, blob BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS failure(post_id TEXT PRIMARY KEY, stage TEXT, kind TEXT, message TEXT) WITHOUT ROWID;
@@ -56,8 +74,14 @@ CREATE TABLE IF NOT EXISTS failure(post_id TEXT PRIMARY KEY, stage TEXT, kind TE
 
 
 def config_hash(spec: VirtualNodeSpec, vocabulary: Vocabulary) -> str:
-    """Identifies the tensors made of a graph: virtual nodes, formula mode, vocabulary, format."""
-    content = {"format": _FORMAT, "virtual_nodes": asdict(spec), "vocabulary": vocabulary.hash}
+    """Identity of the tensors that models read: virtual nodes, formula mode, vocabulary."""
+    content = {"format": _CONFIGURATION, "virtual_nodes": asdict(spec), "vocabulary": vocabulary.hash}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def file_hash(formulas: FormulaMode, vocabulary: Vocabulary) -> str:
+    """Identity of the tensors in a file: formula mode, vocabulary, format."""
+    content = {"file_format": _FORMAT, "formulas": formulas, "vocabulary": vocabulary.hash}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -77,18 +101,21 @@ def build(
     Args:
         rows: post id, Penman text and formula map (JSON) of each graph, streamed.
         decode: importable function, Penman text and formula map to graph.
+        spec: formula trees that are kept, and the virtual nodes that readers get by default.
         source: identifies the collection (its fingerprint).
         workers: processes that convert, beside the one that reads and writes.
         progress: called with the number of rows done since the last call.
 
     Raises:
-        StoreError: when another process writes to the file, or it was begun with another configuration or source.
+        StoreError: when another process writes to the file, or it was begun with other formulas, vocabulary or source.
     """
     report = progress or (lambda count: None)
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
         _begin(connection, path, spec, vocabulary, source)
         batches = _pending(connection, rows, report)
-        converted = ordered_map(Convert, (decode, spec, vocabulary), batches, workers=workers, give_up=worker_died)
+        converted = ordered_map(
+            Convert, (decode, spec.formulas, vocabulary), batches, workers=workers, give_up=worker_died
+        )
         (size,) = connection.execute("SELECT count(*) FROM graph").fetchone()
         complete = bool(database.read_meta(connection).get("complete"))
         for results in converted:
@@ -100,9 +127,10 @@ def build(
                     record = (result.post_id, result.stage, result.kind, result.message)
                     connection.execute("INSERT OR REPLACE INTO failure VALUES (?, ?, ?, ?)", record)
                     continue
-                post_id, num_nodes, num_edges, blob = result
+                post_id, counts, blob = result
                 try:
-                    connection.execute("INSERT INTO graph VALUES (?, ?, ?, ?)", (size, post_id, num_nodes, num_edges))
+                    row = (size, post_id, *astuple(counts))
+                    connection.execute("INSERT INTO graph VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
                 except sqlite3.IntegrityError as error:
                     raise StoreError(
                         f"post {post_id} comes twice in the rows; post ids are unique", path=path
@@ -124,13 +152,17 @@ def _begin(
     vocabulary: Vocabulary,
     source: str,
 ) -> None:
-    wanted = {"config_hash": config_hash(spec, vocabulary), "source": source}
+    wanted = {"file_hash": file_hash(spec.formulas, vocabulary), "source": source}
     meta = database.read_meta(connection)
+    _refuse_old(meta, path)
     for key, value in wanted.items():
         if meta.get(key, value) != value:
-            message = f"begun with {key} {meta[key]!r}, now asked to go on with {value!r}; build into another file"
+            message = f"begun with {key} {meta[key]!r}, not with {value!r}; build into another file"
             raise StoreError(message, path=path)
-    if "config_hash" in meta:
+    if "file_hash" in meta:
+        if meta["virtual_nodes"] != asdict(spec):
+            database.write_meta(connection, virtual_nodes=asdict(spec))
+            connection.commit()
         return
     connection.commit()
     connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
@@ -139,6 +171,7 @@ def _begin(
         connection,
         vocabulary=vocabulary.to_json(),
         vocabulary_hash=vocabulary.hash,
+        format=_FORMAT,
         virtual_nodes=asdict(spec),
         complete=False,
         **wanted,
@@ -146,10 +179,22 @@ def _begin(
     connection.commit()
 
 
+def _refuse_old(meta: Mapping[str, object], path: str | os.PathLike[str]) -> None:
+    """Refuse a file of another format.
+
+    Raises:
+        StoreError: with both formats.
+    """
+    found = meta.get("format", 1 if "config_hash" in meta else _FORMAT)
+    if found != _FORMAT:
+        message = f"tensors of format {found}, this version reads {_FORMAT}; preprocess the collection into a new file"
+        raise StoreError(message, path=path)
+
+
 def _pending(
     connection: sqlite3.Connection, rows: Iterable[Row], skipped: Callable[[int], None]
 ) -> Iterator[list[Row]]:
-    """Batches of the rows in neither table; ``skipped`` hears how many others went by."""
+    """Batches of the rows in neither table; ``skipped`` is called with the number of others."""
     for batch in batched(rows, _ROWS_PER_TASK):
         ids = [row[0] for row in batch]
         marks = ",".join("?" * len(ids))
@@ -162,6 +207,19 @@ def _pending(
             skipped(len(ids) - len(batch))
         if batch:
             yield batch
+
+
+def _spec_of(config: str | None, default: VirtualNodeSpec, vocabulary: Vocabulary) -> VirtualNodeSpec:
+    """The virtual nodes of a configuration hash; ``default`` where there is no hash, or no such virtual nodes."""
+    for structure, connectivity in product(get_args(Structure), get_args(Connectivity)):
+        spec = VirtualNodeSpec(structure, connectivity, default.formulas)
+        if config is not None and config_hash(spec, vocabulary) == config:
+            return spec
+    return default
+
+
+_config_hash = config_hash  # which an argument of GraphStore has for its name
+_OTHERWISE = "preprocess with the configuration in use"
 
 
 class SentenceNodeVectors(Protocol):
@@ -184,8 +242,11 @@ class GraphStore:
 
     Args:
         path: a finished file.
+        spec: virtual nodes that graphs get, and the formula mode that the file must have; None: those of
+            ``config_hash``, or else those that the file was built with.
         vocabulary_hash: refuse a file with another vocabulary.
-        config_hash: refuse a file with another configuration.
+        config_hash: configuration of graphs that a model was trained on (:func:`config_hash`); a file that has none
+            such is refused.
         sentence_vectors: of the posts; batches then have those of their sentence nodes.
 
     Raises:
@@ -196,6 +257,7 @@ class GraphStore:
     def __init__(
         self,
         path: str | os.PathLike[str],
+        spec: VirtualNodeSpec | None = None,
         *,
         vocabulary_hash: str | None = None,
         config_hash: str | None = None,
@@ -205,18 +267,30 @@ class GraphStore:
         self.sentence_vectors = sentence_vectors
         self._file = database.Reader(path, purpose=PURPOSE)
         meta: dict[str, Any] = database.read_meta(self._connection)
-        for name, wanted in (("vocabulary_hash", vocabulary_hash), ("config_hash", config_hash)):
-            if wanted is not None and meta.get(name) != wanted:
-                message = f"{name} is {meta.get(name)}, {wanted} is needed; preprocess with the configuration in use"
-                raise StoreError(message, path=path)
+        _refuse_old(meta, path)
+        if vocabulary_hash is not None and meta.get("vocabulary_hash") != vocabulary_hash:
+            found = meta.get("vocabulary_hash")
+            raise StoreError(f"vocabulary_hash is {found}, {vocabulary_hash} is needed; {_OTHERWISE}", path=path)
         if not meta.get("complete"):
-            raise StoreError("preprocessing did not finish; run it again, it goes on where it stopped", path=path)
+            raise StoreError("preprocessing did not finish; run it again, it resumes where it stopped", path=path)
         self.vocabulary = Vocabulary.from_json(meta["vocabulary"])
-        self.spec = VirtualNodeSpec(**meta["virtual_nodes"])
-        self.config_hash: str = meta["config_hash"]
+        default = VirtualNodeSpec(**meta["virtual_nodes"])
+        self.spec = spec or _spec_of(config_hash, default, self.vocabulary)
+        if self.spec.formulas != default.formulas:
+            message = f"made with formulas={default.formulas}, {self.spec.formulas} is needed; {_OTHERWISE}"
+            raise StoreError(message, path=path)
+        self.config_hash = _config_hash(self.spec, self.vocabulary)
+        if config_hash not in (None, self.config_hash):
+            raise StoreError(f"config_hash is {self.config_hash}, {config_hash} is needed; {_OTHERWISE}", path=path)
+        self._sizes = GraphSizes(self.spec)
         self.source: str = meta["source"]
         if sentence_vectors is not None:
             check_structure(self.spec.structure)
+
+    @cached_property
+    def too_large(self) -> Mapping[str, Failure]:
+        """Posts whose graph is too large with these virtual nodes, by id: few, or none."""
+        return {failure.post_id: failure for failure in self._sizes.failures(self._connection)}
 
     @property
     def _connection(self) -> sqlite3.Connection:
@@ -229,39 +303,44 @@ class GraphStore:
             self.sentence_vectors.close()
 
     def __len__(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM graph").fetchone()[0])
+        (stored,) = self._connection.execute("SELECT count(*) FROM graph").fetchone()
+        return int(stored) - len(self.too_large)
 
     def __contains__(self, post_id: object) -> bool:
-        return self._connection.execute("SELECT 1 FROM graph WHERE post_id = ?", (post_id,)).fetchone() is not None
+        found = self._connection.execute("SELECT 1 FROM graph WHERE post_id = ?", (post_id,)).fetchone()
+        return found is not None and post_id not in self.too_large
 
     def post_ids(self) -> list[str]:
         """Ids of all graphs, by ``idx``."""
-        return [post_id for (post_id,) in self._connection.execute("SELECT post_id FROM graph ORDER BY idx")]
+        rows = self._connection.execute("SELECT post_id FROM graph ORDER BY idx")
+        return [post_id for (post_id,) in rows if post_id not in self.too_large]
 
     def sizes(self, post_ids: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Numbers of nodes and of edges (inverses included) of each graph, both (len(post_ids),); reads no graph."""
-        rows = self._select("g.num_nodes, g.num_edges", post_ids)
+        rows = self._select(f"{self._sizes.nodes}, {self._sizes.edges}", post_ids)
         sizes = np.array([rows[post_id] for post_id in post_ids], dtype=np.int64).reshape(-1, 2)
         return sizes[:, 0].copy(), sizes[:, 1].copy()
 
     def get_blobs(self, post_ids: Sequence[str]) -> list[bytes]:
-        """The graphs in their packed form."""
+        """The graphs in their packed form, without virtual nodes."""
         rows = self._select("a.blob", post_ids, " JOIN arrays a ON a.idx = g.idx")
         return [rows[post_id][0] for post_id in post_ids]
 
     def get_arrays(self, post_ids: Sequence[str]) -> list[GraphArrays]:
-        """The graphs as arrays.
+        """The graphs as arrays, with their virtual nodes.
 
         Raises:
             GraphError: when a stored graph is cut off or damaged.
             StoreError: when a post has no graph here.
         """
-        return [decode(blob, post_id) for blob, post_id in zip(self.get_blobs(post_ids), post_ids, strict=True)]
+        blobs = zip(self.get_blobs(post_ids), post_ids, strict=True)
+        return [extended(blob, self.spec, post_id) for blob, post_id in blobs]
 
     def load(self, post_ids: Sequence[str]) -> GraphBatch:
         """The graphs as one batch, in the order of ``post_ids``; raises as :meth:`get_arrays`."""
         batch = collate_packed(
             self.get_blobs(post_ids),
+            self.spec,
             post_ids=post_ids,
             num_labels=self.vocabulary.num_labels,
             num_relations=self.vocabulary.num_relations,
@@ -291,9 +370,10 @@ class GraphStore:
         )
 
     def failures(self) -> Iterator[Failure]:
-        """Posts whose graph could not be converted."""
+        """Posts whose graph could not be converted, then those whose graph is too large with its virtual nodes."""
         for row in self._connection.execute("SELECT post_id, stage, kind, message FROM failure ORDER BY post_id"):
             yield Failure(*row)
+        yield from self.too_large.values()
 
     def _select(self, columns: str, post_ids: Sequence[str], join: str = "") -> dict[str, tuple[Any, ...]]:
         rows: dict[str, tuple[Any, ...]] = {}
@@ -304,6 +384,8 @@ class GraphStore:
                 rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
             except sqlite3.DatabaseError as error:
                 raise StoreError(f"damaged ({error}); delete it and preprocess again", path=self.path) from error
+        for post_id in self.too_large:
+            rows.pop(post_id, None)
         for post_id in post_ids:
             if post_id not in rows:
                 raise StoreError(self._why_missing(post_id), path=self.path)
@@ -311,5 +393,7 @@ class GraphStore:
 
     def _why_missing(self, post_id: str) -> str:
         failure = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
+        if post_id in self.too_large:
+            failure = (self.too_large[post_id].message,)
         why = f": {failure[0]}" if failure else ", nor a record of why; was it built from another collection?"
         return f"no graph of post {post_id}{why}"

@@ -1,16 +1,19 @@
-"""Posts -> vectors in shards on disk, so that a killed job goes on with the next shard.
+"""Posts -> vectors in shards on disk, so that a killed job resumes with the next shard.
 
     encoded = encode_in_shards(encoder, store, post_ids, Path("index/encoding"), identity=weights_hash)
     encoded.sets, encoded.resumed       # VectorSets, and how many posts an earlier run had encoded
 
-Shard ``i`` holds the posts ``[i * n, (i + 1) * n)``. A shard is written beside its place and renamed, so it is there
-whole or not at all; one that does not fit what is asked for (another model, other graphs, other posts) is not used.
+Shard ``i`` holds the posts ``[i * n, (i + 1) * n)``. Its vectors follow those of shard ``i - 1`` in ``vectors.f32``, so
+each vector is on disk once; ``NNNNN.safetensors`` says that they are there, and how many of each post. It is written
+after them and appears whole. A shard that does not fit what is asked for (another model, other graphs, other posts) is
+not used, nor are those after it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +32,7 @@ from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import MAX_EDGES, MAX_NODES, encode
 
 POSTS_A_SHARD = 10_000
-_PACKED = "vectors.npy"
+_VECTORS = "vectors.f32"  # float32, a row a vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,40 +86,45 @@ def in_shards(
     ``identity`` is of all that the vectors depend on; ``resumed`` is called with the number of posts of each shard that
     was there.
     """
-    names: list[Path] = []
     shard_sizes: list[torch.Tensor] = []
-    widths: set[int] = set()
-    there = 0
+    there = end = width = 0  # `end`: bytes of the shards so far
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for number, begin in enumerate(range(0, len(post_ids), posts_a_shard)):
-            ids = post_ids[begin : begin + posts_a_shard]
-            name = folder / f"{number:05}.safetensors"
-            who = _digest(identity, ids)
-            if _is_of(name, who):
-                there += len(ids)
-                resumed(len(ids))
-            else:
-                made = encode_some(ids).to("cpu")
-                tensors = {"vectors": made.vectors.float().contiguous(), "sizes": made.sizes.contiguous()}
-                with whole_file(name) as partial:
-                    safetensors.torch.save_file(tensors, partial, metadata={"identity": who})
-            with safe_open(name, "pt") as file:
-                shard_sizes.append(file.get_tensor("sizes"))
-                widths.add(file.get_slice("vectors").get_shape()[1])
-            names.append(name)
-        (width,) = widths
-        sizes = torch.cat(shard_sizes)
-        shape = (int(sizes.sum()), width)
-        packed = np.lib.format.open_memmap(folder / _PACKED, mode="w+", dtype=np.dtype("float32"), shape=shape)
-        row = 0
-        for name in names:
-            vectors = safetensors.torch.load_file(name)["vectors"]
-            packed[row : row + len(vectors)] = vectors.numpy()
-            row += len(vectors)
+        path = folder / _VECTORS
+        path.touch()
+        with path.open("r+b") as file:
+            for number, begin in enumerate(range(0, len(post_ids), posts_a_shard)):
+                ids = post_ids[begin : begin + posts_a_shard]
+                name = folder / f"{number:05}.safetensors"
+                who = _digest(identity, ids)
+                sizes, width = _sizes(name, who)
+                after = end + 4 * width * int(sizes.sum())
+                if width and after <= path.stat().st_size:
+                    there += len(ids)
+                    resumed(len(ids))
+                else:
+                    for old in folder.glob("*.safetensors"):
+                        if int(old.stem) >= number:  # their vectors are overwritten
+                            old.unlink()
+                    made = encode_some(ids).to("cpu")
+                    sizes, width = made.sizes.contiguous(), made.vectors.shape[1]
+                    file.seek(end)
+                    made.vectors.float().contiguous().numpy().tofile(file)
+                    after = file.tell()
+                    file.truncate()
+                    os.fsync(file.fileno())
+                    with whole_file(name) as partial:
+                        metadata = {"identity": who, "width": str(width)}
+                        safetensors.torch.save_file({"sizes": sizes}, partial, metadata=metadata)
+                shard_sizes.append(sizes)
+                end = after
+        all_sizes = torch.cat(shard_sizes)
+        shape = (int(all_sizes.sum()), width)
+        # "c": pages are shared with the file and never written back; torch takes no read-only array.
+        vectors = np.memmap(path, dtype=np.float32, mode="c", shape=shape)
     except OSError as error:
         raise StoreError(f"the vectors cannot be written: {error}; make room, and run it again", path=folder) from error
-    return Encoded(VectorSets.of_sizes(torch.from_numpy(packed), sizes), there)
+    return Encoded(VectorSets.of_sizes(torch.from_numpy(vectors), all_sizes), there)
 
 
 def remove(folder: Path) -> None:
@@ -129,10 +137,13 @@ def _digest(identity: str, post_ids: Sequence[str]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _is_of(name: Path, who: str) -> bool:
-    """Whether a shard is there, readable, and holds what is asked for."""
+def _sizes(name: Path, who: str) -> tuple[torch.Tensor, int]:
+    """Numbers of vectors of the posts of a shard, and their width; 0 where the shard is not what is asked for."""
     try:
         with safe_open(name, "pt") as file:
-            return bool((file.metadata() or {}).get("identity") == who)
+            metadata = file.metadata() or {}
+            if metadata.get("identity") == who:
+                return file.get_tensor("sizes"), int(metadata.get("width", 0))
     except (OSError, SafetensorError):  # none yet, or what a full disk or a power cut has left: it is made again
-        return False
+        pass
+    return torch.zeros(0, dtype=torch.int64), 0

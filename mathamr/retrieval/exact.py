@@ -11,23 +11,18 @@
 >>> index.search(documents, Strategy("maxsim"), k=1)
 [[('154', 1.0)], [('255', 1.999902367591858)]]
 
-Sets of vectors differ in size, and padding them to one size would cost more than the arithmetic. Documents are sorted
-by size, largest first, and cut into blocks. In a block the vectors lie by their position in the set, and then by
-document: position 0 of all documents, position 1 of those that have one, and so on. As the documents of a block
-descend in size, those that have a position j are its first ``counts[j]``, so that a running maximum needs neither
-padding nor an index:
+The vectors lie by position in their sets (:mod:`mathamr.retrieval.exact_layout`). A part of the documents is searched
+without a copy of their vectors:
 
-    sizes 3 2 1:   a0 b0 c0 | a1 b1 | a2       best[:3] = a0 b0 c0;  best[:2] = max(best[:2], a1 b1);  best[:1] = ...
-
-Position 0 is the document's vector (the last of its set), so that a single-vector search reads the head of each block.
+>>> index.only(["154"]).search(documents, Strategy("maxsim"), k=2)
+[[('154', 1.0)], [('154', 0.800000011920929)]]
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from copy import copy
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +33,7 @@ from torch.nn import functional
 
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
+from mathamr.retrieval.exact_layout import blocks, products
 from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
@@ -56,17 +52,10 @@ GPU_QUERY_VECTORS = 2048
 MAX_SCORES = 1 << 26  # scores kept at once, 256 MiB: queries x documents
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """``counts[j]`` documents have a vector at position j: rows ``starts[j]`` to ``starts[j] + counts[j]``."""
-
-    first: int  # place of the first document of the block in the index
-    starts: list[int]
-    counts: list[int]
-
-
 class ExactIndex:
-    """Packed vectors, every one of which is compared with every query. See the head of this module for the layout.
+    """Packed vectors, every one of which is compared with every query.
+
+    :mod:`mathamr.retrieval.exact_layout` has the layout.
 
     Shapes: ``post_ids`` and ``sizes`` have N documents in the order of the layout, ``vectors`` is (V, p).
     """
@@ -82,12 +71,13 @@ class ExactIndex:
         self._sizes = sizes
         self._vectors = vectors
         self._block = block
-        self._blocks = list(_blocks(sizes, block))
+        self._blocks = list(blocks(sizes, block))
         self._most_rows = max(sum(part.counts) for part in self._blocks)  # vectors of the largest block
         self._starts = np.concatenate([part.starts for part in self._blocks])  # of all blocks, one after the other
         self._first_start = np.cumsum([0] + [len(part.starts) for part in self._blocks])
         self._files: list[Path] = []
         self._by_id: np.ndarray | None = None  # places of the documents by ascending id, once they are asked for
+        self._chosen: np.ndarray | None = None  # places of the documents that are searched, ascending; None: all
 
     @classmethod
     def build(
@@ -123,7 +113,7 @@ class ExactIndex:
             else:
                 data = new_data(path)
                 packed = np.lib.format.open_memmap(data / "vectors.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
-            for part in _blocks(sizes, block):
+            for part in blocks(sizes, block):
                 for position, (start, count) in enumerate(zip(part.starts, part.counts, strict=True)):
                     rows = last[part.first : part.first + count] - position
                     packed[start : start + count] = documents.vectors.detach()[rows].float().cpu().numpy()
@@ -178,29 +168,39 @@ class ExactIndex:
         index._files = [path / HEADER, *data.iterdir()]
         return index
 
+    def only(self, post_ids: Sequence[str]) -> ExactIndex:
+        """An index of these documents alone, over the same vectors: every one is scored, and these are ranked.
+
+        Raises :class:`RetrievalError` for a document that the index does not hold.
+        """
+        part = copy(self)
+        part._chosen = np.unique(self._places(post_ids))
+        return part
+
     def __len__(self) -> int:
-        return len(self._sizes)
+        return len(self._sizes) if self._chosen is None else len(self._chosen)
 
     @property
     def num_vectors(self) -> int:
         """Number of vectors, those of all documents together."""
-        return len(self._vectors)
+        return len(self._vectors) if self._chosen is None else int(self._sizes[self._chosen].sum())
 
     @property
     def nbytes(self) -> int:
         """Bytes of the vectors and the ids, on disk or in memory."""
-        if self._files:
+        if self._files and self._chosen is None:
             return sum(file.stat().st_size for file in self._files)
-        return self._vectors.nbytes + self._post_ids.nbytes + self._sizes.nbytes
+        of_vectors = self.num_vectors * self.dim * self._vectors.element_size()
+        return of_vectors + len(self) * (self._post_ids.itemsize + self._sizes.itemsize)
 
     def close(self) -> None:
         """Let go of the vectors."""
         self._vectors = self._vectors.new_empty(0, self.dim)
-        self._post_ids, self._sizes, self._blocks = self._post_ids[:0], self._sizes[:0], []
+        self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0], self._sizes[:0], [], None
 
     def post_ids(self) -> list[str]:
         """Ids of all documents, in the order of the layout."""
-        ids: list[str] = self._post_ids.tolist()
+        ids: list[str] = (self._post_ids if self._chosen is None else self._post_ids[self._chosen]).tolist()
         return ids
 
     def vectors_of(self, post_ids: Sequence[str]) -> VectorSets:
@@ -208,15 +208,19 @@ class ExactIndex:
 
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
+        return self._sets(self._places(post_ids))
+
+    def _places(self, post_ids: Sequence[str]) -> np.ndarray:
+        """Places of these documents in the layout."""
         if self._by_id is None:
             self._by_id = np.argsort(self._post_ids, kind="stable")
         wanted = np.array(post_ids, dtype=np.str_)
         found = np.searchsorted(self._post_ids, wanted, sorter=self._by_id)
-        places = self._by_id[np.minimum(found, len(self) - 1)]
+        places = self._by_id[np.minimum(found, len(self._post_ids) - 1)]
         missing = self._post_ids[places] != wanted
         if missing.any():
             raise RetrievalError(f"the index holds no post {wanted[missing][0]} ({int(missing.sum())} such)")
-        return self._sets(places)
+        return places
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
         """The ``k`` best documents of each query; see :class:`mathamr.retrieval.index.Index`."""
@@ -246,20 +250,32 @@ class ExactIndex:
         """Score the queries in groups and keep the best ``k`` documents of each."""
         rankings = []
         for group in self._groups(queries):
-            for places, scores in _top(scorer(group), k):
+            for places, scores in self._scored(scorer, group, k):
                 rankings.append(self._sorted(places, scores, k))
         return rankings
 
     def _best(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> Iterator[np.ndarray]:
         """Places of the best ``k`` documents of each query, ties at the end resolved by post id."""
         for group in self._groups(queries):
-            for places, scores in _top(scorer(group), k):
+            for places, scores in self._scored(scorer, group, k):
                 yield places[self._order(places, scores)[:k]] if len(places) > k else places
+
+    def _scored(
+        self, scorer: Callable[[VectorSets], Tensor], queries: VectorSets, k: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Places and scores of the best ``k`` documents of each query, and of all that equal the last."""
+        scores = scorer(queries)
+        if self._chosen is None:
+            yield from _top(scores, k)
+            return
+        chosen = torch.from_numpy(self._chosen).to(scores.device)
+        for places, values in _top(scores.index_select(1, chosen), k):
+            yield self._chosen[places], values
 
     def _groups(self, queries: VectorSets) -> Iterator[VectorSets]:
         """Queries in groups that bound the memory of similarities and of scores; at least one query a group."""
         limit = CPU_QUERY_VECTORS if self._vectors.device.type == "cpu" else GPU_QUERY_VECTORS
-        most = max(1, MAX_SCORES // max(1, len(self)))
+        most = max(1, MAX_SCORES // max(1, len(self._sizes)))
         ptr = queries.ptr.cpu().numpy()
         begin = 0
         if ptr[-1] <= limit and len(queries) <= most:
@@ -273,7 +289,7 @@ class ExactIndex:
 
     def _single_vector(self, queries: VectorSets) -> Tensor:
         """Similarity of each query's only vector with every document's own -> (num_queries, N)."""
-        scores = queries.vectors.new_empty(len(queries), len(self))
+        scores = queries.vectors.new_empty(len(queries), len(self._sizes))
         space = queries.vectors.new_empty(self._block, self.dim)
         for block in self._blocks:
             count = block.counts[0]
@@ -291,7 +307,7 @@ class ExactIndex:
         width = transposed.shape[1]
         owner = torch.arange(len(queries), device=queries.ptr.device).repeat_interleave(queries.sizes)
         member = functional.one_hot(owner, len(queries)).float().T  # (num_queries, v)
-        scores = queries.vectors.new_empty(len(queries), len(self))
+        scores = queries.vectors.new_empty(len(queries), len(self._sizes))
         most = CPU_SIMILARITIES if self._vectors.device.type == "cpu" else GPU_SIMILARITIES
         rows = max(self._block, min(most // width, self._most_rows))
         space = queries.vectors.new_empty(rows, self.dim)
@@ -299,7 +315,7 @@ class ExactIndex:
         highest = queries.vectors.new_empty(self._block, width)
         best = queries.vectors.new_empty(self._block, width)
         for block in self._blocks:
-            for start, runs in _products(block, rows):
+            for start, runs in products(block, rows):
                 total = sum(count * run for count, run in runs)
                 part = torch.mm(self._rows(start, total, space), transposed, out=similarities[:total])  # (rows, v)
                 row = 0
@@ -340,34 +356,6 @@ class ExactIndex:
     def _sorted(self, places: np.ndarray, scores: np.ndarray, k: int) -> Ranking:
         order = self._order(places, scores)[:k]
         return list(zip(self._post_ids[places[order]].tolist(), scores[order].tolist(), strict=True))
-
-
-def _blocks(sizes: np.ndarray, block: int) -> Iterator[Block]:
-    """The layout that follows from descending sizes (N,)."""
-    row = 0
-    for first in range(0, len(sizes), block):
-        part = sizes[first : first + block]
-        counts = np.searchsorted(-part, -np.arange(part[0]), side="left")  # sizes greater than each position
-        starts = row + np.concatenate([[0], np.cumsum(counts)[:-1]])
-        yield Block(first, starts.tolist(), counts.tolist())
-        row += int(part.sum())
-
-
-def _products(block: Block, rows: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The positions of a block in groups of at most ``rows`` vectors: where a group starts, and its runs of positions
-    that have equal counts, ``(count, positions)``.
-
-    >>> list(_products(Block(0, starts=[0, 4, 8, 12, 14, 15], counts=[4, 4, 4, 2, 1, 1]), rows=8))
-    [(0, [(4, 2)]), (8, [(4, 1), (2, 1), (1, 2)])]
-    """
-    first = 0
-    while first < len(block.counts):
-        last, total = first, 0
-        while last < len(block.counts) and total + block.counts[last] <= rows:
-            total += block.counts[last]
-            last += 1
-        yield block.starts[first], [(count, len(list(same))) for count, same in groupby(block.counts[first:last])]
-        first = last
 
 
 def _top(scores: Tensor, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

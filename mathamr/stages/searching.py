@@ -22,7 +22,7 @@ from mathamr.evaluation.result_names import title
 from mathamr.retrieval import Strategy, search
 from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
-from mathamr.retrieval.index import Hnsw
+from mathamr.retrieval.index import Hnsw, Index
 from mathamr.stages.console import Console
 from mathamr.stages.topic_sets import Indexed, Question, Retrieved
 from mathamr.stages.vectors import EncodedPosts
@@ -62,7 +62,7 @@ def index_options(config: DictConfig, folder: Path, model_hash: str) -> dict[str
     """Arguments of :func:`mathamr.retrieval.build`; files go to ``folder``, on a server a job has a name of its own."""
     return {
         "backend": config.index.backend,
-        # An exact index lies in memory; on disk it would be the encoded posts once more.
+        # An exact index of posts is made over the encoded ones; one of formulas lies in memory.
         "path": folder if config.index.backend != "exact" or config.index.keep else None,
         "location": config.index.location,
         "name": f"{config.experiment.name}-{folder.parent.name}-{folder.name}-{model_hash[:8]}",
@@ -74,9 +74,15 @@ def index_options(config: DictConfig, folder: Path, model_hash: str) -> dict[str
 
 def index_posts(config: DictConfig, vectors: EncodedPosts, post_ids: Sequence[str], folder: Path) -> Indexed:
     """An index of the posts, which all have vectors."""
-    documents = vectors.sets(post_ids)
+    options = index_options(config, folder, vectors.model_hash)
+    shares = options["backend"] == "exact" and options["path"] is None
+    documents = None if shares else vectors.sets(post_ids)
     with Stopwatch() as watch:
-        index = build_index(post_ids=post_ids, documents=documents, **index_options(config, folder, vectors.model_hash))
+        index: Index
+        if documents is None:
+            index = vectors.index(post_ids)
+        else:
+            index = build_index(post_ids=post_ids, documents=documents, **options)
     costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "vectors": index.num_vectors}
     return Indexed(index, costs)
 

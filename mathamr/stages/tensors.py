@@ -8,7 +8,9 @@ It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
     topic-graphs-PARSER.db        graphs of the topics that were asked for so far
     posts.db                      texts of the posts, for examples
     counts-PARSER-MODE-HASH.json  how often each label and relation occurs in what is learned from, by formula mode
-    preprocessed-HASH.db          tensors of the posts that are learned from, for each way of making them
+    preprocessed-HASH.db          tensors of the posts that are learned from, for each parser, formula mode and
+                                  vocabulary; virtual nodes are added when they are loaded, so one file serves every
+                                  graph.structure and graph.connectivity
     searched-HASH.db              tensors of needed posts that are searched alone (:mod:`mathamr.stages.needed`)
     topics-HASH.db                tensors of the topics
 
@@ -25,9 +27,10 @@ failed were tried again, say) tensors are made anew, and models trained anew; mo
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -176,14 +179,14 @@ class Preparation:
     ) -> Prepared:
         texts = own.texts()
         formulas = own.make(config, [topic.post for question in questions for topic in question.topics])
-        graph, content = _plain(config.graph), own.content(config)
+        graph, content = _stored_settings(config.graph), own.content(config)
         contents = {name: parsed.content(config).learned for name, parsed in further.items()}
         identity = _digest(content.learned, contents) if contents else content.learned
         needed = own.needed
         learned = None if needed is None else needed.learned
         posts, there = self._given_tensors(config, own), frozenset[str]()
         if posts is not None:
-            there = frozenset(GraphStore(posts).post_ids())
+            there = frozenset(GraphStore(posts, spec_of(config)).post_ids())
         else:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
@@ -191,7 +194,11 @@ class Preparation:
                 labels = build_vocabulary(counted, tensor_settings(config), self._console)
                 paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
                 self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
-        labels = GraphStore(posts).vocabulary
+        tensors = GraphStore(posts, spec_of(config))
+        self._console.failures(
+            "graphs too large with these virtual nodes", Counter((f.stage, f.kind) for f in tensors.too_large.values())
+        )
+        labels = tensors.vocabulary
         searched = None
         if needed is not None and (added := needed.added - there):
             searched = self._shared / f"searched-{_digest(graph, labels.hash, content.added, len(there))}.db"
@@ -221,7 +228,7 @@ class Preparation:
         """Return the tensors that ``data.graphs`` names, checked against the configuration.
 
         Raises:
-            ConfigError: there is no such file, it has other virtual nodes, or no collection was given beside it.
+            ConfigError: there is no such file, it has other formula trees, or no collection was given beside it.
         """
         if config.data.get("graphs") is None:
             return None
@@ -232,9 +239,12 @@ class Preparation:
             raise ConfigError(
                 f"data.graphs={path} has tensors alone; add data.collection=, the graphs that they are of"
             )
-        tensors, spec = GraphStore(path), spec_of(config)
-        if tensors.config_hash != store.config_hash(spec, tensors.vocabulary):
-            raise ConfigError(f"data.graphs={path} was made with other virtual nodes than {spec}; preprocess it again")
+        tensors, formulas = GraphStore(path), spec_of(config).formulas
+        if tensors.spec.formulas != formulas:
+            raise ConfigError(
+                f"data.graphs={path} was made with graph.formulas={tensors.spec.formulas}, not with {formulas}; "
+                "preprocess it again"
+            )
         with Collection(own.path(config)) as graphs:
             made_of = {str(graphs.meta.get("source", "")), own.identity_of_all(config)}
         if tensors.source not in made_of:
@@ -260,14 +270,15 @@ class Preparation:
             graphs: collections, by the source that their ids begin with.
             chosen: posts of the collection itself; None: all.
         """
-        spec = spec_of(config)
-        _remove_begun_otherwise(path, store.config_hash(spec, labels), content)
+        _remove_begun_otherwise(path, store.file_hash(spec_of(config).formulas, labels), content)
         total = 0
         for name, collection in graphs.items():
             with Collection(collection) as source:
                 total += sum(name != "" or chosen is None or post_id in chosen for post_id in source.post_ids(*kinds))
         rows = _rows(graphs, kinds, chosen)
-        build_tensors(rows, path, labels, tensor_settings(config), self._console, source=content, total=total)
+        settings = tensor_settings(config)
+        settings = replace(settings, spec=VirtualNodeSpec(formulas=settings.spec.formulas))  # as any job makes the file
+        build_tensors(rows, path, labels, settings, self._console, source=content, total=total)
         path.with_suffix(".done").write_text(graphs_version(), encoding="utf-8")
 
 
@@ -300,8 +311,8 @@ def tensor_settings(config: DictConfig) -> TensorSettings:
     return TensorSettings(spec_of(config), graph.vocabulary_size, graph.number_threshold, config.workers)
 
 
-def _remove_begun_otherwise(path: Path, config_hash: str, content: str) -> None:
-    """An unfinished file that is damaged, or that another version of the code has begun, cannot be gone on with."""
+def _remove_begun_otherwise(path: Path, file_hash: str, content: str) -> None:
+    """Remove an unfinished file that is damaged, or that another version of the code has begun."""
     if not path.exists():
         return
     try:
@@ -310,8 +321,13 @@ def _remove_begun_otherwise(path: Path, config_hash: str, content: str) -> None:
     except StoreError:
         path.unlink()
         return
-    if (meta.get("config_hash", config_hash), meta.get("source", content)) != (config_hash, content):
+    if (meta.get("file_hash"), meta.get("source")) != (file_hash, content):
         path.unlink()
+
+
+def _stored_settings(graph: DictConfig) -> dict[str, Any]:
+    """The settings of graphs that files of tensors depend on: virtual nodes are added to what is stored."""
+    return {name: value for name, value in _plain(graph).items() if name not in ("structure", "connectivity")}
 
 
 def _digest(*content: Any) -> str:

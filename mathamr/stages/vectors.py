@@ -81,6 +81,17 @@ class EncodedPosts:
         assert self._index is not None
         return self._index.vectors_of(post_ids)
 
+    def index(self, post_ids: Sequence[str]) -> ExactIndex:
+        """An exact index of posts that are :meth:`there`, over the vectors on disk where most of them are wanted.
+
+        Every vector is compared with a query then; for few posts a copy in memory is the faster.
+        """
+        assert self._index is not None
+        part = self._index.only(post_ids)
+        if 2 * part.num_vectors >= self._index.num_vectors:
+            return part
+        return ExactIndex.build(post_ids, self.sets(post_ids), model_hash=self.model_hash)
+
     def costs(self, posts: int) -> dict[str, float]:
         """Columns of the results table: posts and topics encoded a second, and the seconds for so many ``posts``.
 

@@ -202,7 +202,7 @@ class GraphSystem(System):
             digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
         for name, content in prepared.sources.items():
             digest.update(f"{name}\t{content}\n".encode())
-        parts = [GraphStore(prepared.posts).config_hash[:16], prepared.content, digest.hexdigest()[:8]]
+        parts = [GraphStore(prepared.posts, spec_of(config)).config_hash[:16], prepared.content, digest.hexdigest()[:8]]
         if config.model.label_vectors is not None:
             parts.append(str(self._encoder_config(config, prepared).label_vectors))
         return "-".join(parts)
@@ -227,9 +227,8 @@ class GraphSystem(System):
     def _graphs(self, config: DictConfig, path: Path) -> GraphStore:
         """The tensors in a file, as the model reads them."""
         name = config.model.sentence_vectors
-        if name is None:
-            return GraphStore(path)
-        return GraphStore(path, sentence_vectors=self._sentence_text(name, self._preparation.collections(config)))
+        vectors = None if name is None else self._sentence_text(name, self._preparation.collections(config))
+        return GraphStore(path, spec_of(config), sentence_vectors=vectors)
 
     # -- the model ---------------------------------------------------------------------------------------------------
 
@@ -297,7 +296,7 @@ class GraphSystem(System):
         further = (
             [] if negatives is None or callable(negatives) else [post for some in negatives.values() for post in some]
         )
-        graphs = frozenset(GraphStore(self._preparation.of(config).posts).post_ids())
+        graphs = frozenset(GraphStore(self._preparation.of(config).posts, spec_of(config)).post_ids())
         questions = {pair.question_id for pair in every} & graphs
         documents = {*(pair.answer_id for pair in every), *further} & graphs
         collections = self._preparation.collections(config)
@@ -419,10 +418,10 @@ class GraphSystem(System):
         return Space(
             topics=[topic.topic_id for topic in topics],
             queries=vectors.sets(asked),
-            query_kinds=_kinds([GraphStore(prepared.topics)], asked),
+            query_kinds=_kinds([GraphStore(prepared.topics, spec_of(config))], asked),
             posts=posts,
             documents=vectors.sets(posts),
-            document_kinds=_kinds([GraphStore(path) for path in prepared.tensors], posts),
+            document_kinds=_kinds([GraphStore(path, spec_of(config)) for path in prepared.tensors], posts),
         )
 
 
@@ -462,6 +461,7 @@ def _kinds(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[np.
         some = [post_id for post_id in post_ids if post_id in own and post_id not in kinds]
         for start in range(0, len(some), 1000):
             part = some[start : start + 1000]
-            arrays = graphs.get_arrays(part)
-            kinds |= {post_id: one.representative_kinds for post_id, one in zip(part, arrays, strict=True)}
+            batch = graphs.load(part)
+            own_kinds = np.split(batch.representative_kind.numpy(), batch.ptr[1:-1].numpy())
+            kinds |= dict(zip(part, own_kinds, strict=True))
     return np.concatenate([kinds[post_id] for post_id in post_ids])

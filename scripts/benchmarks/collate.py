@@ -3,9 +3,9 @@
     python scripts/bench.py collate                         # 2,000 generated graphs of the thesis's sizes
     python scripts/bench.py collate --store both-full.db    # graphs of a preprocessed collection
 
-One thread, the same random batches in turns, the fastest round of each. `packed` begins with the stored bytes, `arrays`
-with unpacked graphs, `pyg` with `Data` objects: what each has once a file was read. `pyg` makes labels, edges and
-relations only, without sorting by relation. The last line is one JSON object.
+One thread, the same random batches in turns, the fastest round of each. `packed` begins with the stored bytes and adds
+virtual nodes, `arrays` begins with unpacked graphs that have them, `pyg` with `Data` objects: what each has once a file
+was read. `pyg` makes labels, edges and relations only, without sorting by relation. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections.abc import Callable
 import torch
 from torch_geometric.data import Batch
 
-from graphs.graph.batching import collate, collate_packed
+from graphs.graph.batching import collate
+from graphs.graph.packed import collate_packed
 from scripts.benchmarks.loader import as_data, fastest, run_as_asked
 from scripts.benchmarks.sample_graphs import opened
 
@@ -30,11 +31,11 @@ def run(
         post_ids = store.post_ids()[:num_graphs]
         blobs, arrays = store.get_blobs(post_ids), store.get_arrays(post_ids)
         data = as_data(store, post_ids)
-        vocabulary = store.vocabulary
+        vocabulary, spec = store.vocabulary, store.spec
     num_labels, num_relations = vocabulary.num_labels, vocabulary.num_relations
     ways: dict[str, Callable[[list[int]], object]] = {
         "packed": lambda batch: collate_packed(
-            [blobs[i] for i in batch], num_labels=num_labels, num_relations=num_relations
+            [blobs[i] for i in batch], spec, num_labels=num_labels, num_relations=num_relations
         ),
         "arrays": lambda batch: collate([arrays[i] for i in batch]),
         "pyg": lambda batch: Batch.from_data_list([data[i] for i in batch]),

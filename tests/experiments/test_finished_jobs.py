@@ -34,10 +34,13 @@ def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest
     jobs = {condition: finished_job(experiment, condition) for condition in ("none", "circular")}
     for condition, connectivity in (("none", "none"), ("circular", "circular")):
         job = jobs[condition]
-        (tensors,) = [GraphStore(path) for path in job.tensors]
+        trained_on = checkpoint.load(job.model).info.config_hash
+        (tensors,) = [GraphStore(path, config_hash=trained_on) for path in job.tensors]
         assert (job.seed, tensors.spec.connectivity) == (7, connectivity)
-        checkpoint.load_encoder(job.model, config_hash=tensors.config_hash)  # refuses tensors that are not its own
     assert jobs["none"].collection == jobs["circular"].collection
+    assert jobs["none"].tensors == jobs["circular"].tensors
+    for made in ("preprocessed-*.db", "topics-*.db"):  # once: the second condition builds no tensors
+        assert len(list(jobs["none"].collection.parent.glob(made))) == 1
     assert scripts.index.main(["--from", str(experiment), "circular", "--device", "cpu"]) == 0
     out = experiment / "indexes" / "circular-seed7"
     printed = capsys.readouterr().out

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from graphs.stores.store import GraphStore
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.stores.store import GraphStore, config_hash
 from mathamr.stages.learning import graph_model
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
@@ -43,6 +44,17 @@ def test_it_trains_and_says_what_came_of_it(
     assert checkpoint.load(tmp_path / "model" / "best").info.encoder["hidden_dim"] == 16
     assert train.main([*command, *SMALL]) == 0  # finished: answers at once
     assert "2 of" in capsys.readouterr().out
+
+
+def test_virtual_nodes_are_those_of_the_file_or_asked_for(
+    command: list[str], store: GraphStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    circular = VirtualNodeSpec(connectivity="circular")
+    assert train.main([*command, *SMALL, "train.epochs=1", "--connectivity", "circular"]) == 0
+    trained_on = checkpoint.load(tmp_path / "model" / "best").info.config_hash
+    assert trained_on == config_hash(circular, store.vocabulary) != store.config_hash
+    assert train.main([*command, *SMALL, "--structure", "flat"]) == 2
+    assert "structure is 'flat'; give one of full, global, none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ class IndexedFiles:
     """Files that an index is made of.
 
     Args:
-        tensors: preprocessed.db, and further tensors of posts with the same vocabulary.
+        tensors: preprocessed.db, and further tensors of posts with the same vocabulary; their graphs get the virtual
+            nodes that the model was trained on.
         collection: collection.db that they were made from.
         model: folder of a checkpoint.
         formulas_db: visual ids of the formulas; None: there are none.
@@ -135,7 +136,8 @@ def build_search_index(
 
 
 def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console) -> BuiltIndex:
-    stores = [GraphStore(path) for path in files.tensors]
+    trained_on = checkpoint.load(files.model).info.config_hash
+    stores = [GraphStore(path, config_hash=trained_on) for path in files.tensors]
     first = stores[0]
     model_hash = checkpoint.weights_hash(files.model)
     device = device_of(settings.device)

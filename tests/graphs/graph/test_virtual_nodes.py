@@ -7,7 +7,6 @@ from typing import get_args
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graphs.errors import ConfigError
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
@@ -21,6 +20,7 @@ from graphs.graph.virtual_nodes import (
     add_virtual_nodes,
     select_formulas,
 )
+from tests.graphs.graph.random_documents import documents
 
 AMR, FORMULA, OPT, SLT = NodeKind
 
@@ -201,33 +201,6 @@ def is_connected(graph: DocumentGraph) -> bool:
         reached |= fresh
         stack += fresh
     return len(reached) == len(graph.labels)
-
-
-@st.composite
-def documents(draw: st.DrawFn) -> DocumentGraph:
-    """A connected graph of concepts and formula nodes in any arrangement, with trees below the formulas."""
-    kinds = draw(st.lists(st.sampled_from([AMR, AMR, FORMULA]), min_size=1, max_size=12))
-    size = len(kinds)
-    edges = [(draw(st.integers(0, node - 1)), ":ARG0", node) for node in range(1, size)]
-    edges = [(t, role, s) if draw(st.booleans()) else (s, role, t) for s, role, t in edges]
-    sentence = [draw(st.integers(0, 2)) for _ in range(size)]
-    present = sorted(set(sentence))
-    sentence = [present.index(number) for number in sentence]
-    formula_nodes = [node for node, kind in enumerate(kinds) if kind is FORMULA]
-    formula = [formula_nodes.index(node) if kind is FORMULA else -1 for node, kind in enumerate(kinds)]
-    labels = [f"FORMULA_{formula[node]}" if kind is FORMULA else f"c{node}" for node, kind in enumerate(kinds)]
-    for i, host in enumerate(formula_nodes):
-        for kind in draw(st.lists(st.sampled_from([OPT, SLT]), unique=True)):
-            edges.append((host, f":{kind.name.lower()}", len(labels)))
-            labels.append("V!x")
-            kinds.append(kind)
-            sentence.append(-1)
-            formula.append(i)
-    return DocumentGraph(
-        labels=labels, kinds=kinds, edges=edges, root=0, sentence=sentence, formula=formula,
-        sentence_roots=[sentence.index(number) for number in range(len(present))],
-        formula_nodes=formula_nodes, formula_ids=[str(i) for i in range(len(formula_nodes))],
-    )  # fmt: skip
 
 
 @settings(max_examples=150, deadline=None)

@@ -9,17 +9,19 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import fields
+from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 
 from graphs import database
 from graphs.errors import GraphError, StoreError
-from graphs.graph import mathamr_plus
+from graphs.graph import mathamr_plus, tensors, virtual_nodes
 from graphs.graph.batching import GraphBatch, collate
 from graphs.graph.tensors import to_arrays
-from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.virtual_nodes import Connectivity, Structure, VirtualNodeSpec
 from graphs.graph.vocabulary import Row, Vocabulary, count
 from graphs.stores.store import PURPOSE, GraphStore, build, config_hash
 
@@ -128,12 +130,68 @@ def test_wrong_hash_prints_both(path: Path, vocabulary: Vocabulary) -> None:
         GraphStore(path, config_hash="beef")
 
 
-def test_build_does_not_go_on_with_another_configuration(path: Path, vocabulary: Vocabulary) -> None:
-    with pytest.raises(StoreError, match=r"begun with config_hash .* build into another file"):
-        build(path, ROWS, mathamr_plus.decode, VirtualNodeSpec(connectivity="circular"), vocabulary, source="abc")
-    with pytest.raises(StoreError, match="begun with source 'abc', now asked to go on with 'xyz'"):
-        build(path, ROWS, mathamr_plus.decode, SPEC, vocabulary, source="xyz")
-    assert len(GraphStore(path)) == 600
+def test_one_file_serves_all_virtual_nodes(path: Path, vocabulary: Vocabulary) -> None:
+    texts = {post_id: text for post_id, text, _ in ROWS}
+    wanted = ["50", "10", "5990", "10"]
+    for structure, connectivity in product(get_args(Structure), get_args(Connectivity)):
+        spec = VirtualNodeSpec(structure, connectivity)
+        store = GraphStore(path, spec)
+        graphs = [to_arrays(mathamr_plus.decode(texts[p], {"FORMULA_0": "17"}), spec, vocabulary) for p in wanted]
+        assert equal(store.load(wanted), collate(graphs))
+        nodes, edges = store.sizes(wanted)
+        assert nodes.tolist() == [graph.num_nodes for graph in graphs]
+        assert edges.tolist() == [graph.num_edges for graph in graphs]
+        named = GraphStore(path, config_hash=config_hash(spec, vocabulary))  # as by a model that was trained so
+        assert (named.spec, named.config_hash) == (spec, store.config_hash)
+    with pytest.raises(StoreError, match="made with formulas=both, opt is needed"):
+        GraphStore(path, VirtualNodeSpec(formulas="opt"))
+
+
+def test_a_graph_too_large_with_some_virtual_nodes_has_tensors_with_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(virtual_nodes, "MAX_AUXILIARY_EDGES", 0)
+    connected = GraphStore(path, VirtualNodeSpec(connectivity="fully_connected"))
+    assert (len(connected), connected.post_ids(), "10" in connected) == (0, [], False)
+    failures = list(connected.failures())
+    assert len(failures) == 600
+    assert (failures[0].stage, failures[0].kind) == ("tensors", "too_large")
+    with pytest.raises(StoreError, match="post 10: 2 formulas and sentences, fully connected, have 1 edges; at most 0"):
+        connected.load(["10"])
+    assert len(GraphStore(path, VirtualNodeSpec(connectivity="circular"))) == 600
+    monkeypatch.setattr(tensors, "MAX_NODES", 7)
+    assert len(GraphStore(path)) == 0
+    with pytest.raises(StoreError, match="post 10: a graph of 8 nodes; at most 7"):
+        GraphStore(path).sizes(["10"])
+    assert len(GraphStore(path, VirtualNodeSpec(structure="none"))) == 600
+
+
+def test_a_file_of_an_earlier_format_is_refused(path: Path, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    sql = "UPDATE meta SET key = 'config_hash' WHERE key = 'format'"
+    message = "tensors of format 1, this version reads 2; preprocess the collection into a new file"
+    with pytest.raises(StoreError, match=message):
+        damaged(path, tmp_path, sql)
+    with pytest.raises(StoreError, match=message):
+        build(tmp_path / "damaged.db", ROWS, mathamr_plus.decode, SPEC, vocabulary, source="abc")
+
+
+def test_build_resumes_with_other_virtual_nodes_and_nothing_else(
+    path: Path, vocabulary: Vocabulary, tmp_path: Path
+) -> None:
+    again = tmp_path / "again.db"
+    again.write_bytes(path.read_bytes())
+    circular, converted = VirtualNodeSpec(connectivity="circular"), list[int]()
+    build(again, ROWS, decode_nothing, circular, vocabulary, source="abc", progress=converted.append)
+    assert (sum(converted), GraphStore(again).spec, GraphStore(path).spec) == (600, circular, SPEC)
+    with pytest.raises(StoreError, match=r"begun with file_hash .* build into another file"):
+        build(again, ROWS, mathamr_plus.decode, VirtualNodeSpec(formulas="slt"), vocabulary, source="abc")
+    with pytest.raises(StoreError, match="begun with source 'abc', not with 'xyz'"):
+        build(again, ROWS, mathamr_plus.decode, SPEC, vocabulary, source="xyz")
+    assert len(GraphStore(again)) == 600
+
+
+def decode_nothing(text: str, formula_map: Mapping[str, str]) -> mathamr_plus.DocumentGraph:
+    raise AssertionError("there is nothing left to convert")
 
 
 def test_second_writer_is_refused(vocabulary: Vocabulary, tmp_path: Path) -> None:
@@ -193,15 +251,15 @@ def damaged(path: Path, tmp_path: Path, sql: str) -> GraphStore:
 
 
 def test_truncated_graph_names_its_post(path: Path, tmp_path: Path) -> None:
-    store = damaged(path, tmp_path, "UPDATE arrays SET blob = substr(blob, 1, 40) WHERE idx = 5")
+    store = damaged(path, tmp_path, "UPDATE arrays SET blob = substr(blob, 1, 50) WHERE idx = 5")
     for read in (store.load, store.get_arrays):
-        with pytest.raises(GraphError, match="post 50: stored graph has 40 bytes"):
+        with pytest.raises(GraphError, match="post 50: stored graph has 50 bytes"):
             read(["10", "50"])
     assert store.load(["10", "60"]).num_graphs == 2
 
 
 def test_label_outside_the_vocabulary_names_its_post(path: Path, tmp_path: Path) -> None:
-    sql = "UPDATE arrays SET blob = CAST(substr(blob, 1, 28) || x'ff7f' || substr(blob, 31) AS BLOB) WHERE idx = 5"
+    sql = "UPDATE arrays SET blob = CAST(substr(blob, 1, 40) || x'ff7f' || substr(blob, 43) AS BLOB) WHERE idx = 5"
     store = damaged(path, tmp_path, sql)
     with pytest.raises(GraphError, match=r"post 50: label 32767 is outside the vocabulary of \d+"):
         store.load(["10", "50"])

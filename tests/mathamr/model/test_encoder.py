@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphs.errors import ConfigError, GraphError
-from graphs.graph.batching import BudgetSampler, GraphBatch, collate, collate_packed, mask_nodes
-from graphs.graph.tensors import GraphArrays, encode
+from graphs.graph.batching import BudgetSampler, GraphBatch, collate, mask_nodes
+from graphs.graph.tensors import GraphArrays
 from graphs.graph.vocabulary import MASK
 from mathamr import maxsim
 from mathamr.model.encoder import Encoder, EncoderConfig, EncoderLayer
@@ -170,7 +170,7 @@ def test_a_graph_of_50000_nodes_trains_alone_in_its_batch_or_is_refused(vn_aggre
     batches = list(BudgetSampler(nodes, edges, **budget))
     assert batches == [[0], [1], [2]]
     model = encoder(replace(CONFIG, vn_aggregation=vn_aggregation))
-    documents = model(collate_packed([encode(graphs[i]) for i in batches[1]]))
+    documents = model(collate([graphs[i] for i in batches[1]]))
     maxsim.scores(documents, documents).sum().backward()
     for parameter in model.parameters():
         assert parameter.grad is not None

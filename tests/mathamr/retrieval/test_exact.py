@@ -68,6 +68,26 @@ def test_memory_is_of_the_largest_block_however_many_similarities_fit(
     assert_same(index.search(collection.queries, Strategy("maxsim"), 10), expected)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+@pytest.mark.parametrize("block", [1, 16, 4096])
+def test_a_part_is_searched_over_the_vectors_of_all(
+    collection: Any, tmp_path: Path, strategy: Strategy, block: int
+) -> None:
+    whole = ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, block=block)
+    some = torch.arange(1, 90, 3)
+    ids = [collection.post_ids[i] for i in some.tolist()]
+    part, alone = whole.only(ids), ExactIndex.build(ids, collection.documents.select(some))
+    for k in (1, 10, 1000):
+        assert_same(part.search(collection.queries, strategy, k), alone.search(collection.queries, strategy, k))
+    assert part._vectors.data_ptr() == whole._vectors.data_ptr()  # no copy
+    assert (len(part), part.num_vectors, part.nbytes) == (len(alone), alone.num_vectors, alone.nbytes)
+    assert sorted(part.post_ids()) == sorted(ids)
+    part.close()
+    assert len(whole.search(collection.queries, Strategy("maxsim"), 90)[0]) == 90
+    with pytest.raises(RetrievalError, match="the index holds no post nowhere"):
+        whole.only(["nowhere"])
+
+
 def test_a_document_of_one_vector_keeps_its_negative_score() -> None:
     """A padded slot would score 0, which is more than any of these."""
     query = VectorSets.of([torch.tensor([[1.0, 0.0]])])

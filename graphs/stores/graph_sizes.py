@@ -1,0 +1,70 @@
+"""Sizes of stored graphs with their virtual nodes, as SQL over the counts in the table ``graph``: no graph is read.
+
+>>> sizes = GraphSizes(VirtualNodeSpec(structure="global"))
+>>> sizes.nodes, sizes.edges
+('(nodes + 1)', '(2 * (edges + nodes + 0))')
+>>> GraphSizes(VirtualNodeSpec(structure="none", connectivity="sequential")).edges
+'(2 * (edges + max(formulas + roots - 1, 0)))'
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from graphs.errors import Failure, GraphTooLargeError
+from graphs.graph import tensors, virtual_nodes
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSizes:
+    """SQL expressions for the sizes of graphs with the virtual nodes of ``spec``.
+
+    Attributes:
+        nodes: number of nodes, virtual ones included.
+        edges: number of edges, inverses included.
+        auxiliary: number of auxiliary edges.
+        fits: whether a graph can be encoded; others have no tensors with these virtual nodes.
+    """
+
+    spec: VirtualNodeSpec
+    nodes: str = field(init=False)
+    edges: str = field(init=False)
+    auxiliary: str = field(init=False)
+    fits: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        members = f"formulas + {'sentences' if self.spec.structure == 'full' else 'roots'}"
+        auxiliary = {
+            "none": "0",
+            "sequential": f"max({members} - 1, 0)",
+            "circular": f"iif({members} > 2, {members}, max({members} - 1, 0))",
+            "fully_connected": f"({members}) * ({members} - 1) / 2",
+        }[self.spec.connectivity]
+        nodes, hierarchy = {
+            "full": (f"nodes + {members} + 1", f"constituents + {members} + 1 + "),
+            "global": ("nodes + 1", "nodes + "),
+            "none": ("nodes", ""),
+        }[self.spec.structure]
+        edges = f"2 * (edges + {hierarchy}{auxiliary})"
+        bounds = {nodes: tensors.MAX_NODES, edges: tensors.MAX_EDGES}
+        if self.spec.connectivity == "fully_connected":
+            bounds[auxiliary] = virtual_nodes.MAX_AUXILIARY_EDGES
+        fits = " AND ".join(f"{number} <= {bound}" for number, bound in bounds.items())
+        for name, value in (("nodes", nodes), ("edges", edges), ("auxiliary", auxiliary), ("fits", fits)):
+            object.__setattr__(self, name, f"({value})")
+
+    def failures(self, connection: sqlite3.Connection) -> Iterator[Failure]:
+        """Graphs that are too large with these virtual nodes."""
+        columns = f"post_id, {self.nodes}, {self.edges}, formulas + sentences, formulas + roots"
+        for post_id, nodes, edges, full, flat in connection.execute(
+            f"SELECT {columns} FROM graph WHERE NOT {self.fits} ORDER BY post_id"
+        ):
+            try:
+                if self.spec.connectivity == "fully_connected":
+                    virtual_nodes.check_fully_connected(full if self.spec.structure == "full" else flat)
+                tensors.check_size(nodes, edges)
+            except GraphTooLargeError as error:
+                yield Failure(post_id, "tensors", error.kind, str(error))
