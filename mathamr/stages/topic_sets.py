@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.graph.trainer
 Costs = Mapping[str, float]
-Choose = Callable[[Sequence[str]], Sequence[str]]
+SelectPosts = Callable[[Sequence[str]], Sequence[str]]
+"""Takes the ids of posts, and returns the ids of some of them."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +123,20 @@ class Retrieved:
 
 
 @dataclass(frozen=True)
-class Space:
-    """Where a model puts a question's topics and what it searches, for :mod:`experiments.analyses.geometry`.
+class EmbeddingSpace:
+    """Vectors of topics and of posts that are searched, for :mod:`experiments.analyses.geometry`.
 
-    ``queries`` has a set of vectors for each of ``topics`` (topic ids), ``documents`` one for each of ``posts``. Kinds
-    are those of :data:`mathamr.analysis.collapse.KINDS`, one for each vector; a model of one vector a post has the kind
-    of documents alone. ``lengths`` tells of posts how long the vectors of their tokens are (T,), and the pooled ones
-    (S,); None of a model without tokens.
+    Attributes:
+        topics: ids of the topics.
+        queries: a set of vectors for each topic.
+        query_kinds: kind of each vector (:data:`mathamr.analysis.collapse.KINDS`); a model of one vector a post has
+            the kind of documents alone.
+        posts: ids of the posts.
+        documents: a set of vectors for each post.
+        document_kinds: kind of each vector.
+        single_vector: the search compares document vectors alone.
+        lengths: returns of posts the lengths of their tokens' vectors (T,), and of the pooled ones (S,); None of a
+            model without tokens.
     """
 
     topics: Sequence[str]
@@ -137,4 +145,5 @@ class Space:
     posts: Sequence[str]
     documents: VectorSets
     document_kinds: NDArray[np.integer]
+    single_vector: bool = False
     lengths: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None

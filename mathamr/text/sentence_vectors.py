@@ -45,7 +45,7 @@ _POSTS_AT_ONCE = 128  # that a kill can cost; some thousand sentences, which an 
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 
 
-def lacks(path: Path, post_ids: Iterable[str]) -> list[str]:
+def missing(path: Path, post_ids: Iterable[str]) -> list[str]:
     """Those of the posts that the file has no vectors of, each once; all where there is no file."""
     known: set[str] = set()
     if path.exists():

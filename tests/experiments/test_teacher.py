@@ -13,7 +13,7 @@ from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import Fingerprints
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
-from mathamr.stages.teacher import teacher
+from mathamr.stages.learning.teacher import teacher
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.text.encoder import TextEncoder, identity, make_tiny, open_encoder
 from mathamr.training import checkpoint

@@ -1,8 +1,8 @@
 """Posts and topics as vectors: the index and the search of every track that has some.
 
-options = index_options(config, folder, model_hash)        # of mathamr.retrieval.build, for posts or formulas
-indexed = index_posts(config, vectors, post_ids, folder)   # vectors: mathamr.stages.vectors.EncodedPosts
-found = search_posts(config, vectors, indexed, topics)     # Retrieved, with the queries a second
+options = index_options(settings, folder, model_hash)                # of mathamr.retrieval.build
+indexed = index_posts(settings, vectors, post_ids, folder)           # vectors: mathamr.stages.vectors.EncodedPosts
+found = search_posts(settings.retrieval, vectors, indexed, topics)   # Retrieved, with the queries a second
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 from torch import Tensor
 
 from graphs.corpus.post import Topic
@@ -24,67 +23,73 @@ from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
 from mathamr.retrieval.index import Hnsw
 from mathamr.stages.console import Console
+from mathamr.stages.settings import RetrievalConfig, SearchSettings
 from mathamr.stages.topic_sets import Indexed, Question, Retrieved
 from mathamr.stages.vectors import EncodedPosts
 
 
-def check_search(config: DictConfig) -> Strategy:
-    """The strategy of a configuration; raises a ``MathAMRError`` for a search that cannot be."""
-    strategy = strategy_of(config)
-    if config.retrieval.k < 1:
-        raise ConfigError(f"retrieval.k={config.retrieval.k} must be at least 1")
-    check_index(config.index.backend, strategy, location=config.index.location, hnsw=hnsw_of(config))
+def check_search(settings: SearchSettings) -> Strategy:
+    """Return the strategy of a job; raise a ``MathAMRError`` for a search that cannot be."""
+    strategy = strategy_of(settings.retrieval)
+    if settings.retrieval.k < 1:
+        raise ConfigError(f"retrieval.k={settings.retrieval.k} must be at least 1")
+    check_index(settings.index.backend, strategy, location=settings.index.location, hnsw=hnsw_of(settings))
     return strategy
 
 
-def strategy_of(config: DictConfig) -> Strategy:
-    """How the index is searched."""
-    chosen = config.retrieval
+def strategy_of(chosen: RetrievalConfig) -> Strategy:
+    """Return how the index is searched."""
     return Strategy(chosen.strategy, exact=chosen.exact, pool=chosen.pool, ef=chosen.ef)
 
 
-def hnsw_of(config: DictConfig) -> Hnsw:
-    """The graphs that are searched: none for an exact search, unless the index is to be kept for others."""
-    if config.retrieval.exact and not config.index.keep:
+def hnsw_of(settings: SearchSettings) -> Hnsw:
+    """Return the graphs that are searched: none for an exact search, unless the index is kept for others."""
+    if settings.retrieval.exact and not settings.index.keep:
         return Hnsw(m=0)
-    names = ("m", "m_all", "ef_construct")
-    return Hnsw(**{name: config.index[name] for name in names if config.index[name] is not None})
+    index = settings.index
+    given = {"m": index.m, "m_all": index.m_all, "ef_construct": index.ef_construct}
+    return Hnsw(**{name: value for name, value in given.items() if value is not None})
 
 
-def device_of(config: DictConfig) -> str:
-    """Where models are trained, and encode."""
-    if config.train.device != "auto":
-        return str(config.train.device)
+def device_of(device: str) -> str:
+    """Return the device that ``train.device`` names, on which models are trained and encode."""
+    if device != "auto":
+        return device
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def index_options(config: DictConfig, folder: Path, model_hash: str) -> dict[str, Any]:
+def index_options(settings: SearchSettings, folder: Path, model_hash: str) -> dict[str, Any]:
     """Arguments of :func:`mathamr.retrieval.build`; files go to ``folder``, on a server a job has a name of its own."""
+    index = settings.index
     return {
-        "backend": config.index.backend,
+        "backend": index.backend,
         # An exact index lies in memory; on disk it would be the encoded posts once more.
-        "path": folder if config.index.backend != "exact" or config.index.keep else None,
-        "location": config.index.location,
-        "name": f"{config.experiment.name}-{folder.parent.name}-{folder.name}-{model_hash[:8]}",
-        "temporary": not config.index.keep,
-        "hnsw": hnsw_of(config),
+        "path": folder if index.backend != "exact" or index.keep else None,
+        "location": index.location,
+        "name": f"{settings.experiment}-{folder.parent.name}-{folder.name}-{model_hash[:8]}",
+        "temporary": not index.keep,
+        "hnsw": hnsw_of(settings),
         "model_hash": model_hash,
     }
 
 
-def index_posts(config: DictConfig, vectors: EncodedPosts, post_ids: Sequence[str], folder: Path) -> Indexed:
-    """An index of the posts, which all have vectors."""
+def index_posts(settings: SearchSettings, vectors: EncodedPosts, post_ids: Sequence[str], folder: Path) -> Indexed:
+    """Return an index of the posts, which all have vectors."""
     documents = vectors.sets(post_ids)
     with Stopwatch() as watch:
-        index = build_index(post_ids=post_ids, documents=documents, **index_options(config, folder, vectors.model_hash))
+        index = build_index(
+            post_ids=post_ids, documents=documents, **index_options(settings, folder, vectors.model_hash)
+        )
     costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "vectors": index.num_vectors}
     return Indexed(index, costs)
 
 
-def search_posts(config: DictConfig, vectors: EncodedPosts, indexed: Indexed, topics: Sequence[Topic]) -> Retrieved:
-    """The best posts for each topic, which all have vectors; ``queries_per_second`` is of the search alone."""
+def search_posts(
+    retrieval: RetrievalConfig, vectors: EncodedPosts, indexed: Indexed, topics: Sequence[Topic]
+) -> Retrieved:
+    """Return the best posts for each topic, which all have vectors; ``queries_per_second`` is of the search alone."""
     queries = vectors.sets([topic.post.post_id for topic in topics])
-    strategy, k = strategy_of(config), config.retrieval.k
+    strategy, k = strategy_of(retrieval), retrieval.k
     search_once(lambda few: search(indexed.index, queries.select(few), strategy, k), len(queries))
     with Stopwatch() as watch:
         rankings = search(indexed.index, queries, strategy, k, model_hash=vectors.model_hash)
