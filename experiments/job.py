@@ -35,12 +35,10 @@ from contextlib import AbstractContextManager, closing
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
-
-from omegaconf import OmegaConf
+from typing import Any
 
 from experiments import logbook
-from experiments.analyses import failures, geometry, job_examples, weighting
+from experiments.analyses import failures, geometry, job_examples, sampling, weighting
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.plan import LOCK, Job, failure, finished, state
@@ -51,6 +49,7 @@ from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.result_names import column, file_name, titles
 from mathamr.evaluation.runs import Qrels, Run, qrels_of, read_run, write_run
 from mathamr.stages.console import Console
+from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Question, Retrieved, Trained
 from mathamr.systems.system import System
 from mathamr.training.checkpoint import code_version
@@ -69,7 +68,7 @@ class Outcome(Enum):
 
 
 def run_job(
-    job: Job, folder: Path, system: System, models: Models, questions: Sequence[Question], console: Console
+    job: Job, folder: Path, system: System[Any], models: Models, questions: Sequence[Question], console: Console
 ) -> Outcome:
     """Run ``job`` unless it is finished, and leave its result, or the reason of its failure, in its folder.
 
@@ -89,7 +88,7 @@ def run_job(
             return Outcome.NEED_ELSEWHERE  # before a logbook is opened that would stay empty
         try:
             _check_needs(job, folder)
-            system.prepare(job.config, questions)
+            system.prepare(job.settings, questions)
             with _logbook(job, folder, console) as book:
                 made = models.stage(job, system, questions, book.record)
                 if made is None:
@@ -104,7 +103,7 @@ def run_job(
             (place / name).unlink(missing_ok=True)
         write_json(place / "result.json", result)
         speed = f", {result['time_per_epoch_s']:.1f} s an epoch" if "time_per_epoch_s" in result else ""
-        first, called = next(iter(titles(job.config.experiment).items()))
+        first, called = next(iter(titles(job.experiment.measures).items()))
         console.say(f"{job.name}: {called} {result[column(questions[0].asked, first)]:.3f}{speed}")
         return Outcome.ENDED
 
@@ -145,7 +144,7 @@ def _note_failure(job: Job, place: Path, error: Exception, console: Console) -> 
 def _run(
     job: Job,
     place: Path,
-    system: System,
+    system: System[Any],
     models: Models,
     trained: Trained,
     encoded: Encoded,
@@ -156,12 +155,12 @@ def _run(
     log = models.folder(job) / LOG
     if job.model_key and log.exists():
         shutil.copyfile(log, place / LOG)
-    result = {**_identity(job), "regime": questions[0].regime, "years": list(job.config.data.years)}
-    result |= {"source": system.source(job.config), **trained.origin}
+    result = {**_identity(job), "regime": questions[0].regime, "years": job.config.data.years}
+    result |= {"source": system.source(job.settings), **trained.origin}
     result |= {**trained.costs, **encoded.costs}
     files = [trained.folder] if job.model_key else []
     shown = next((question for question in questions if question.task == 1), None)
-    source = system.rankings_source(job.config)
+    source = system.rankings_source(job.settings)
     kept = _kept_rankings(job, place, source)
     found: dict[str, Mapping[str, float]] = {}
     for question in questions:
@@ -172,7 +171,7 @@ def _run(
             visual_ids = retrieved.visual_ids
         else:
             run, costs = _read_rankings(job, *kept, question)
-            visual_ids = system.visual_ids(job.config) if question.task == 2 else None
+            visual_ids = system.visual_ids(job.settings) if question.task == 2 else None
         found[str(question.asked)] = costs
         scores = judge(run, question, visual_ids)
         own_files = [place / file_name(question.asked, name) for name in ("run.tsv", "per_topic.csv")]
@@ -200,7 +199,7 @@ def _run(
     write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": found})
     book.scores(result)
     if job.config.wandb.artifacts:
-        book.artifact(f"{job.config.experiment.name}-{job.name}", "model", files, result)
+        book.artifact(f"{job.experiment.name}-{job.name}", "model", files, result)
     return result
 
 
@@ -224,33 +223,33 @@ def _read_rankings(
 
 
 def _search(
-    job: Job, folder: Path, system: System, encoded: Encoded, question: Question
+    job: Job, folder: Path, system: System[Any], encoded: Encoded, question: Question
 ) -> tuple[Retrieved, dict[str, float]]:
     """What is found, and the costs of index and search. The index is removed unless it is to be kept."""
-    keep = bool(job.config.index.get("keep"))
+    keep = isinstance(job.settings, SearchSettings) and job.settings.index.keep
     own = folder.with_name(file_name(question.asked, folder.name))
     shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
     try:
-        with closing(system.index(job.config, encoded, question, own)) as indexed:
-            retrieved = system.retrieve(job.config, encoded, indexed, question)
+        with closing(system.index(job.settings, encoded, question, own)) as indexed:
+            retrieved = system.retrieve(job.settings, encoded, indexed, question)
     finally:
         if not keep:
             shutil.rmtree(own, ignore_errors=True)
     return retrieved, {**indexed.costs, **retrieved.costs}
 
 
-def _show(job: Job, place: Path, system: System, encoded: Encoded, question: Question, run: Run) -> None:
+def _show(job: Job, place: Path, system: System[Any], encoded: Encoded, question: Question, run: Run) -> None:
     """``examples.json``, and ``heat_map.json`` where the system compares part by part.
 
     Neither where no judged topic has an answer in the collection.
     """
     topics = {topic.topic_id: topic for topic in question.topics}
     qrels = {topic_id: grades for topic_id, grades in judged(question).items() if topic_id in topics}
-    wanted = job.config.experiment.get("example") or {}
+    wanted = job.settings.example
     shown: list[str] = []
-    for topic_id, post_id in job_examples.candidates(qrels, wanted.get("topic"), wanted.get("post")):
+    for topic_id, post_id in job_examples.candidates(qrels, wanted.topic, wanted.post):
         shown = shown or [topic_id]
-        explanation = system.explain(job.config, encoded, topics[topic_id], post_id)
+        explanation = system.explain(job.settings, encoded, topics[topic_id], post_id)
         if explanation is not None:
             shown = [topic_id]
             grade = qrels.get(topic_id, {}).get(post_id)
@@ -264,37 +263,35 @@ def _show(job: Job, place: Path, system: System, encoded: Encoded, question: Que
 
 
 def _look_into(
-    job: Job, place: Path, system: System, encoded: Encoded, question: Question, run: Run
+    job: Job, place: Path, system: System[Any], encoded: Encoded, question: Question, run: Run
 ) -> dict[str, float]:
     """What the experiment's analyses write, and its columns of the results."""
-    analyses = set(job.config.experiment.get("analyses") or [])
+    analyses = set(job.experiment.analyses)
     qrels = judged(question)
     if analyses & {"weighting", "failures"}:
-        space = geometry.judged_space(system, job.config, encoded, question, qrels)
+        space = sampling.judged_space(system, job, encoded, question, qrels)
         if "weighting" in analyses:
             write_json(place / weighting.FILE, {} if space is None else weighting.look(space, qrels))
         if "failures" in analyses:
-            explain = partial(system.explain, job.config, encoded)
+            explain = partial(system.explain, job.settings, encoded)
             said = "" if space is None else failures.look(space, question, qrels, run, explain, system.texts)
             write_whole(place / failures.FILE, said)
     if not analyses & {"collapse", "geometry"}:
         return {}
-    content = geometry.look(system, job.config, encoded, question, qrels, run)
+    content = geometry.look(system, job, encoded, question, qrels, run)
     write_json(place / "geometry.json", content)
     return geometry.columns(content)
 
 
 def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:
     """The job's logbook; its id tells jobs of equal configuration in two experiments apart."""
-    config = cast(dict[str, Any], OmegaConf.to_container(job.config, resolve=True))
-    del config["wandb"], config["experiment"]
     return logbook.opened(
         job.config.wandb,
         folder,
         name=job.name,
-        group=job.config.experiment.name,
-        run_id=f"{job.config.experiment.name}-{job.key}",
-        config={**config, "condition": job.condition},
+        group=job.experiment.name,
+        run_id=f"{job.experiment.name}-{job.key}",
+        config={**job.record, "condition": job.condition},
         say=console.say,
     )
 

@@ -33,7 +33,7 @@ from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation, VirtualNode
-from mathamr.stages.topic_sets import Question, Space
+from mathamr.stages.topic_sets import EmbeddingSpace, Question
 
 Explain = Callable[[Topic, str], Explanation | None]
 Texts = Callable[[Sequence[str]], Mapping[str, PostText]]
@@ -43,8 +43,8 @@ TOPICS, FIRST, LIFTS, MISSED = 20, 5, 3, 2
 _SHOWN = 200  # characters of a post
 
 
-def look(space: Space, question: Question, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
-    """The content of ``failures.md``, of the posts of :func:`experiments.analyses.geometry.judged_space`."""
+def look(space: EmbeddingSpace, question: Question, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
+    """The content of ``failures.md``, of the posts of :func:`experiments.analyses.sampling.judged_space`."""
     scores = evaluate(run, qrels, relevant=question.relevant).per_topic
     topics = {topic.topic_id: topic for topic in question.topics}
     known = sorted((name for name in space.topics if name in scores), key=natural)
@@ -61,7 +61,7 @@ def look(space: Space, question: Question, qrels: Qrels, run: Run, explain: Expl
     return "\n\n".join(parts) + "\n"
 
 
-def best_matches(space: Space, topic: str) -> NDArray[np.floating]:
+def best_matches(space: EmbeddingSpace, topic: str) -> NDArray[np.floating]:
     """The best match of each of a topic's vectors in each post, (vectors, posts)."""
     query = space.queries.select(torch.tensor([space.topics.index(topic)])).vectors
     each = VectorSets(query, torch.arange(len(query) + 1))
@@ -71,7 +71,7 @@ def best_matches(space: Space, topic: str) -> NDArray[np.floating]:
 
 def _of_topic(
     topic: Topic,
-    space: Space,
+    space: EmbeddingSpace,
     best: NDArray[np.floating],
     grades: dict[str, int],
     right: set[str],

@@ -11,7 +11,7 @@ A question is a task of ARQMath, 1 or 2, or a test that the collection has a nam
 
 Measures are those of ARQMath, or what ``experiment.measures`` says:
 
->>> titles({"measures": {"Accuracy@1": "Success@1", "MRR": "RR"}})
+>>> titles({"Accuracy@1": "Success@1", "MRR": "RR"})
 {'accuracy_1': 'Accuracy@1', 'mrr': 'MRR'}
 """
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
 
 Asked = int | str
 
@@ -53,7 +52,10 @@ def key(measure: str) -> str:
     return re.sub("[^a-z0-9]+", "_", measure.lower()).strip("_")
 
 
-def titles(experiment: Mapping[str, Any]) -> dict[str, str]:
-    """The measures of an experiment, given its part of the configuration: column -> title, the first one first."""
-    named = experiment.get("measures") or {}
-    return {key(str(name)): str(name) for name in named} or dict(ARQMATH)
+def titles(measures: Mapping[str, str]) -> dict[str, str]:
+    """Return the measures of an experiment: column -> title, the first one first.
+
+    Args:
+        measures: ``experiment.measures``.
+    """
+    return {key(name): name for name in measures} or dict(ARQMATH)

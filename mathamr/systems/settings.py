@@ -1,7 +1,7 @@
 """Settings of the systems of this package, and where each system is.
 
 >>> list(BUILT_IN["graph"].settings.groups())
-['index', 'retrieval', 'graph', 'train', 'model']
+['graph', 'train', 'index', 'retrieval', 'model']
 >>> BUILT_IN["bm25"].place
 'mathamr.systems.bm25:BM25System'
 
@@ -48,7 +48,7 @@ class ModelConfig(EncoderConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphSettings(PreparationSettings, SearchSettings):
+class GraphSettings(SearchSettings, PreparationSettings):
     """Settings of :class:`mathamr.systems.graph.GraphSystem`."""
 
     model: ModelConfig
