@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from experiments.config import WandbConfig
 from graphs.errors import ConfigError
@@ -180,7 +180,7 @@ def _start(settings: WandbConfig, folder: Path, described: Mapping[str, Any], sa
             if mode != settings.mode:
                 wandb.teardown()  # its service still holds the id of the run that it could not begin
             run = wandb.init(
-                mode=mode,
+                mode=cast(Literal["offline", "online", "disabled"], mode),
                 project=settings.project,
                 entity=settings.entity,
                 dir=str(folder.resolve()),

@@ -99,7 +99,7 @@ def run(composed: DictConfig, command: str) -> Ended:
             experiment, jobs, folder, tasks, command
         )  # of two that run it with other seeds, each reports its own
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
-        found = results.read(folder)  # behind it: what another process ends in between is done
+        found = results.read(folder)  # after it: what another process ends in between is done
         for row in found.rows:
             place = row["condition"], row["seed"]
             if "done" not in (row["status"], stands[place]):

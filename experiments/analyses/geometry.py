@@ -240,9 +240,8 @@ def _survey(way: _Way, judged: _Judged, config: GeometryConfig) -> Survey | None
 
 def _way(found: Survey, config: GeometryConfig) -> dict[str, Any]:
     """Accuracies, overlaps and the three distributions of one way to compare."""
-    options = {"samples": config.samples, "size": config.size}
     k = min(config.k, found.top.shape[1])
-    estimates = overlap(found, psi=config.psi, **options)
+    estimates = overlap(found, psi=config.psi, samples=config.samples, size=config.size)
     distributions = {"random": found.random, "correct": found.correct, "top-k": found.top}
     every = np.concatenate([values.ravel() for values in distributions.values()])
     margin = max(0.05 * float(np.ptp(every)), 0.01)  # the density goes beyond the values
