@@ -143,7 +143,7 @@ def _groups(systems: Mapping[str, type[JobSettings]]) -> dict[str, type]:
     owners: dict[str, str] = {}
     for track, kind in systems.items():
         for name, group in kind.groups().items():
-            if name in {base.name for base in fields(Config)}:
+            if name in {base.name for base in (*fields(Config), *fields(JobSettings))}:
                 raise ConfigError(f"track={track} has a group {name}, which is not a group of a system; rename it")
             if types.setdefault(name, group) is not group:
                 raise ConfigError(f"tracks {owners[name]} and {track} type the group {name} differently; rename one")

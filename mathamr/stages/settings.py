@@ -118,9 +118,9 @@ class JobSettings:
 
     @classmethod
     def groups(cls) -> dict[str, type]:
-        """Return the types of the groups by name: the fields that a subclass adds."""
-        shared, types = {one.name for one in fields(JobSettings)}, get_type_hints(cls)
-        return {one.name: types[one.name] for one in fields(cls) if one.name not in shared}
+        """Return the types of the groups by name: the fields that a subclass adds or types otherwise."""
+        shared, types = get_type_hints(JobSettings), get_type_hints(cls)
+        return {one.name: types[one.name] for one in fields(cls) if types[one.name] != shared.get(one.name)}
 
     def key_settings(self, group: str) -> dict[str, Any]:
         """Return the settings of a group that results depend on."""

@@ -7,7 +7,7 @@ A text encoder is here whatever gives a vector for each of some texts; this one 
 >>> def letters(texts):
 ...     return np.array([[len(text), text.count("s")] for text in texts])
 >>> add(path, [("255", ["Solve $x=1$.", "Is it so?"]), ("256", [])], letters, encoder="letters", dimension=2)
->>> lacks(path, ["254", "255"])
+>>> missing(path, ["254", "255"])
 ['254']
 >>> vectors = SentenceVectors({"": path}, encoder="letters")
 >>> vectors.of(["255", "256"], [2, 1]).tolist()

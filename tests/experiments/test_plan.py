@@ -1,16 +1,22 @@
 """What is run, what is not run again, and what is refused before anything runs."""
 
 import json
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from experiments.config import register
 from experiments.plan import Job, finished, plan, select
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
+from mathamr.systems.settings import GraphSettings
 
+ROOT = Path(__file__).resolve().parents[2]
 DATA = Fingerprints(posts="posts", topics="topics", judgments="judgments")
 
 
@@ -22,20 +28,18 @@ def config(**experiment: Any) -> Any:
         "seeds": [1, 2, 3],
         **experiment,
     }
-    return OmegaConf.create(
-        {
-            "track": "graph",
-            "data": {"name": "mathdocs", "root": "/somewhere"},
-            "graph": {"connectivity": "none", "formulas": "both"},
-            "model": {"hidden_dim": 64},
-            "train": {"seed": 0, "epochs": 7, "device": "cpu", "workers": 1, "checkpoint_every": 500},
-            "index": {"backend": "exact", "location": None, "keep": False},
-            "retrieval": {"strategy": "maxsim"},
-            "outputs": "outputs",
-            "workers": 2,
-            "experiment": description,
-        }
-    )
+    composed = deepcopy(defaults())
+    composed.experiment = {**composed.experiment, "labels": {}, "analyses": [], **description}
+    return composed
+
+
+@cache
+def defaults() -> Any:
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        settings = ["data.root=/somewhere", "train.epochs=7", "train.device=cpu", "index=exact"]
+        composed = compose("config", ["+exp=vn_connectivity", *settings])
+    return OmegaConf.create(OmegaConf.to_container(composed, resolve=True))
 
 
 def names(jobs: list[Job]) -> list[str]:
@@ -45,8 +49,9 @@ def names(jobs: list[Job]) -> list[str]:
 def test_conditions_times_seeds() -> None:
     jobs = plan(config(), DATA)
     assert names(jobs) == ["none-seed1", "none-seed2", "none-seed3", "ring-seed1", "ring-seed2", "ring-seed3"]
-    assert jobs[4].config.graph.connectivity == "circular"
-    assert jobs[4].config.train.seed == 2
+    assert isinstance(jobs[4].settings, GraphSettings)
+    assert jobs[4].settings.graph.connectivity == "circular"
+    assert jobs[4].settings.train.seed == jobs[4].settings.seed == 2
     assert len({job.key for job in jobs}) == 6
 
 

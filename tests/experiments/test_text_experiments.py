@@ -129,7 +129,7 @@ def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
     with (folder / "results.csv").open(newline="") as file:
         rows = {row["condition"]: row for row in csv.DictReader(file)}
     assert list(rows) == list(config.experiment.conditions)
-    titles = columns.titles(config.experiment)
+    titles = columns.titles(config.experiment.measures)
     for condition, row in rows.items():
         assert row["status"] == "done"
         for test in config.experiment.tasks:
