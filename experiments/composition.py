@@ -22,12 +22,12 @@ from omegaconf.errors import OmegaConfBaseException
 from experiments.config import register, validated
 from graphs.amr import parsers
 from graphs.errors import ConfigError
+from mathamr.default_settings import CONF, values
 from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
 from mathamr.stages.settings import GraphConfig
 from mathamr.training.config import TrainConfig
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
 _PROGRAM = ["python", "-m", "experiments.run"]
 
 
@@ -69,8 +69,7 @@ def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]
 
 def graph_config() -> GraphConfig:
     """Return the group ``graph`` as ``conf/`` has it."""
-    [graph] = read_groups([], "graph")
-    return GraphConfig(**graph)
+    return GraphConfig(**values("graph"))
 
 
 def parser_options(parser: str, options: Sequence[str] = ()) -> dict[str, object]:
@@ -79,8 +78,7 @@ def parser_options(parser: str, options: Sequence[str] = ()) -> dict[str, object
     Raises:
         ConfigError: an unknown parser, or an option that it lacks, does not take, or that is of another type.
     """
-    [defaults] = read_groups([], "parsers")
-    return parsers.read_options(parser, options, defaults.get(parser))
+    return parsers.read_options(parser, options, values("parsers").get(parser))
 
 
 def configuration_of(command: str, root: Path | None = None) -> DictConfig:

@@ -29,10 +29,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments.schema import filled, schema_of
 from graphs.errors import ConfigError
+from mathamr.default_settings import CONF
 from mathamr.stages.settings import DataSettings, ExampleSettings, JobSettings
 from mathamr.systems import registry
-
-CONF = Path(__file__).resolve().parents[1] / "conf"
 
 
 @dataclass(frozen=True, kw_only=True)
