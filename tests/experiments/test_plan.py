@@ -1,6 +1,8 @@
 """What is run, what is not run again, and what is refused before anything runs."""
 
 import json
+import subprocess
+import sys
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -169,3 +171,31 @@ def test_only_a_result_of_this_very_configuration_counts_as_finished(tmp_path: P
     assert finished(job, tmp_path) is None
     result.write_text(json.dumps({"key": job.key, "ndcg_prime": 0.5}))
     assert finished(job, tmp_path) == {"key": job.key, "ndcg_prime": 0.5}
+
+
+def test_keys_are_made_without_torch() -> None:
+    """A system is imported when one of its jobs runs; a refusal on the command line does not wait for it."""
+    program = (
+        "import sys\n"
+        "from hydra import compose, initialize_config_dir\n"
+        "from experiments import config, plan, run\n"
+        "from graphs.corpus.files import Fingerprints\n"
+        "config.register()\n"
+        f"with initialize_config_dir({str(ROOT / 'conf')!r}, version_base='1.3'):\n"
+        "    composed = compose('config', ['+exp=graph_vs_text', 'train.pairs=null'])\n"
+        "print(len(plan.plan(composed, Fingerprints('posts'))), 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    jobs, with_torch = done.stdout.split()
+    assert int(jobs) > 10
+    assert with_torch == "False"
+
+
+def test_settings_that_contradict_each_other_are_refused_with_their_condition() -> None:
+    message = r"^experiment\.conditions\.cold: train\.temperature=0\.0 must be a positive number"
+    with pytest.raises(ConfigError, match=message):
+        plan(config(conditions={"none": {}, "cold": {"train": {"temperature": 0.0}}}), DATA)
+    contradicting = config()
+    contradicting.train.temperature = 0.0
+    with pytest.raises(ConfigError, match=r"^train\.temperature=0\.0 must be a positive number"):
+        plan(contradicting, DATA)
