@@ -1,7 +1,7 @@
 """Trained models, each made once and shared by the conditions and experiments that ask for it.
 
     models = Models(Path("outputs/shared/arqmath-c2cab975a849"), console.say)
-    trained, encoded = models.stage(job, system, questions, log)      # None while another process works at this model
+    trained, encoded = models.stage(job, system, topic_sets, log)      # None while another process works at this model
 
 A model's folder ``models/MODELKEY`` holds
 
@@ -31,7 +31,7 @@ from experiments.plan import Job
 from graphs.errors import TrainingError
 from graphs.shared_files import is_locked, locked, read_json, write_json
 from graphs.whole_file import write_whole
-from mathamr.stages.topic_sets import Encoded, Log, Question, Trained
+from mathamr.stages.topic_sets import Encoded, Log, TopicSet, Trained
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
 
@@ -78,7 +78,7 @@ class Models:
             yield
 
     def stage(
-        self, job: Job, system: System[Any], questions: Sequence[Question], log: Log
+        self, job: Job, system: System[Any], topic_sets: Sequence[TopicSet], log: Log
     ) -> tuple[Trained, Encoded] | None:
         """The model of ``job`` and the vectors it makes, from before or made now; ``None`` while another process does.
 
@@ -106,7 +106,7 @@ class Models:
                 # Not the error itself: it holds on to all that training had in memory.
                 self._failed[job.model_key] = f"{type(error).__name__}: {error} (model of job {job.name})"
                 raise
-            return trained, system.encode(job.settings, trained, questions)
+            return trained, system.encode(job.settings, trained, topic_sets)
 
     def _start_anew_on_other_graphs(self, folder: Path, source: str) -> None:
         stamp = folder / "source"

@@ -33,13 +33,13 @@ from experiments import logbook
 from experiments.config import ExperimentConfig, job_settings, read, register, validated
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status
-from experiments.questions import pose, tasks_of
 from experiments.report import blocks, results, tables
 from experiments.report.results import Experiment
 from experiments.runner import Runner
+from experiments.topic_sets import read_topic_sets, tasks_of
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, write_json
-from mathamr.evaluation.result_names import Asked, title, titles
+from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
 from mathamr.stages.sources import open_data
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
@@ -84,9 +84,9 @@ def run(composed: DictConfig, command: str) -> Ended:
     tasks = tasks_of(experiment, corpus)
     if missing:
         logbook.check(config.wandb)
-        questions = pose(config.data, experiment, corpus, tasks, console)
+        topic_sets = read_topic_sets(config.data, experiment, corpus, tasks, console)
         base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
-        runner = Runner(corpus, shared, folder, models, questions, console)
+        runner = Runner(corpus, shared, folder, models, topic_sets, console)
         runner.check(base, missing)
         _write_plan(experiment, jobs, folder, tasks, command)
         runner.run(missing)
@@ -123,7 +123,7 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
 
 
 def _write_plan(
-    experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[Asked], command: str
+    experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
 ) -> None:
     """Write ``experiment.json``: what the report has to know of the experiment beside its jobs."""
     content = {

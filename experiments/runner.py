@@ -1,6 +1,6 @@
 """Jobs one after the other, beside other processes that run the same experiment.
 
-Runner(corpus, shared, folder, models, questions, console).run(jobs)
+Runner(corpus, shared, folder, models, topic_sets, console).run(jobs)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked
 from mathamr.stages.console import Console
 from mathamr.stages.settings import JobSettings
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Runner:
         shared: folder for what jobs share of the collection.
         folder: ``outputs/EXP``.
         models: models of the collection.
-        questions: topics that the jobs are measured on, task by task.
+        topic_sets: topics that the jobs are measured on, task by task.
         console: progress and messages.
     """
 
@@ -41,11 +41,11 @@ class Runner:
         shared: Path,
         folder: Path,
         models: Models,
-        questions: Sequence[Question],
+        topic_sets: Sequence[TopicSet],
         console: Console,
     ) -> None:
         self._corpus, self._shared, self._folder, self._models = corpus, shared, folder, models
-        self._questions, self._console = questions, console
+        self._topic_sets, self._console = topic_sets, console
         self._systems: dict[str, System[Any]] = {}
 
     def _system(self, name: str) -> System[Any]:
@@ -72,8 +72,8 @@ class Runner:
                 raise ConfigError(f"condition {job.condition}: {error}") from error
 
     def _check(self, settings: JobSettings) -> None:
-        registry.check_abilities(registry.find(settings.track), self._questions)
-        self._system(settings.track).check(settings, self._questions)
+        registry.check_abilities(registry.find(settings.track), self._topic_sets)
+        self._system(settings.track).check(settings, self._topic_sets)
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Run the jobs; those that need work of another process come last, and are waited for."""
@@ -90,7 +90,7 @@ class Runner:
                     waiting.append(job)
                     continue
                 system = self._system(job.settings.track)
-                outcome = run_job(job, self._folder, system, self._models, self._questions, self._console)
+                outcome = run_job(job, self._folder, system, self._models, self._topic_sets, self._console)
                 if outcome is Outcome.ENDED:
                     ended += 1
                 elif outcome is Outcome.ELSEWHERE:

@@ -45,7 +45,7 @@ from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.resampling import Bootstrapped, bootstrap
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
-from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Question
+from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, TopicSet
 from mathamr.systems.system import System
 from mathamr.training.limits import check_bounds
 
@@ -77,7 +77,9 @@ def check(analyses: Sequence[str], config: GeometryConfig) -> None:
         raise ConfigError(f"geometry.psi={config.psi} is a percentile, from 0 to 100")
 
 
-def look(system: System[Any], job: Job, encoded: Encoded, question: Question, qrels: Qrels, run: Run) -> dict[str, Any]:
+def look(
+    system: System[Any], job: Job, encoded: Encoded, topic_set: TopicSet, qrels: Qrels, run: Run
+) -> dict[str, Any]:
     """Return the content of ``geometry.json``: the analyses that the experiment asks for, of one job.
 
     What cannot be measured (no right document, a vector of zeros) says why in ``left_out``: the job has its result.
@@ -87,15 +89,15 @@ def look(system: System[Any], job: Job, encoded: Encoded, question: Question, qr
     try:
         if whole:
             settings = {"k": config.k, "psi": config.psi, "samples": config.samples, "size": config.size}
-            content |= {"settings": settings, "run": of_run(run, qrels, config, question.relevant)}
-        sampled = sampler(qrels, config.posts, question.relevant)
-        space = system.space(job.settings, encoded, question, sampled.select)
+            content |= {"settings": settings, "run": of_run(run, qrels, config, topic_set.relevant)}
+        sampled = sampler(qrels, config.posts, topic_set.relevant)
+        space = system.space(job.settings, encoded, topic_set, sampled.select)
         if space is not None:
             content |= {"sampled": sampled.counts, "collapse": of_collapse(space)}
         if space is not None and whole:
             texts = system.texts(space.posts)
             with_formulas = [post_id in texts and bool(texts[post_id].text.formulas) for post_id in space.posts]
-            content |= of_space(space, qrels, with_formulas, config, question.relevant)
+            content |= of_space(space, qrels, with_formulas, config, topic_set.relevant)
     except AnalysisError as error:
         content["left_out"] = str(error)
     return content

@@ -18,7 +18,7 @@ import numpy as np
 from experiments.plan import Job
 from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.runs import Qrels
-from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Question, SelectPosts
+from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, SelectPosts, TopicSet
 from mathamr.systems.system import System
 
 
@@ -49,10 +49,10 @@ def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
 
 
 def judged_space(
-    system: System[Any], job: Job, encoded: Encoded, question: Question, qrels: Qrels
+    system: System[Any], job: Job, encoded: Encoded, topic_set: TopicSet, qrels: Qrels
 ) -> EmbeddingSpace | None:
     """Return the space with every judged post, and others drawn at random; None of a system without sets of vectors."""
     judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
     select = sampler(judged, job.config.geometry.posts).select
-    space = system.space(job.settings, encoded, question, select)
+    space = system.space(job.settings, encoded, topic_set, select)
     return None if space is None or len(space.documents.vectors) == len(space.documents) else space

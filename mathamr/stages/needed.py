@@ -31,7 +31,7 @@ from graphs.formulas.visual_ids import posts_with_visual_ids
 from graphs.shared_files import read_json, write_json
 from mathamr.stages.console import Console, Stage
 from mathamr.stages.settings import DataSettings, JobSettings
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 
 Extent = Literal["needed", "all"]
 
@@ -104,7 +104,7 @@ def with_questions(
 def needed_posts(
     config: JobSettings,
     corpus: Corpus,
-    questions: Sequence[Question],
+    topic_sets: Sequence[TopicSet],
     learned: frozenset[str],
     folder: Path,
     console: Console,
@@ -117,8 +117,8 @@ def needed_posts(
     """
     if extent_of(config.data) == "all":
         return None
-    first = {judgment.doc_id for question in questions if question.task == 1 for judgment in question.judgments}
-    second = {judgment.doc_id for question in questions if question.task == 2 for judgment in question.judgments}
+    first = {judgment.doc_id for topic_set in topic_sets if topic_set.task == 1 for judgment in topic_set.judgments}
+    second = {judgment.doc_id for topic_set in topic_sets if topic_set.task == 2 for judgment in topic_set.judgments}
     if (example := config.example.post) is not None:
         first.add(example)
     return NeededPosts(learned, searched_posts(corpus, first, second, folder, console))

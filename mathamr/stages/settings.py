@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
-from mathamr.evaluation.result_names import Asked
+from mathamr.evaluation.result_names import TestName
 from mathamr.training.config import TrainConfig
 
 # -- what every job has ----------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class JobSettings:
     workers: int
     data: DataSettings
     parsers: Mapping[str, Mapping[str, object] | None]
-    tasks: Sequence[Asked]
+    tasks: Sequence[TestName]
     example: ExampleSettings
 
     conf: ClassVar[Path | None] = None

@@ -47,7 +47,7 @@ from mathamr.stages.data.graphs import POSTS
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
 from mathamr.stages.needed import extent_of, needed_posts
 from mathamr.stages.settings import GraphConfig, ParsedSettings, PreparationSettings
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 from mathamr.training.config import TrainConfig
 
 
@@ -110,19 +110,19 @@ class Preparation:
         self._parsed: dict[Hashable, dict[str, ParsedCollection]] = {}
         self._sources: dict[str, Source] = {}
 
-    def __call__(self, config: PreparationSettings, questions: Sequence[Question]) -> Prepared:
+    def __call__(self, config: PreparationSettings, topic_sets: Sequence[TopicSet]) -> Prepared:
         """What the configuration needs; looked for once a process, later files of others do not change it."""
         key = self._key(config)
         if key not in self._prepared:
             further = {
-                name: self._parse(name, source, config, questions) for name, source in self.sources(config).items()
+                name: self._parse(name, source, config, topic_sets) for name, source in self.sources(config).items()
             }
             needed = needed_posts(
-                config, self._corpus, questions, self._learned(config.train), self._shared, self._console
+                config, self._corpus, topic_sets, self._learned(config.train), self._shared, self._console
             )
             own = ParsedCollection(self._corpus, self._shared, self._console, needed)
             with own.alone():
-                self._prepared[key] = self._prepare(config, questions, own, further)
+                self._prepared[key] = self._prepare(config, topic_sets, own, further)
             self._parsed[key] = {"": own, **further}
         return self._prepared[key]
 
@@ -148,11 +148,11 @@ class Preparation:
         return {name: self._sources.setdefault(name, source) for name, source in sources.sources_of(config).items()}
 
     def _parse(
-        self, name: str, source: Source, config: PreparationSettings, questions: Sequence[Question]
+        self, name: str, source: Source, config: PreparationSettings, topic_sets: Sequence[TopicSet]
     ) -> ParsedCollection:
         """The graphs of a source, which is refused where it holds a topic."""
-        topics = {topic.post.post_id: topic.post for question in questions for topic in question.topics}
-        ids = {topic.topic_id for question in questions for topic in question.topics} | topics.keys()
+        topics = {topic.post.post_id: topic.post for topic_set in topic_sets for topic in topic_set.topics}
+        ids = {topic.topic_id for topic_set in topic_sets for topic in topic_set.topics} | topics.keys()
         held = [pair.question_id for pair in source.pairs() if pair.question_id in ids]
         if held:
             raise ConfigError(
@@ -174,12 +174,12 @@ class Preparation:
     def _prepare(
         self,
         config: PreparationSettings,
-        questions: Sequence[Question],
+        topic_sets: Sequence[TopicSet],
         own: ParsedCollection,
         further: Mapping[str, ParsedCollection],
     ) -> Prepared:
         texts = own.texts()
-        formulas = own.make(config, [topic.post for question in questions for topic in question.topics])
+        formulas = own.make(config, [topic.post for topic_set in topic_sets for topic in topic_set.topics])
         graph, content = asdict(config.graph), own.content(config)
         contents = {name: parsed.content(config).learned for name, parsed in further.items()}
         identity = _digest(content.learned, contents) if contents else content.learned

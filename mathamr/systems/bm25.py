@@ -16,7 +16,7 @@ from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
 from mathamr.stages.retrieval.searching import say_lost, speed
-from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
 from mathamr.systems.settings import BM25Settings
 from mathamr.systems.system import System
@@ -26,7 +26,7 @@ from mathamr.systems.system import System
 class BM25System(System[BM25Settings]):
     """Search by words or by formulas, without a model."""
 
-    def check(self, settings: BM25Settings, questions: Sequence[Question]) -> None:
+    def check(self, settings: BM25Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Check ``bm25.by`` and ``retrieval.k``."""
         try:
             Tokens(settings.bm25.by)
@@ -35,41 +35,43 @@ class BM25System(System[BM25Settings]):
         if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
             raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
 
-    def prepare(self, settings: BM25Settings, questions: Sequence[Question]) -> None:
+    def prepare(self, settings: BM25Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Make posts.db, and formulas.db where trees or visual ids are needed; no graphs."""
-        needs_formulas = settings.bm25.by == "formulas" or any(question.task == 2 for question in questions)
-        self.prepare_texts(settings, questions, formulas=needs_formulas)
+        needs_formulas = settings.bm25.by == "formulas" or any(topic_set.task == 2 for topic_set in topic_sets)
+        self.prepare_texts(settings, topic_sets, formulas=needs_formulas)
 
-    def index(self, settings: BM25Settings, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: BM25Settings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
         tokens = Tokens(settings.bm25.by, self._formulas_db)
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
             posts = self.corpus.posts()
-            if question.task == 1:
-                answers = index_answers(posts, tokens, wanted=question.indexed, progress=advance)
+            if topic_set.task == 1:
+                answers = index_answers(posts, tokens, wanted=topic_set.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, answers), answers.nbytes
             else:
                 store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
-                formulas = index_formulas(posts, tokens, store=store, wanted=question.indexed, progress=advance)
+                formulas = index_formulas(posts, tokens, store=store, wanted=topic_set.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, formulas), formulas.index.nbytes
         costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
-        if question.task == 2:
+        if topic_set.task == 2:
             costs["formulas"] = len(formulas.index)
         return Indexed(searchable, costs)
 
-    def retrieve(self, settings: BM25Settings, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: BM25Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         tokens, made, k = indexed.index.tokens, indexed.index.made, settings.retrieval.k
         if isinstance(made, BM25Index):
-            asked = [tokens.of_post(topic.post) for topic in question.topics]
+            asked = [tokens.of_post(topic.post) for topic in topic_set.topics]
             with Stopwatch() as watch:
                 rankings = made.search(asked, k)
-            results = {topic.topic_id: ranking for topic, ranking in zip(question.topics, rankings, strict=True)}
+            results = {topic.topic_id: ranking for topic, ranking in zip(topic_set.topics, rankings, strict=True)}
             return Retrieved(results, speed(len(asked), watch))
-        queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in question.topics}
+        queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in topic_set.topics}
         found = {topic_id: query for topic_id, query in queries.items() if query is not None}
-        say_lost(self.console, question, [t for t in question.topics if t.topic_id in found], "lack the query formula")
+        say_lost(
+            self.console, topic_set, [t for t in topic_set.topics if t.topic_id in found], "lack the query formula"
+        )
         with Stopwatch() as watch:
             hits = made.search(found.values(), k)
         return Retrieved(dict(zip(found, hits, strict=True)), speed(len(found), watch), made.visual_ids)

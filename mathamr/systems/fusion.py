@@ -16,7 +16,7 @@ from mathamr.evaluation.result_names import column, file_name
 from mathamr.evaluation.runs import Hit, Run, Task, read_run
 from mathamr.retrieval.fusion import Rankings, interpolate, one_a_look, rankings_of, reciprocal_rank_fusion
 from mathamr.retrieval.index import Ranking
-from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
 from mathamr.systems.settings import FusionSettings
 from mathamr.systems.system import System
@@ -28,7 +28,7 @@ HOW = ("rrf", "weighted")
 class FusionSystem(System[FusionSettings]):
     """Fuse the rankings of other conditions."""
 
-    def check(self, settings: FusionSettings, questions: Sequence[Question]) -> None:
+    def check(self, settings: FusionSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check how rankings are fused; the plan has checked which they are."""
         how, weights, count = settings.fusion.how, settings.fusion.weights, len(settings.fusion.of)
         if how not in HOW:
@@ -40,19 +40,19 @@ class FusionSystem(System[FusionSettings]):
         except RetrievalError as error:
             raise ConfigError(f"fusion: {error}") from error
 
-    def index(self, settings: FusionSettings, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: FusionSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are the sums of the parts'."""
         results = [read_json(place / "result.json") or {} for place in _places(settings)]
-        columns = {name: column(question.asked, name) for name in _SUMMED}
+        columns = {name: column(topic_set.test_name, name) for name in _SUMMED}
         known = {name: [own[key] for own in results if key in own] for name, key in columns.items()}
         return Indexed(None, {name: sum(values) for name, values in known.items() if values})
 
-    def retrieve(self, settings: FusionSettings, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: FusionSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Fuse the rankings that the parts have left."""
-        second = question.task == 2
-        name, speed = file_name(question.asked, "run.tsv"), column(question.asked, "queries_per_second")
+        second = topic_set.task == 2
+        name, speed = file_name(topic_set.test_name, "run.tsv"), column(topic_set.test_name, "queries_per_second")
         places = _places(settings)
-        runs = [_run_of(place / name, question.task) for place in places]
+        runs = [_run_of(place / name, topic_set.task) for place in places]
         rankings: list[dict[str, Ranking]] = [rankings_of(run) for run in runs]
         visual_ids = self.visual_ids(settings) if second else None
         with Stopwatch() as watch:
@@ -62,7 +62,7 @@ class FusionSystem(System[FusionSettings]):
         rates = [float((read_json(place / "result.json") or {}).get(speed, 0)) for place in places]
         costs = {}
         if all(rates):
-            costs["queries_per_second"] = 1 / (sum(1 / rate for rate in rates) + watch.seconds / len(question.topics))
+            costs["queries_per_second"] = 1 / (sum(1 / rate for rate in rates) + watch.seconds / len(topic_set.topics))
         if visual_ids is None:
             return Retrieved(fused, costs)
         post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}

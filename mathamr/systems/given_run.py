@@ -22,7 +22,7 @@ from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import title
 from mathamr.evaluation.runs import Hit, Run, read_run
 from mathamr.stages.retrieval.searching import say_lost
-from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
 from mathamr.systems.settings import GivenRunSettings
 from mathamr.systems.system import System
@@ -32,21 +32,22 @@ from mathamr.systems.system import System
 class GivenRunSystem(System[GivenRunSettings]):
     """Take the rankings of run files."""
 
-    def check(self, settings: GivenRunSettings, questions: Sequence[Question]) -> None:
+    def check(self, settings: GivenRunSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Read every file once: a run that cannot be read is refused before anything runs."""
-        for question in questions:
-            if not self._read(settings, question).rankings:
-                raise ConfigError(
-                    f"{settings.path_of(question.asked)} has no result for any topic of {title(question.asked)}"
-                )
+        for topic_set in topic_sets:
+            if not self._read(settings, topic_set).rankings:
+                name = topic_set.test_name
+                raise ConfigError(f"{settings.path_of(name)} has no result for any topic of {title(name)}")
 
-    def retrieve(self, settings: GivenRunSettings, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(
+        self, settings: GivenRunSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet
+    ) -> Retrieved:
         """Return the rankings of the file."""
-        run = self._read(settings, question)
-        found = [topic for topic in question.topics if topic.topic_id in run.rankings]
-        say_lost(self.console, question, found, "have no result in the run")
-        self._say_judged(question, run)
-        if question.task == 1:
+        run = self._read(settings, topic_set)
+        found = [topic for topic in topic_set.topics if topic.topic_id in run.rankings]
+        say_lost(self.console, topic_set, found, "have no result in the run")
+        self._say_judged(topic_set, run)
+        if topic_set.task == 1:
             return Retrieved(run.rankings)
         post_of = self._posts_of_formulas({hit.doc_id for hits in run.rankings.values() for hit in hits})
         known: dict[str, list[Hit]] = {}
@@ -59,27 +60,29 @@ class GivenRunSystem(System[GivenRunSettings]):
             if own:
                 known[topic_id] = own
         if lost:
-            self.console.say(f"  {title(question.asked)}: {lost:,} formulas of the run are not in the collection")
+            self.console.say(f"  {title(topic_set.test_name)}: {lost:,} formulas of the run are not in the collection")
         return Retrieved(known, {}, self.visual_ids(settings))
 
-    def _read(self, settings: GivenRunSettings, question: Question) -> Run:
-        run = read_run(settings.path_of(question.asked), task=question.task)
-        topics = {topic.topic_id for topic in question.topics}
+    def _read(self, settings: GivenRunSettings, topic_set: TopicSet) -> Run:
+        run = read_run(settings.path_of(topic_set.test_name), task=topic_set.task)
+        topics = {topic.topic_id for topic in topic_set.topics}
         others = len(run.rankings.keys() - topics)
         if others:
-            self.console.once(f"  {settings.path_of(question.asked)}: results for {others} topics that are not asked")
+            self.console.once(
+                f"  {settings.path_of(topic_set.test_name)}: results for {others} topics that are not asked"
+            )
         return Run(run.name, {name: hits for name, hits in run.rankings.items() if name in topics}, run.task)
 
-    def _say_judged(self, question: Question, run: Run) -> None:
+    def _say_judged(self, topic_set: TopicSet, run: Run) -> None:
         """Say how many results are judged: none is a sign of other ids."""
-        if question.task == 2:  # judged by visual id
+        if topic_set.task == 2:  # judged by visual id
             return
-        judged = {(judgment.topic_id, judgment.doc_id) for judgment in question.judgments}
+        judged = {(judgment.topic_id, judgment.doc_id) for judgment in topic_set.judgments}
         results = [(topic, hit.doc_id) for topic, hits in run.rankings.items() for hit in hits]
         count = sum(result in judged for result in results)
         warning = "; are its ids those of this collection?" if not count else ""
         self.console.say(
-            f"  {title(question.asked)}: {count:,} of {len(results):,} results of the run are judged{warning}"
+            f"  {title(topic_set.test_name)}: {count:,} of {len(results):,} results of the run are judged{warning}"
         )
 
     def _posts_of_formulas(self, wanted: Set[str]) -> Mapping[str, str]:

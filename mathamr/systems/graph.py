@@ -47,9 +47,9 @@ from mathamr.stages.topic_sets import (
     Encoded,
     Indexed,
     Log,
-    Question,
     Retrieved,
     SelectPosts,
+    TopicSet,
     Trained,
 )
 from mathamr.stages.vectors import EncodedPosts, encode_missing, kinds_of
@@ -83,9 +83,9 @@ class GraphSystem(System[GraphSettings]):
 
     # -- before anything runs ----------------------------------------------------------------------------------------
 
-    def check(self, settings: GraphSettings, questions: Sequence[Question]) -> None:
+    def check(self, settings: GraphSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check every setting once: the library's own types know what they may be."""
-        self._pairs.questions = questions
+        self._pairs.topic_sets = topic_sets
         parsers.chosen(settings)
         spec, model, training = spec_of(settings.graph), settings.model, settings.train
         for name in (model.label_vectors, model.sentence_vectors, training.teacher):
@@ -99,7 +99,7 @@ class GraphSystem(System[GraphSettings]):
                 f"graphs of structure 'none' have no document vector for retrieval.strategy={strategy.name}; use "
                 "graph.structure=full or global, or retrieval.strategy=maxsim"
             )
-        if spec.formulas == "none" and any(question.task == 2 for question in questions):
+        if spec.formulas == "none" and any(topic_set.task == 2 for topic_set in topic_sets):
             raise ConfigError(
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
                 "graph.formulas=both, opt or slt"
@@ -118,13 +118,13 @@ class GraphSystem(System[GraphSettings]):
 
     # -- what jobs share ---------------------------------------------------------------------------------------------
 
-    def prepare(self, settings: GraphSettings, questions: Sequence[Question]) -> None:
+    def prepare(self, settings: GraphSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Make formula trees, graphs and tensors; vectors of labels and sentences, where the model reads them."""
-        prepared = self._preparation(settings, questions)
+        prepared = self._preparation(settings, topic_sets)
         self._texts = prepared.texts
         self._encoder_config(settings, prepared)
         if (name := settings.model.sentence_vectors) is not None:
-            topics = [topic.post for question in questions for topic in question.topics]
+            topics = [topic.post for topic_set in topic_sets for topic in topic_set.topics]
             device = device_of(settings.train.device)
             self._sentence_text.make(name, self._preparation.collections(settings), topics, device)
 
@@ -214,13 +214,13 @@ class GraphSystem(System[GraphSettings]):
         """Remove the checkpoint that training resumes from, three times the size of the model."""
         checkpoint.remove(folder / "last")
 
-    def encode(self, settings: GraphSettings, trained: Trained, questions: Sequence[Question]) -> Encoded:
+    def encode(self, settings: GraphSettings, trained: Trained, topic_sets: Sequence[TopicSet]) -> Encoded:
         """Return vectors of posts and topics, from beside the model as far as they are there."""
         prepared, train = self._preparation.of(settings), settings.train
         stores = [self._graphs(settings, path) for path in prepared.tensors]
         topics = self._graphs(settings, prepared.topics)
         have_graph = {post_id for posts in stores for post_id in posts.post_ids()}
-        searched = [post_id for question in questions for post_id in self._searched(prepared, question)]
+        searched = [post_id for topic_set in topic_sets for post_id in self._searched(prepared, topic_set)]
         example = settings.example.post
         wanted = [post_id for post_id in [*searched, *filter(None, [example])] if post_id in have_graph]
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
@@ -234,42 +234,42 @@ class GraphSystem(System[GraphSettings]):
             stores,
             wanted,
             topics,
-            [topic.post.post_id for q in questions for topic in q.topics if topic.post.post_id in topics],
+            [topic.post.post_id for q in topic_sets for topic in q.topics if topic.post.post_id in topics],
             self.console,
             node_budget=train.node_budget,
             edge_budget=train.edge_budget,
         )
         return Encoded(place, place.costs(len(dict.fromkeys(wanted))))
 
-    def _searched(self, prepared: Prepared, question: Question) -> list[str]:
+    def _searched(self, prepared: Prepared, topic_set: TopicSet) -> list[str]:
         """Return the posts that are searched for the topics, read once."""
-        key = prepared.collection, prepared.content, prepared.added_content, question.task
+        key = prepared.collection, prepared.content, prepared.added_content, topic_set.task
         if key not in self._searched_of:
-            self._searched_of[key] = searched_posts(prepared.collection, question, partial(self._formulas, prepared))
+            self._searched_of[key] = searched_posts(prepared.collection, topic_set, partial(self._formulas, prepared))
         return self._searched_of[key]
 
     # -- retrieval ---------------------------------------------------------------------------------------------------
 
-    def index(self, settings: GraphSettings, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: GraphSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Put posts (Task 1) or their formulas (Task 2) into an index."""
         prepared = self._preparation.of(settings)
         vectors: EncodedPosts = encoded.vectors
-        post_ids = vectors.encoded(self._searched(prepared, question))
-        if question.task == 1:
+        post_ids = vectors.encoded(self._searched(prepared, topic_set))
+        if topic_set.task == 1:
             return index_posts(settings, vectors, post_ids, folder)
         return index_formulas(settings, vectors, post_ids, self._formulas(prepared), folder)
 
-    def retrieve(self, settings: GraphSettings, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: GraphSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         vectors: EncodedPosts = encoded.vectors
-        topics = [topic for topic in question.topics if vectors.encoded([topic.post.post_id])]
-        say_lost(self.console, question, topics, "have no graph")
-        if question.task == 2:
+        topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
+        say_lost(self.console, topic_set, topics, "have no graph")
+        if topic_set.task == 2:
             prepared = self._preparation.of(settings)
             with Collection(prepared.topic_graphs) as source:
                 maps = {t.topic_id: list(source.get(t.post.post_id).formula_map.values()) for t in topics}
             with_formula = [topic for topic in topics if topic.formula_id in maps[topic.topic_id]]
-            say_lost(self.console, question, with_formula, "have no graph, or it lacks the query formula")
+            say_lost(self.console, topic_set, with_formula, "have no graph, or it lacks the query formula")
             formulas = self._formulas(prepared)
             return search_formulas(settings.retrieval, vectors, indexed, with_formula, maps, formulas)
         return search_posts(settings.retrieval, vectors, indexed, topics)
@@ -307,13 +307,13 @@ class GraphSystem(System[GraphSettings]):
         )
 
     def space(
-        self, settings: GraphSettings, encoded: Encoded, question: Question, select: SelectPosts
+        self, settings: GraphSettings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
     ) -> EmbeddingSpace | None:
         """Return the vectors of all virtual nodes."""
         prepared, vectors = self._preparation.of(settings), encoded.vectors
-        topics = [topic for topic in question.topics if vectors.encoded([topic.post.post_id])]
+        topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
         queries = [topic.post.post_id for topic in topics]
-        posts = select(vectors.encoded(self._searched(prepared, question)))
+        posts = select(vectors.encoded(self._searched(prepared, topic_set)))
         return EmbeddingSpace(
             topics=[topic.topic_id for topic in topics],
             queries=vectors.sets(queries),

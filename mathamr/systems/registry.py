@@ -32,7 +32,7 @@ from mathamr.systems.settings import BUILT_IN
 
 if TYPE_CHECKING:
     from mathamr.stages.settings import JobSettings
-    from mathamr.stages.topic_sets import Question
+    from mathamr.stages.topic_sets import TopicSet
     from mathamr.systems.system import System
 
 GROUP = "mathamr.systems"
@@ -113,13 +113,13 @@ def loadable() -> dict[str, type[JobSettings]]:
     return found
 
 
-def check_abilities(kind: type[System[Any]], questions: Sequence[Question]) -> None:
+def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> None:
     """Raise for a task or a test that a system cannot do.
 
     Raises:
         ConfigError: names the systems that can.
     """
-    lacking = {question.task for question in questions} - kind.tasks
+    lacking = {topic_set.task for topic_set in topic_sets} - kind.tasks
     if lacking:
         task = min(lacking)
         others = ", ".join(name for name in loadable() if task in find(name).tasks)
@@ -127,7 +127,7 @@ def check_abilities(kind: type[System[Any]], questions: Sequence[Question]) -> N
             f"track={kind.name} cannot do Task {task}: leave Task {task} out with experiment.tasks=, or use one of the "
             f"tracks {others}"
         )
-    if not kind.partial and any(question.searched is not None for question in questions):
+    if not kind.partial and any(topic_set.searched is not None for topic_set in topic_sets):
         others = ", ".join(name for name in loadable() if find(name).partial)
         raise ConfigError(
             f"track={kind.name} searches all answers, and a test here only some of them; use one of the tracks {others}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from graphs.errors import ConfigError
-from mathamr.evaluation.result_names import Asked, title
+from mathamr.evaluation.result_names import TestName, title
 from mathamr.model.config import EncoderConfig
 from mathamr.stages import parsers, sources
 from mathamr.stages.collection import given_parser
@@ -217,7 +217,7 @@ class GivenRunSettings(JobSettings):
         files = [self._named(task) for task in self.tasks]
         return {"run": ["" if file is None else hashlib.sha256(file.read_bytes()).hexdigest() for file in files]}
 
-    def path_of(self, task: Asked) -> Path:
+    def path_of(self, task: TestName) -> Path:
         """Return the run file for a task or a test.
 
         Raises:
@@ -229,7 +229,7 @@ class GivenRunSettings(JobSettings):
             raise ConfigError(f"track=run needs run.{key}, the run file for {title(task)}")
         return path
 
-    def _named(self, task: Asked) -> Path | None:
+    def _named(self, task: TestName) -> Path | None:
         """Return the run file that is named for a task or a test; None if none is."""
         key, value = ("task2_path", self.run.task2_path) if task == 2 else ("path", self.run.path)
         if isinstance(task, str):

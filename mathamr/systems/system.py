@@ -8,9 +8,9 @@
     class NewestFirst(System[NewestSettings]):
         tasks = frozenset({1})
 
-        def retrieve(self, settings, encoded, indexed, question):
+        def retrieve(self, settings, encoded, indexed, topic_set):
             found = [(post.post_id, -place) for place, post in enumerate(newest_answers(self.corpus, settings.newest))]
-            return Retrieved({topic.topic_id: found for topic in question.topics})
+            return Retrieved({topic.topic_id: found for topic in topic_set.topics})
 
 A job calls ``prepare``; ``train``, unless its model is finished; ``encode``; then for each task ``index`` and
 ``retrieve``. What a system needs between these calls is in the objects that it returns, or in the folder of its model.
@@ -38,7 +38,7 @@ from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.needed import needed_posts
 from mathamr.stages.settings import JobSettings
-from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Question, Retrieved, SelectPosts, Trained
+from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
 
 Settings = TypeVar("Settings", bound=JobSettings)
 
@@ -76,18 +76,18 @@ class System(ABC, Generic[Settings]):
 
     # -- before anything runs ------------------------------------------------------------------------------------
 
-    def check(self, settings: Settings, questions: Sequence[Question]) -> None:
+    def check(self, settings: Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Raise a ``MathAMRError`` for settings that cannot work, before anything runs."""
 
     # -- what jobs share -----------------------------------------------------------------------------------------
 
-    def prepare(self, settings: Settings, questions: Sequence[Question]) -> None:
+    def prepare(self, settings: Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Make what a job needs and others may share; quick where it is finished. Here: texts for examples."""
-        self.prepare_texts(settings, questions, formulas=any(question.task == 2 for question in questions))
+        self.prepare_texts(settings, topic_sets, formulas=any(topic_set.task == 2 for topic_set in topic_sets))
 
-    def prepare_texts(self, settings: Settings, questions: Sequence[Question], *, formulas: bool) -> None:
+    def prepare_texts(self, settings: Settings, topic_sets: Sequence[TopicSet], *, formulas: bool) -> None:
         """Make posts.db of the posts that are searched, and with ``formulas`` formulas.db; no graphs."""
-        needed = needed_posts(settings, self.corpus, questions, frozenset(), self.shared, self.console)
+        needed = needed_posts(settings, self.corpus, topic_sets, frozenset(), self.shared, self.console)
         collection = ParsedCollection(self.corpus, self.shared, self.console, needed)
         with collection.alone():
             self._texts = collection.texts()
@@ -115,18 +115,18 @@ class System(ABC, Generic[Settings]):
     def tidy(self, folder: Path) -> None:
         """Remove from ``folder`` what only an unfinished training needs."""
 
-    def encode(self, settings: Settings, trained: Trained, questions: Sequence[Question]) -> Encoded:
+    def encode(self, settings: Settings, trained: Trained, topic_sets: Sequence[TopicSet]) -> Encoded:
         """Return vectors of all posts that may be retrieved, and of the topics; kept beside the model and reused."""
         return Encoded(None)
 
     # -- retrieval -----------------------------------------------------------------------------------------------
 
-    def index(self, settings: Settings, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: Settings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Index what may be retrieved; files go to ``folder``."""
         return Indexed(None)
 
     @abstractmethod
-    def retrieve(self, settings: Settings, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Return at most 1,000 results for every topic, best first."""
 
     def visual_ids(self, settings: Settings) -> Mapping[str, str]:
@@ -145,7 +145,7 @@ class System(ABC, Generic[Settings]):
         return None
 
     def space(
-        self, settings: Settings, encoded: Encoded, question: Question, select: SelectPosts
+        self, settings: Settings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
     ) -> EmbeddingSpace | None:
         """Return vectors of the topics and of some posts; None of a system without vectors.
 

@@ -44,9 +44,9 @@ from mathamr.stages.topic_sets import (
     Encoded,
     Indexed,
     Log,
-    Question,
     Retrieved,
     SelectPosts,
+    TopicSet,
     Trained,
 )
 from mathamr.stages.vectors import EncodedPosts
@@ -82,9 +82,9 @@ class TextSystem(System[TextSettings]):
 
     # -- before anything runs ----------------------------------------------------------------------------------------
 
-    def check(self, settings: TextSettings, questions: Sequence[Question]) -> None:
+    def check(self, settings: TextSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check settings, and that there is such an encoder."""
-        self._collection_pairs.questions = questions
+        self._collection_pairs.topic_sets = topic_sets
         text, training = settings.text, settings.train
         check_search(settings)
         if settings.is_trained and isinstance(self.corpus, PairCollection):
@@ -100,9 +100,9 @@ class TextSystem(System[TextSettings]):
 
     # -- what jobs share ---------------------------------------------------------------------------------------------
 
-    def prepare(self, settings: TextSettings, questions: Sequence[Question]) -> None:
+    def prepare(self, settings: TextSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Make posts.db, and the encoder ``tiny`` where it is named; no graphs."""
-        collection = ParsedCollection(self.corpus, self.shared, self.console, self._needed(settings, questions))
+        collection = ParsedCollection(self.corpus, self.shared, self.console, self._needed(settings, topic_sets))
         with collection.alone():
             collection.texts()
             done = self._tiny.with_suffix(".done")
@@ -111,13 +111,13 @@ class TextSystem(System[TextSettings]):
                 make_tiny(islice(self._all_texts(as_text), _TINY_TEXTS), self._tiny)
                 done.touch()
 
-    def _needed(self, settings: TextSettings, questions: Sequence[Question]) -> NeededPosts | None:
+    def _needed(self, settings: TextSettings, topic_sets: Sequence[TopicSet]) -> NeededPosts | None:
         """Return the posts whose texts are read; None: all, which pretraining and the tiny encoder learn from."""
         text = settings.text
         if text.pretraining_epochs or text.encoder == "tiny" or isinstance(self.corpus, PairCollection):
             return None
         learned = self._collection_pairs.learned(settings.train) if settings.is_trained else frozenset[str]()
-        return needed_posts(settings, self.corpus, questions, learned, self.shared, self.console)
+        return needed_posts(settings, self.corpus, topic_sets, learned, self.shared, self.console)
 
     def source(self, settings: TextSettings) -> str:
         """Return the collection, and the training pairs that are left out of it for the topics."""
@@ -210,21 +210,21 @@ class TextSystem(System[TextSettings]):
 
     # -- retrieval ---------------------------------------------------------------------------------------------------
 
-    def encode(self, settings: TextSettings, trained: Trained, questions: Sequence[Question]) -> Encoded:
+    def encode(self, settings: TextSettings, trained: Trained, topic_sets: Sequence[TopicSet]) -> Encoded:
         """Return vectors of posts and topics, from beside the model as far as they are there."""
         tokens = settings.text.late_interaction
         model_hash = (read_json(trained.folder / "encoder.json") or {})["identity"]
         folder = trained.folder.parent / "tokens" if tokens else trained.folder.parent
         folder.mkdir(exist_ok=True)
         place, written = EncodedPosts(folder, model_hash), _written(settings)
-        texts = {topic.post.post_id: written(extract(topic.post)) for q in questions for topic in q.topics}
+        texts = {topic.post.post_id: written(extract(topic.post)) for q in topic_sets for topic in q.topics}
         place.forget_changed({name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in texts.items()})
         posts: dict[str, Side] = {}
         topics: dict[str, Side] = {}
-        for question in questions:
-            sides: tuple[Side, Side] = ("document", "query") if question.turned else ("query", "document")
-            topics |= {t.post.post_id: sides[0] for t in question.topics if texts[t.post.post_id].strip()}
-            posts |= dict.fromkeys(self._searched(question), sides[1])
+        for topic_set in topic_sets:
+            sides: tuple[Side, Side] = ("document", "query") if topic_set.swapped else ("query", "document")
+            topics |= {t.post.post_id: sides[0] for t in topic_set.topics if texts[t.post.post_id].strip()}
+            posts |= dict.fromkeys(self._searched(topic_set), sides[1])
         encode_texts(
             place,
             lambda: self._open(settings, trained.folder if settings.is_trained else None),
@@ -235,23 +235,23 @@ class TextSystem(System[TextSettings]):
         )
         return Encoded(place, place.costs(len(posts)))
 
-    def _searched(self, question: Question) -> list[str]:
+    def _searched(self, topic_set: TopicSet) -> list[str]:
         """Return the answers that have a text, of those that are searched."""
         with PostTexts(self._posts_db) as texts:
             answers = texts.post_ids("answer")
-        wanted = question.indexed
+        wanted = topic_set.indexed
         return answers if wanted is None else [post_id for post_id in answers if post_id in wanted]
 
-    def index(self, settings: TextSettings, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: TextSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Put answers into an index."""
         vectors: EncodedPosts = encoded.vectors
-        return index_posts(settings, vectors, vectors.encoded(self._searched(question)), folder)
+        return index_posts(settings, vectors, vectors.encoded(self._searched(topic_set)), folder)
 
-    def retrieve(self, settings: TextSettings, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: TextSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics."""
         vectors: EncodedPosts = encoded.vectors
-        topics = [topic for topic in question.topics if vectors.encoded([topic.post.post_id])]
-        say_lost(self.console, question, topics, "have no text")
+        topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
+        say_lost(self.console, topic_set, topics, "have no text")
         return search_posts(settings.retrieval, vectors, indexed, topics)
 
     def visual_ids(self, settings: TextSettings) -> Mapping[str, str]:
@@ -259,14 +259,14 @@ class TextSystem(System[TextSettings]):
         return {}
 
     def space(
-        self, settings: TextSettings, encoded: Encoded, question: Question, select: SelectPosts
+        self, settings: TextSettings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
     ) -> EmbeddingSpace | None:
         """Return the vectors of whole texts; None with late interaction, whose vectors are of tokens."""
         if settings.text.late_interaction:
             return None
         vectors: EncodedPosts = encoded.vectors
-        topics = [topic for topic in question.topics if vectors.encoded([topic.post.post_id])]
-        posts = select(vectors.encoded(self._searched(question)))
+        topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
+        posts = select(vectors.encoded(self._searched(topic_set)))
         document = KINDS.index("document")
 
         def lengths(post_ids: Sequence[str]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:

@@ -17,13 +17,13 @@ from graphs.stores.posts import PostText
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.stages.console import Console
 from mathamr.stages.settings import IndexConfig, RetrievalConfig, SearchSettings
-from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved, Trained
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, Trained
 from tests.mathamr.job_settings import DATA, shared_fields
 
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
 FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")
 TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", body="I ask.", markup="text"))
-QUESTION = Question(1, [TOPIC], [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
+QUESTION = TopicSet(1, [TOPIC], [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
 
 
 class OneAnswer:
@@ -35,9 +35,9 @@ class OneAnswer:
         self.graphs = "graphs"
         self.error: Exception | None = None
 
-    def check(self, settings: Any, questions: Any) -> None: ...
+    def check(self, settings: Any, topic_sets: Any) -> None: ...
 
-    def prepare(self, settings: Any, questions: Any) -> None: ...
+    def prepare(self, settings: Any, topic_sets: Any) -> None: ...
 
     def source(self, settings: Any) -> str:
         return self.graphs
@@ -60,23 +60,23 @@ class OneAnswer:
 
     def tidy(self, folder: Path) -> None: ...
 
-    def encode(self, settings: Any, trained: Trained, questions: Any) -> Encoded:
+    def encode(self, settings: Any, trained: Trained, topic_sets: Any) -> Encoded:
         self.encoded += 1
         return Encoded(None, {"encode_docs_per_second": 10.0})
 
-    def index(self, settings: Any, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: Any, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         folder.mkdir()
         (folder / "vectors").touch()
         return Indexed(None, {"vectors": 2})
 
-    def retrieve(self, settings: Any, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: Any, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         return Retrieved({"A.1": [("a", 1.0), ("b", 0.5)]}, {"queries_per_second": 9.0})
 
     def explain(self, settings: Any, encoded: Encoded, topic: Topic, post_id: str) -> Explanation:
         node = VirtualNode("formula", 0, "x")
         return Explanation([node], [node], torch.ones(1, 1))
 
-    def space(self, settings: Any, encoded: Encoded, question: Question, select: Any) -> None:
+    def space(self, settings: Any, encoded: Encoded, topic_set: TopicSet, select: Any) -> None:
         return None
 
     def texts(self, post_ids: Any) -> dict[str, PostText]:

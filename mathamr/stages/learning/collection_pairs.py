@@ -1,7 +1,7 @@
 """Training pairs of the searched collection, as settings of training take them.
 
 pairs = CollectionPairs(corpus, console)
-pairs.questions = questions                   # their topics are not learned from
+pairs.topic_sets = topic_sets                 # their topics are not learned from
 kept, left_out = pairs(settings.train)
 pairs.split(settings.train).train             # without the pairs that are held out
 """
@@ -15,7 +15,7 @@ from graphs.corpus.post import Pair
 from mathamr.stages.console import Console
 from mathamr.stages.needed import posts_of
 from mathamr.stages.own_pairs import own_pairs
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
 
@@ -24,12 +24,12 @@ class CollectionPairs:
     """Pairs of ``corpus``, read once for each way of making them, for reading passes over the whole collection.
 
     Attributes:
-        questions: topics that the jobs of this process are measured on, which are not learned from.
+        topic_sets: topics that the jobs of this process are measured on, which are not learned from.
     """
 
     def __init__(self, corpus: Corpus, console: Console) -> None:
         self._corpus, self._console = corpus, console
-        self.questions: Sequence[Question] = ()
+        self.topic_sets: Sequence[TopicSet] = ()
         self._found: dict[tuple[str, int], tuple[list[Pair], list[Pair]]] = {}
         self._learned: dict[tuple[str, int, int | None], frozenset[str]] = {}
         self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
@@ -42,7 +42,7 @@ class CollectionPairs:
         """
         key = train.positives, train.least_score
         if key not in self._found:
-            self._found[key] = own_pairs(self._corpus, *key, self.questions, self._console)
+            self._found[key] = own_pairs(self._corpus, *key, self.topic_sets, self._console)
         return self._found[key]
 
     def learned(self, train: TrainConfig) -> frozenset[str]:

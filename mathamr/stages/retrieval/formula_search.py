@@ -19,7 +19,7 @@ from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
 from mathamr.stages.retrieval.searching import index_options, search_once, speed
 from mathamr.stages.settings import RetrievalConfig, SearchSettings
-from mathamr.stages.topic_sets import Indexed, Question, Retrieved
+from mathamr.stages.topic_sets import Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
 
 
@@ -52,7 +52,7 @@ def read_formulas(collection: Path, formulas_db: Path | None) -> Formulas:
         return Formulas(of_post, published.visual_ids(names))
 
 
-def searched_posts(collection: Path, question: Question, formulas: Callable[[], Formulas]) -> list[str]:
+def searched_posts(collection: Path, topic_set: TopicSet, formulas: Callable[[], Formulas]) -> list[str]:
     """Return the posts that are searched: answers, or every post for its formulas; in the regime judged the judged.
 
     Args:
@@ -60,11 +60,11 @@ def searched_posts(collection: Path, question: Question, formulas: Callable[[], 
         formulas: reads the formulas of the collection.
     """
     with Collection(collection) as source:
-        posts = source.post_ids("answer") if question.task == 1 else source.post_ids("question", "answer")
-    if question.regime != "judged":
+        posts = source.post_ids("answer") if topic_set.task == 1 else source.post_ids("question", "answer")
+    if topic_set.regime != "judged":
         return posts
-    judged = {judgment.doc_id for judgment in question.judgments}
-    if question.task == 1:
+    judged = {judgment.doc_id for judgment in topic_set.judgments}
+    if topic_set.task == 1:
         return [post_id for post_id in posts if post_id in judged]
     of_post, visual_ids = formulas().of_post, formulas().visual_ids
     return [post_id for post_id in posts if any(visual_ids.get(name) in judged for name in of_post[post_id])]

@@ -24,7 +24,7 @@ from mathamr.retrieval.backends import check as check_index
 from mathamr.retrieval.index import Hnsw
 from mathamr.stages.console import Console
 from mathamr.stages.settings import RetrievalConfig, SearchSettings
-from mathamr.stages.topic_sets import Indexed, Question, Retrieved
+from mathamr.stages.topic_sets import Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
 
 
@@ -108,8 +108,8 @@ def speed(topics: int, watch: Stopwatch) -> dict[str, float]:
     return {"queries_per_second": topics / max(watch.seconds, 1e-9)}
 
 
-def say_lost(console: Console, question: Question, found: Sequence[Topic], why: str) -> None:
-    """Which topics of a question cannot be searched with."""
-    lost = sorted({topic.topic_id for topic in question.topics} - {topic.topic_id for topic in found})
+def say_lost(console: Console, topic_set: TopicSet, found: Sequence[Topic], why: str) -> None:
+    """Say which topics cannot be searched with."""
+    lost = sorted({topic.topic_id for topic in topic_set.topics} - {topic.topic_id for topic in found})
     if lost:
-        console.say(f"  {title(question.asked)}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")
+        console.say(f"  {title(topic_set.test_name)}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")

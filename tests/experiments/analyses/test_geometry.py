@@ -24,7 +24,7 @@ from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation, VirtualNode, explain
-from mathamr.stages.topic_sets import EmbeddingSpace, Question
+from mathamr.stages.topic_sets import EmbeddingSpace, TopicSet
 from tests.experiments.test_plan import config as planned
 from tests.experiments.written_experiment import finish, write_plan
 
@@ -263,9 +263,9 @@ def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
 
     topics = [Topic(name, Post(name, "question", body=f"Is {name} true?", markup="text")) for name in QRELS]
     run = Run.from_results("demo", {topic: [("p3", 1.0)] for topic in QRELS})
-    question = Question(1, topics, [], "mini")
+    topic_set = TopicSet(1, topics, [], "mini")
     qrels = {topic: {**grades, "p23": 3} for topic, grades in QRELS.items()}
-    said = failures.look(seen, question, qrels, run, partial(why, None, None), bench.track.texts)
+    said = failures.look(seen, topic_set, qrels, run, partial(why, None, None), bench.track.texts)
     assert "## A.3: nDCG' " in said
     assert "Is A.3 true?" in said
     assert re.search(r"1\. \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)

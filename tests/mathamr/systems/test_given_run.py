@@ -14,7 +14,7 @@ from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, Failure
 from mathamr.stages.console import Console
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems.given_run import GivenRunSystem
 from mathamr.systems.settings import GivenRunConfig, GivenRunSettings
 from tests.mathamr.job_settings import shared_fields
@@ -74,9 +74,9 @@ def test_a_task_without_a_file_is_refused_only_where_it_is_asked(files: dict[str
     assert identity(first)[1] == ""
     track = GivenRunSystem(cast(Corpus, SimpleNamespace()), Path(), Console())
     topics = [Topic("A.1", Post("A.1", "topic"))]
-    track.check(first, [Question(1, topics, [], "full")])
+    track.check(first, [TopicSet(1, topics, [], "full")])
     with pytest.raises(ConfigError, match=r"track=run needs run\.task2_path=, the run file for Task 2"):
-        track.check(first, [Question(2, topics, [], "full")])
+        track.check(first, [TopicSet(2, topics, [], "full")])
     with pytest.raises(ConfigError, match=r"run\.task2_path=nowhere is no file"):
         identity(settings([1, 2], path=files["task1"], task2_path="nowhere"))
 

@@ -12,7 +12,7 @@ from experiments.config import register
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.errors import ConfigError
 from mathamr.stages.settings import JobSettings
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
 from mathamr.systems.registry import find, loadable, names, settings_of, system
 from mathamr.systems.settings import BUILT_IN
@@ -163,16 +163,16 @@ def test_settings_of_a_system_that_are_not_yaml_are_named(tmp_path: Path) -> Non
 
 
 def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
-    def question(task: Any, searched: frozenset[str] | None = None) -> Question:
-        return Question(task, [TOPIC], [Judgment("A.1", "a", 3)], "full", searched=searched)
+    def topic_set(task: Any, searched: frozenset[str] | None = None) -> TopicSet:
+        return TopicSet(task, [TOPIC], [Judgment("A.1", "a", 3)], "full", searched=searched)
 
-    registry.check_abilities(find("graph"), [question(1), question(2)])
-    registry.check_abilities(find("text"), [question(1, frozenset({"a"}))])
+    registry.check_abilities(find("graph"), [topic_set(1), topic_set(2)])
+    registry.check_abilities(find("text"), [topic_set(1, frozenset({"a"}))])
     with pytest.raises(
         ConfigError, match=r"track=text cannot do Task 2: .* use one of the tracks graph, bm25, fusion, run"
     ):
-        registry.check_abilities(find("text"), [question(1), question(2)])
+        registry.check_abilities(find("text"), [topic_set(1), topic_set(2)])
     with pytest.raises(
         ConfigError, match=r"track=graph searches all answers, .* of the tracks text, bm25, fusion, run"
     ):
-        registry.check_abilities(find("graph"), [question(1, frozenset({"a"}))])
+        registry.check_abilities(find("graph"), [topic_set(1, frozenset({"a"}))])

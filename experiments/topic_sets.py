@@ -1,7 +1,7 @@
 """Topics that an experiment is measured on: the tasks of ``experiment.tasks``, their topics and their judgments.
 
-questions = pose(config.data, config.experiment, corpus, tasks_of(config.experiment, corpus), console)
-questions[0].topics, questions[0].judgments
+topic_sets = read_topic_sets(config.data, config.experiment, corpus, tasks_of(config.experiment, corpus), console)
+topic_sets[0].topics, topic_sets[0].judgments
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from graphs.corpus.corpus import Corpus
 from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, CorpusError, suggestion
 from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
-from mathamr.evaluation.result_names import Asked, key, title
+from mathamr.evaluation.result_names import TestName, key, title
 from mathamr.evaluation.runs import Task
 from mathamr.stages.console import Console
 from mathamr.stages.settings import DataSettings
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 
 
-def tasks_of(experiment: ExperimentConfig, corpus: Corpus) -> Sequence[Asked]:
+def tasks_of(experiment: ExperimentConfig, corpus: Corpus) -> Sequence[TestName]:
     """Return the tasks of ``experiment.tasks``, without Task 2 where the collection has no topics of it.
 
     Raises:
@@ -45,28 +45,28 @@ def tasks_of(experiment: ExperimentConfig, corpus: Corpus) -> Sequence[Asked]:
     return tasks
 
 
-def pose(
-    data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, tasks: Sequence[Asked], console: Console
-) -> list[Question]:
+def read_topic_sets(
+    data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, tasks: Sequence[TestName], console: Console
+) -> list[TopicSet]:
     """Return the topics of each task with their judgments; say how they are judged.
 
     Raises:
         ConfigError: settings that do not fit the collection, or no judged topics.
         CorpusError: two topics have one id and different texts.
     """
-    questions = [question_of(data, experiment, corpus, task) for task in tasks]
-    check_ids(corpus, questions)
-    for question in questions:
-        if question.judged_by:
-            console.say(f"  judgments of {title(question.asked)}: {question.judged_by}")
-        if note := relevant_grade(question.judgments, data.relevant_grade)[1]:
-            console.say(f"  {title(question.asked)}: {note}")
+    topic_sets = [topic_set_of(data, experiment, corpus, task) for task in tasks]
+    check_ids(corpus, topic_sets)
+    for topic_set in topic_sets:
+        if topic_set.judged_by:
+            console.say(f"  judgments of {title(topic_set.test_name)}: {topic_set.judged_by}")
+        if note := relevant_grade(topic_set.judgments, data.relevant_grade)[1]:
+            console.say(f"  {title(topic_set.test_name)}: {note}")
     if len(tasks) < len(experiment.tasks):
         console.say(f"  collection {corpus.name} has no topics of Task 2: only Task 1 is run")
-    return questions
+    return topic_sets
 
 
-def question_of(data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, task: Asked) -> Question:
+def topic_set_of(data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, task: TestName) -> TopicSet:
     """Return the topics of a task that the experiment is measured on, with their judgments."""
     years = data.years
     own_measures = {key(title): measure_of(name) for title, name in experiment.measures.items()}
@@ -80,8 +80,8 @@ def question_of(data: DataSettings, experiment: ExperimentConfig, corpus: Corpus
             raise ConfigError(f"test {task} of {data.root} has no judged topics")
         relevant, _ = relevant_grade(test.judgments, given)
         measures = own_measures or measures_of_grade(relevant)
-        return Question(
-            1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.turned, relevant
+        return TopicSet(
+            1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.swapped, relevant
         )
     assert task in (1, 2)
     task = cast(Task, task)
@@ -111,7 +111,7 @@ def question_of(data: DataSettings, experiment: ExperimentConfig, corpus: Corpus
         posts = None
     relevant, _ = relevant_grade(judgments, given)
     measures = own_measures or measures_of_grade(relevant)
-    return Question(
+    return TopicSet(
         task,
         topics,
         judgments,
@@ -136,14 +136,14 @@ def judged_by(corpus: Corpus, task: int, years: Sequence[int]) -> str:
     return "; ".join(found)
 
 
-def check_ids(corpus: Corpus, questions: Sequence[Question]) -> None:
+def check_ids(corpus: Corpus, topic_sets: Sequence[TopicSet]) -> None:
     """Check that topics with one id have one text: graphs and vectors are kept by ids.
 
     Raises:
         CorpusError: two topics have one id and different texts.
     """
     known: dict[str, tuple[str, str]] = {}
-    for topic in (topic for question in questions for topic in question.topics):
+    for topic in (topic for topic_set in topic_sets for topic in topic_set.topics):
         text = (topic.post.title, topic.post.body)
         if known.setdefault(topic.post.post_id, text) != text:
             raise CorpusError(
