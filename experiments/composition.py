@@ -20,12 +20,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.config import register, validated
+from graphs.amr import parsers
 from graphs.errors import ConfigError
+from mathamr.default_settings import CONF, values
 from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
+from mathamr.stages.settings import GraphConfig
 from mathamr.training.config import TrainConfig
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
 _PROGRAM = ["python", "-m", "experiments.run"]
 
 
@@ -63,6 +65,20 @@ def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]
             "vectors are named by their hash (mathamr.model.label_vectors)"
         )
     return EncoderConfig(**model), TrainConfig(**train)
+
+
+def graph_config() -> GraphConfig:
+    """Return the group ``graph`` as ``conf/`` has it."""
+    return GraphConfig(**values("graph"))
+
+
+def parser_options(parser: str, options: Sequence[str] = ()) -> dict[str, object]:
+    """Return the options of an AMR parser: those of ``conf/``, changed by ``KEY=VALUE``.
+
+    Raises:
+        ConfigError: an unknown parser, or an option that it lacks, does not take, or that is of another type.
+    """
+    return parsers.read_options(parser, options, values("parsers").get(parser))
 
 
 def configuration_of(command: str, root: Path | None = None) -> DictConfig:

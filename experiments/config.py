@@ -1,152 +1,103 @@
 """Types of the configuration; the values are in ``conf/``, each once, with its source.
 
->>> config = OmegaConf.structured(DataConfig)
->>> config.nmae = "arqmath"
+>>> config = OmegaConf.structured(schema_of(WandbConfig))
+>>> config.mdoe = "offline"
 Traceback (most recent call last):
     ...
-omegaconf.errors.ConfigAttributeError: Key 'nmae' not in 'DataConfig'
-    full_key: nmae
-    object_type=DataConfig
+omegaconf.errors.ConfigAttributeError: Key 'mdoe' not in 'WandbConfig'
+    full_key: mdoe
+    object_type=WandbConfig
 
-Groups of settings that systems have (``graph``, ``bm25``, ...) are typed by the systems themselves
-(:attr:`mathamr.systems.system.System.groups`), so a setting is described where it acts. A group with a file
+Groups of settings that systems have (``graph``, ``bm25``, ...) are typed by the systems' settings
+(:meth:`mathamr.stages.settings.JobSettings.groups`), so a setting is described where it acts. A group with a file
 ``default.yaml`` needs no line in ``conf/config.yaml``.
+
+A composed configuration goes no further than :mod:`experiments.plan`: :func:`read` makes a :class:`Config` of what all
+jobs share, and :func:`job_settings` the settings of a system.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, fields, make_dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from experiments.schema import filled, schema_of
 from graphs.errors import ConfigError
-from mathamr.stages.settings import schema_of
+from mathamr.default_settings import CONF
+from mathamr.stages.settings import DataSettings, ExampleSettings, JobSettings
 from mathamr.systems import registry
 
-if TYPE_CHECKING:
-    from mathamr.systems.system import System
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
-
-
-@dataclass
-class SourceConfig:
-    """A further collection to learn from: ``name`` and ``root`` likewise, and of its pairs the first ``most_pairs``."""
-
-    name: str = MISSING
-    root: str | None = None
-    most_pairs: int | None = None
-
-
-@dataclass
-class DataConfig:
-    """The collection, as :func:`graphs.corpus.corpus.open_corpus` opens it, and what is used of it.
-
-    Attributes:
-        years: years of the topics.
-        regime: what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
-        posts: posts to parse, needed or all (:mod:`mathamr.stages.needed`).
-        collection: collection.db that was made elsewhere.
-        formulas: formulas.db that was made elsewhere.
-        graphs: preprocessed.db that was made elsewhere.
-        judgments: edition of the judgments, official or all.
-        split: split of the judgments, of collections that have several.
-        id: name of a data set of ir_datasets.
-        relevant_grade: lowest grade that counts as relevant; null: 2, or 1 where no grade is above 1.
-        sources: further collections by names of your own, to learn from where ``train.pairs`` has their names.
-    """
-
-    name: str = MISSING
-    root: str | None = MISSING
-    years: list[int] = MISSING
-    regime: str = MISSING
-    posts: str | None = None
-    collection: str | None = None
-    formulas: str | None = None
-    graphs: str | None = None
-    judgments: str = MISSING
-    split: str | None = MISSING
-    id: str | None = MISSING
-    relevant_grade: int | None = MISSING
-    sources: dict[str, SourceConfig] = field(default_factory=dict)
-
-
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class GeometryConfig:
     """How the space of a model's vectors is looked into, as in :mod:`experiments.analyses.geometry`."""
 
-    k: int = MISSING
-    samples: int = MISSING
-    size: int | None = MISSING
-    psi: float = MISSING
-    posts: int = MISSING
-    topics: int = MISSING
-    statements: int = MISSING
+    k: int
+    samples: int
+    size: int | None
+    psi: float
+    posts: int
+    topics: int
+    statements: int
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class WandbConfig:
     """Where Weights & Biases keeps a run, as in :mod:`experiments.logbook`; no result depends on it."""
 
-    mode: str = MISSING
-    project: str = MISSING
-    entity: str | None = MISSING
-    artifacts: bool = MISSING
+    mode: str
+    project: str
+    entity: str | None
+    artifacts: bool
 
 
-@dataclass
-class ExampleConfig:
-    """The topic and the post whose similarities every job shows; null: the first judged topic, and its best post."""
-
-    topic: str | None = None
-    post: str | None = None
-
-
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class ExperimentConfig:
     """A question: each condition by what it changes, the one that others are compared with, and the seeds.
 
-    ``tasks``: 1 finds answers, 2 formulas, where the collection has such topics; or the names of its tests.
-    ``measures``: titles of measures, and what ir_measures calls them; none: those of ARQMath. ``labels``: what reports
-    call a condition. ``baselines``: conditions that are compared with another one than ``baseline``. ``only``: run
-    these conditions and leave the others as they are. ``analyses``: of the vectors, ``collapse``, ``geometry`` or
-    ``weighting``.
+    Attributes:
+        tasks: 1 finds answers, 2 formulas, where the collection has such topics; or the names of its tests.
+        measures: titles of measures, and what ir_measures calls them; empty: those of ARQMath.
+        labels: names of conditions in reports.
+        example: the topic and the post that every job shows.
+        baselines: conditions that are compared with another one than ``baseline``.
+        only: conditions to run; None: all.
+        analyses: of the vectors, ``collapse``, ``geometry``, ``weighting`` or ``failures``.
     """
 
-    name: str = MISSING
-    title: str = MISSING
+    name: str
+    title: str
     conditions: dict[str, Any] = field(default_factory=dict)
-    baseline: str = MISSING
+    baseline: str
     seeds: list[int] = field(default_factory=list)
     tasks: list[Any] = field(default_factory=lambda: [1])
     measures: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
-    example: ExampleConfig = field(default_factory=ExampleConfig)
+    example: ExampleSettings = field(default_factory=ExampleSettings)
     baselines: dict[str, str] = field(default_factory=dict)
     only: list[str] | None = None
     analyses: list[str] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class Config:
-    """Everything but the groups of systems: one group of ``conf/`` a field."""
+    """The configuration that all jobs share, without the groups of systems: one group of ``conf/`` a field."""
 
-    data: DataConfig = field(default_factory=DataConfig)
+    data: DataSettings
     parsers: dict[str, Any] = field(default_factory=dict)
-    geometry: GeometryConfig = field(default_factory=GeometryConfig)
-    wandb: WandbConfig = field(default_factory=WandbConfig)
+    geometry: GeometryConfig
+    wandb: WandbConfig
     experiment: ExperimentConfig | None = None
-    track: str = MISSING
-    outputs: str = MISSING
-    workers: int = MISSING
-    job: str | None = MISSING
+    track: str
+    outputs: str
+    workers: int
+    job: str | None
 
 
 def register() -> None:
@@ -158,16 +109,17 @@ def register() -> None:
     systems = registry.loadable()
     groups = _groups(systems)
     with_default = {path.parent.name for path in CONF.glob("*/default.yaml")}
-    with_default |= {group for kind in systems.values() for group, name in _store_files(kind) if name == "default"}
+    for track, kind in systems.items():
+        with_default |= {group for group, name in _store_files(track, kind) if name == "default"}
     lines = OmegaConf.load(CONF / "config.yaml").defaults
     listed = {name for line in lines if not isinstance(line, str) for name in line}
     defaults = ["_self_", *({name: "default"} for name in groups if name in with_default - listed)]
     further: list[Any] = [("defaults", list[Any], field(default_factory=lambda: defaults))]
-    further += [(name, Any, field(default_factory=partial(deepcopy, group))) for name, group in groups.items()]
-    ConfigStore.instance().store(name="schema", node=make_dataclass("Config", further, bases=(Config,)))
+    further += [(name, Any, field(default_factory=schema_of(kind))) for name, kind in groups.items()]
+    ConfigStore.instance().store(name="schema", node=make_dataclass("Config", further, bases=(schema_of(Config),)))
 
 
-def _store_files(kind: type[System]) -> list[tuple[str, str]]:
+def _store_files(track: str, kind: type[JobSettings]) -> list[tuple[str, str]]:
     """Make the files of a system's groups known to Hydra; return their groups and names.
 
     Raises:
@@ -175,33 +127,31 @@ def _store_files(kind: type[System]) -> list[tuple[str, str]]:
     """
     found = []
     for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
-        if path.parent.name in kind.groups:
+        if path.parent.name in kind.groups():
             try:
                 ConfigStore.instance().store(group=path.parent.name, name=path.stem, node=OmegaConf.load(path))
             except Exception as error:
-                raise ConfigError(f"settings of track={kind.name} are not YAML: {error}", path=path) from error
+                raise ConfigError(f"settings of track={track} are not YAML: {error}", path=path) from error
             found.append((path.parent.name, path.stem))
     return found
 
 
-def _groups(systems: Mapping[str, type[System]]) -> dict[str, DictConfig]:
-    """Return the groups of all systems by name, with the keys and types of their settings."""
-    types: dict[str, Any] = {}
+def _groups(systems: Mapping[str, type[JobSettings]]) -> dict[str, type]:
+    """Return the types of the groups of all systems by name."""
+    types: dict[str, type] = {}
     owners: dict[str, str] = {}
-    for kind in systems.values():
-        for name, settings in kind.groups.items():
-            if name in {base.name for base in fields(Config)}:
-                raise ConfigError(f"track={kind.name} has a group {name}, which is not a group of a system; rename it")
-            if types.setdefault(name, settings) is not settings:
-                raise ConfigError(
-                    f"tracks {owners[name]} and {kind.name} type the group {name} differently; rename one"
-                )
-            owners.setdefault(name, kind.name)
-    return {name: schema_of(settings) if isinstance(settings, type) else settings for name, settings in types.items()}
+    for track, kind in systems.items():
+        for name, group in kind.groups().items():
+            if name in {base.name for base in (*fields(Config), *fields(JobSettings))}:
+                raise ConfigError(f"track={track} has a group {name}, which is not a group of a system; rename it")
+            if types.setdefault(name, group) is not group:
+                raise ConfigError(f"tracks {owners[name]} and {track} type the group {name} differently; rename one")
+            owners.setdefault(name, track)
+    return types
 
 
 def validated(config: DictConfig) -> DictConfig:
-    """The configuration with nothing missing.
+    """Return the configuration, in which nothing is missing.
 
     Raises:
         ConfigError: names the first key that has no value.
@@ -215,3 +165,44 @@ def validated(config: DictConfig) -> DictConfig:
     if config.workers < 1:
         raise ConfigError(f"workers={config.workers} must be at least 1")
     return config
+
+
+def plain(config: Any) -> Any:
+    """Return a part of a composed configuration as dicts, lists and values; interpolations are resolved."""
+    return OmegaConf.to_container(config, resolve=True) if OmegaConf.is_config(config) else config
+
+
+def read(config: DictConfig) -> Config:
+    """Return what all jobs of a composed configuration share.
+
+    Raises:
+        ConfigError: a key without a setting, or a missing value.
+    """
+    values = cast(dict[str, Any], plain(config))
+    return filled(Config, {one.name: values[one.name] for one in fields(Config)}, "")
+
+
+def job_settings(config: DictConfig) -> JobSettings:
+    """Return the settings of a job's system.
+
+    Args:
+        config: composed configuration with the changes of a condition.
+
+    Raises:
+        ConfigError: an unknown track, a key without a setting, or values that a system refuses.
+    """
+    values = cast(dict[str, Any], plain(config))
+    kind = registry.settings_of(values["track"])
+    experiment = values["experiment"]
+    return kind(
+        track=values["track"],
+        experiment=experiment["name"],
+        outputs=Path(values["outputs"]),
+        seed=values["train"]["seed"],
+        workers=values["workers"],
+        data=filled(DataSettings, values["data"], "data"),
+        parsers=values["parsers"],
+        tasks=experiment["tasks"],
+        example=filled(ExampleSettings, experiment["example"], "experiment.example"),
+        **{name: filled(group, values[name], name) for name, group in kind.groups().items()},
+    )

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
-
-from omegaconf import DictConfig, OmegaConf
+from typing import Any
 
 from experiments.composition import configuration_of
+from experiments.plan import settings_of
 from graphs.errors import ConfigError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.shared_files import read_json
 from graphs.stores.store import GraphStore
 from mathamr.stages import parsers
+from mathamr.stages.settings import DataSettings
 from mathamr.stages.tensors import spec_of
+from mathamr.systems.settings import GraphSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class FinishedJob:
 
     condition: str
     seed: int
-    data: DictConfig
+    data: DataSettings
     model: Path
     tensors: tuple[Path, ...]
     collection: Path
@@ -65,28 +66,26 @@ def finished_job(
         known = ", ".join(experiment["conditions"])
         raise ConfigError(f"unknown condition {condition!r} of {experiment['name']}; choose from: {known}")
     chosen, record = _record(folder, experiment, condition, seed)
-    config = configuration_of(experiment["command"], root)
-    changes = config.experiment.conditions[condition] or {}
-    config = cast(DictConfig, OmegaConf.merge(config, changes, {"train": {"seed": chosen}}))
-    if not record.get("model_key") or config.track != "graph":
-        raise ConfigError(f"condition {condition} is of track={config.track}; only graph models make a search index")
-    models = sorted((folder.parent / "shared").glob(f"{config.data.name}-*/models/{record['model_key']}/best"))
+    settings = settings_of(configuration_of(experiment["command"], root), condition, chosen)
+    if not record.get("model_key") or not isinstance(settings, GraphSettings):
+        raise ConfigError(f"condition {condition} is of track={settings.track}; only graph models make a search index")
+    data = settings.data
+    models = sorted((folder.parent / "shared").glob(f"{data.name}-*/models/{record['model_key']}/best"))
     if not models:
         raise ConfigError(
             f"{folder.parent / 'shared'} has no model {record['model_key']}; run the experiment again: "
             f"{experiment['command']}"
         )
     shared = models[0].parents[2]
-    given = {name: config.data.get(name) for name in ("collection", "formulas")}
-    made = tensors or config.data.get("graphs")
-    formulas = Path(given["formulas"]) if given["formulas"] else shared / "formulas.db"
+    made = tensors or data.graphs
+    formulas = Path(data.formulas) if data.formulas else shared / "formulas.db"
     return FinishedJob(
         condition,
         chosen,
-        config.data,
+        data,
         models[0],
-        (Path(made),) if made else _tensors(shared, spec_of(config), record["source"]),
-        Path(given["collection"]) if given["collection"] else shared / f"collection-{parsers.name(config)}.db",
+        (Path(made),) if made else _tensors(shared, spec_of(settings.graph), record["source"]),
+        Path(data.collection) if data.collection else shared / f"collection-{parsers.name(settings)}.db",
         formulas if formulas.exists() else None,
     )
 

@@ -35,12 +35,10 @@ from contextlib import AbstractContextManager, closing
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
-
-from omegaconf import OmegaConf
+from typing import Any
 
 from experiments import logbook
-from experiments.analyses import failures, geometry, job_examples, weighting
+from experiments.analyses import failures, geometry, job_examples, sampling, weighting
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.plan import LOCK, Job, failure, finished, state
@@ -51,7 +49,8 @@ from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.result_names import column, file_name, titles
 from mathamr.evaluation.runs import Qrels, Run, qrels_of, read_run, write_run
 from mathamr.stages.console import Console
-from mathamr.stages.topic_sets import Encoded, Question, Retrieved, Trained
+from mathamr.stages.settings import SearchSettings
+from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
 from mathamr.systems.system import System
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
@@ -69,13 +68,13 @@ class Outcome(Enum):
 
 
 def run_job(
-    job: Job, folder: Path, system: System, models: Models, questions: Sequence[Question], console: Console
+    job: Job, folder: Path, system: System[Any], models: Models, topic_sets: Sequence[TopicSet], console: Console
 ) -> Outcome:
     """Run ``job`` unless it is finished, and leave its result, or the reason of its failure, in its folder.
 
     Args:
         folder: ``outputs/EXP``.
-        questions: one a task.
+        topic_sets: one a task.
     """
     place = folder / "jobs" / job.name
     place.mkdir(parents=True, exist_ok=True)
@@ -89,12 +88,12 @@ def run_job(
             return Outcome.NEED_ELSEWHERE  # before a logbook is opened that would stay empty
         try:
             _check_needs(job, folder)
-            system.prepare(job.config, questions)
+            system.prepare(job.settings, topic_sets)
             with _logbook(job, folder, console) as book:
-                made = models.stage(job, system, questions, book.record)
+                made = models.stage(job, system, topic_sets, book.record)
                 if made is None:
                     return Outcome.NEED_ELSEWHERE
-                result = _run(job, place, system, models, *made, questions, book)
+                result = _run(job, place, system, models, *made, topic_sets, book)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
         except Exception as error:  # noqa: BLE001 - whatever one job dies of (no memory, a library), others go on
@@ -104,8 +103,8 @@ def run_job(
             (place / name).unlink(missing_ok=True)
         write_json(place / "result.json", result)
         speed = f", {result['time_per_epoch_s']:.1f} s an epoch" if "time_per_epoch_s" in result else ""
-        first, called = next(iter(titles(job.config.experiment).items()))
-        console.say(f"{job.name}: {called} {result[column(questions[0].asked, first)]:.3f}{speed}")
+        first, called = next(iter(titles(job.experiment.measures).items()))
+        console.say(f"{job.name}: {called} {result[column(topic_sets[0].test_name, first)]:.3f}{speed}")
         return Outcome.ENDED
 
 
@@ -145,62 +144,62 @@ def _note_failure(job: Job, place: Path, error: Exception, console: Console) -> 
 def _run(
     job: Job,
     place: Path,
-    system: System,
+    system: System[Any],
     models: Models,
     trained: Trained,
     encoded: Encoded,
-    questions: Sequence[Question],
+    topic_sets: Sequence[TopicSet],
     book: Logbook,
 ) -> dict[str, Any]:
     """From the model's vectors to scores."""
     log = models.folder(job) / LOG
     if job.model_key and log.exists():
         shutil.copyfile(log, place / LOG)
-    result = {**_identity(job), "regime": questions[0].regime, "years": list(job.config.data.years)}
-    result |= {"source": system.source(job.config), **trained.origin}
+    result = {**_identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years}
+    result |= {"source": system.source(job.settings), **trained.origin}
     result |= {**trained.costs, **encoded.costs}
     files = [trained.folder] if job.model_key else []
-    shown = next((question for question in questions if question.task == 1), None)
-    source = system.rankings_source(job.config)
+    shown = next((topic_set for topic_set in topic_sets if topic_set.task == 1), None)
+    source = system.rankings_source(job.settings)
     kept = _kept_rankings(job, place, source)
     found: dict[str, Mapping[str, float]] = {}
-    for question in questions:
+    for topic_set in topic_sets:
         if kept is None:
             costs: Mapping[str, float]
-            retrieved, costs = _search(job, place / "index", system, encoded, question)
-            run = Run.from_results(job.name, retrieved.results, task=question.task)
+            retrieved, costs = _search(job, place / "index", system, encoded, topic_set)
+            run = Run.from_results(job.name, retrieved.results, task=topic_set.task)
             visual_ids = retrieved.visual_ids
         else:
-            run, costs = _read_rankings(job, *kept, question)
-            visual_ids = system.visual_ids(job.config) if question.task == 2 else None
-        found[str(question.asked)] = costs
-        scores = judge(run, question, visual_ids)
-        own_files = [place / file_name(question.asked, name) for name in ("run.tsv", "per_topic.csv")]
+            run, costs = _read_rankings(job, *kept, topic_set)
+            visual_ids = system.visual_ids(job.settings) if topic_set.task == 2 else None
+        found[str(topic_set.test_name)] = costs
+        scores = judge(run, topic_set, visual_ids)
+        own_files = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])
         _write_per_topic(own_files[1], scores)
         measured: dict[str, float | str] = {
             **scores.aggregate,
             "topics": scores.topics,
-            "relevant_grade": question.relevant,
+            "relevant_grade": topic_set.relevant,
             **costs,
         }
-        if question.judged_by:
-            measured["judgments"] = question.judged_by
-        result |= {column(question.asked, name): value for name, value in measured.items()}
+        if topic_set.judged_by:
+            measured["judgments"] = topic_set.judged_by
+        result |= {column(topic_set.test_name, name): value for name, value in measured.items()}
         topics = [[topic, *own.values()] for topic, own in sorted(scores.per_topic.items())]
-        book.table(file_name(question.asked, "topics"), ["topic", *scores.aggregate], topics)
+        book.table(file_name(topic_set.test_name, "topics"), ["topic", *scores.aggregate], topics)
         files += own_files
-        if question.task == 2 and visual_ids is not None:
+        if topic_set.task == 2 and visual_ids is not None:
             write_json(
-                place / "examples-task2.json", job_examples.formula_examples(question, run, visual_ids, system.texts)
+                place / "examples-task2.json", job_examples.formula_examples(topic_set, run, visual_ids, system.texts)
             )
-        if question is shown:
-            _show(job, place, system, encoded, question, run)
-            result |= _look_into(job, place, system, encoded, question, run)
+        if topic_set is shown:
+            _show(job, place, system, encoded, topic_set, run)
+            result |= _look_into(job, place, system, encoded, topic_set, run)
     write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": found})
     book.scores(result)
     if job.config.wandb.artifacts:
-        book.artifact(f"{job.config.experiment.name}-{job.name}", "model", files, result)
+        book.artifact(f"{job.experiment.name}-{job.name}", "model", files, result)
     return result
 
 
@@ -215,42 +214,42 @@ def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, 
 
 
 def _read_rankings(
-    job: Job, folder: Path, record: Mapping[str, Any], question: Question
+    job: Job, folder: Path, record: Mapping[str, Any], topic_set: TopicSet
 ) -> tuple[Run, Mapping[str, float]]:
-    """Return the rankings of a question that an earlier result has left, and what it cost to find them."""
-    path = folder / file_name(question.asked, "run.tsv")
-    run = read_run(path, task=question.task) if path.stat().st_size else Run(job.name, {}, question.task)
-    return run, record["costs"][str(question.asked)]
+    """Return the rankings for the topics that an earlier result has left, and what it cost to find them."""
+    path = folder / file_name(topic_set.test_name, "run.tsv")
+    run = read_run(path, task=topic_set.task) if path.stat().st_size else Run(job.name, {}, topic_set.task)
+    return run, record["costs"][str(topic_set.test_name)]
 
 
 def _search(
-    job: Job, folder: Path, system: System, encoded: Encoded, question: Question
+    job: Job, folder: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet
 ) -> tuple[Retrieved, dict[str, float]]:
     """What is found, and the costs of index and search. The index is removed unless it is to be kept."""
-    keep = bool(job.config.index.get("keep"))
-    own = folder.with_name(file_name(question.asked, folder.name))
+    keep = isinstance(job.settings, SearchSettings) and job.settings.index.keep
+    own = folder.with_name(file_name(topic_set.test_name, folder.name))
     shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
     try:
-        with closing(system.index(job.config, encoded, question, own)) as indexed:
-            retrieved = system.retrieve(job.config, encoded, indexed, question)
+        with closing(system.index(job.settings, encoded, topic_set, own)) as indexed:
+            retrieved = system.retrieve(job.settings, encoded, indexed, topic_set)
     finally:
         if not keep:
             shutil.rmtree(own, ignore_errors=True)
     return retrieved, {**indexed.costs, **retrieved.costs}
 
 
-def _show(job: Job, place: Path, system: System, encoded: Encoded, question: Question, run: Run) -> None:
+def _show(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run) -> None:
     """``examples.json``, and ``heat_map.json`` where the system compares part by part.
 
     Neither where no judged topic has an answer in the collection.
     """
-    topics = {topic.topic_id: topic for topic in question.topics}
-    qrels = {topic_id: grades for topic_id, grades in judged(question).items() if topic_id in topics}
-    wanted = job.config.experiment.get("example") or {}
+    topics = {topic.topic_id: topic for topic in topic_set.topics}
+    qrels = {topic_id: grades for topic_id, grades in judged(topic_set).items() if topic_id in topics}
+    wanted = job.settings.example
     shown: list[str] = []
-    for topic_id, post_id in job_examples.candidates(qrels, wanted.get("topic"), wanted.get("post")):
+    for topic_id, post_id in job_examples.candidates(qrels, wanted.topic, wanted.post):
         shown = shown or [topic_id]
-        explanation = system.explain(job.config, encoded, topics[topic_id], post_id)
+        explanation = system.explain(job.settings, encoded, topics[topic_id], post_id)
         if explanation is not None:
             shown = [topic_id]
             grade = qrels.get(topic_id, {}).get(post_id)
@@ -260,66 +259,64 @@ def _show(job: Job, place: Path, system: System, encoded: Encoded, question: Que
         return
     first = list(dict.fromkeys([*shown, *sorted(qrels, key=job_examples.natural)]))[: job_examples.EXAMPLE_TOPICS]
     results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
-    write_json(place / "examples.json", job_examples.examples(question, first, qrels, results, system.texts))
+    write_json(place / "examples.json", job_examples.examples(topic_set, first, qrels, results, system.texts))
 
 
 def _look_into(
-    job: Job, place: Path, system: System, encoded: Encoded, question: Question, run: Run
+    job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run
 ) -> dict[str, float]:
     """What the experiment's analyses write, and its columns of the results."""
-    analyses = set(job.config.experiment.get("analyses") or [])
-    qrels = judged(question)
+    analyses = set(job.experiment.analyses)
+    qrels = judged(topic_set)
     if analyses & {"weighting", "failures"}:
-        space = geometry.judged_space(system, job.config, encoded, question, qrels)
+        space = sampling.judged_space(system, job, encoded, topic_set, qrels)
         if "weighting" in analyses:
             write_json(place / weighting.FILE, {} if space is None else weighting.look(space, qrels))
         if "failures" in analyses:
-            explain = partial(system.explain, job.config, encoded)
-            said = "" if space is None else failures.look(space, question, qrels, run, explain, system.texts)
+            explain = partial(system.explain, job.settings, encoded)
+            said = "" if space is None else failures.look(space, topic_set, qrels, run, explain, system.texts)
             write_whole(place / failures.FILE, said)
     if not analyses & {"collapse", "geometry"}:
         return {}
-    content = geometry.look(system, job.config, encoded, question, qrels, run)
+    content = geometry.look(system, job, encoded, topic_set, qrels, run)
     write_json(place / "geometry.json", content)
     return geometry.columns(content)
 
 
 def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:
     """The job's logbook; its id tells jobs of equal configuration in two experiments apart."""
-    config = cast(dict[str, Any], OmegaConf.to_container(job.config, resolve=True))
-    del config["wandb"], config["experiment"]
     return logbook.opened(
         job.config.wandb,
         folder,
         name=job.name,
-        group=job.config.experiment.name,
-        run_id=f"{job.config.experiment.name}-{job.key}",
-        config={**config, "condition": job.condition},
+        group=job.experiment.name,
+        run_id=f"{job.experiment.name}-{job.key}",
+        config={**job.record, "condition": job.condition},
         say=console.say,
     )
 
 
-def judge(run: Run, question: Question, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
-    """Score a run on the question's topics. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
-    collection = question.collection
-    if visual_ids is not None and question.regime == "mini":
+def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
+    """Score a run on the topics. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
+    collection = topic_set.collection
+    if visual_ids is not None and topic_set.regime == "mini":
         collection = frozenset(visual_ids.values())
     return evaluate(
         run,
-        qrels_of(question.judgments),
-        task=question.task,
-        regime=question.regime,
+        qrels_of(topic_set.judgments),
+        task=topic_set.task,
+        regime=topic_set.regime,
         collection=collection,
         visual_ids=visual_ids,
-        measures=question.measures,
-        relevant=question.relevant,
+        measures=topic_set.measures,
+        relevant=topic_set.relevant,
     )
 
 
-def judged(question: Question) -> Qrels:
+def judged(topic_set: TopicSet) -> Qrels:
     """The judgments that count."""
-    qrels = qrels_of(question.judgments)
-    return qrels if question.collection is None else restrict(qrels, question.collection, question.relevant)
+    qrels = qrels_of(topic_set.judgments)
+    return qrels if topic_set.collection is None else restrict(qrels, topic_set.collection, topic_set.relevant)
 
 
 def _identity(job: Job) -> dict[str, Any]:

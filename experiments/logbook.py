@@ -22,8 +22,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
+from experiments.config import WandbConfig
 from graphs.errors import ConfigError
 
 MODES = ("offline", "online", "disabled")
@@ -125,7 +126,7 @@ class Logbook:
 
 @contextmanager
 def opened(
-    settings: Any,
+    settings: WandbConfig,
     folder: Path,
     *,
     name: str,
@@ -156,7 +157,7 @@ def opened(
     book.close(0)
 
 
-def check(settings: Any) -> None:
+def check(settings: WandbConfig) -> None:
     """Refuse a mode that is none.
 
     Raises:
@@ -166,7 +167,7 @@ def check(settings: Any) -> None:
         raise ConfigError(f"wandb.mode={settings.mode} is not one of {', '.join(MODES)}")
 
 
-def _start(settings: Any, folder: Path, described: Mapping[str, Any], say: Callable[[str], None]) -> Any:
+def _start(settings: WandbConfig, folder: Path, described: Mapping[str, Any], say: Callable[[str], None]) -> Any:
     """W&B's run, ``described`` as ``wandb.init`` wants it, or ``None`` if there can be none."""
     place = folder.resolve() / "wandb"
     for variable in ("WANDB_CACHE_DIR", "WANDB_DATA_DIR"):  # else in the home directory, which clusters keep small
@@ -179,7 +180,7 @@ def _start(settings: Any, folder: Path, described: Mapping[str, Any], say: Calla
             if mode != settings.mode:
                 wandb.teardown()  # its service still holds the id of the run that it could not begin
             run = wandb.init(
-                mode=mode,
+                mode=cast(Literal["offline", "online", "disabled"], mode),
                 project=settings.project,
                 entity=settings.entity,
                 dir=str(folder.resolve()),

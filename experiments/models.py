@@ -1,7 +1,7 @@
 """Trained models, each made once and shared by the conditions and experiments that ask for it.
 
     models = Models(Path("outputs/shared/arqmath-c2cab975a849"), console.say)
-    trained, encoded = models.stage(job, system, questions, log)      # None while another process works at this model
+    trained, encoded = models.stage(job, system, topic_sets, log)      # None while another process works at this model
 
 A model's folder ``models/MODELKEY`` holds
 
@@ -31,7 +31,7 @@ from experiments.plan import Job
 from graphs.errors import TrainingError
 from graphs.shared_files import is_locked, locked, read_json, write_json
 from graphs.whole_file import write_whole
-from mathamr.stages.topic_sets import Encoded, Log, Question, Trained
+from mathamr.stages.topic_sets import Encoded, Log, TopicSet, Trained
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
 
@@ -78,7 +78,7 @@ class Models:
             yield
 
     def stage(
-        self, job: Job, system: System, questions: Sequence[Question], log: Log
+        self, job: Job, system: System[Any], topic_sets: Sequence[TopicSet], log: Log
     ) -> tuple[Trained, Encoded] | None:
         """The model of ``job`` and the vectors it makes, from before or made now; ``None`` while another process does.
 
@@ -97,7 +97,7 @@ class Models:
         with locked(folder / LOCK) as mine:
             if not mine:
                 return None
-            self._start_anew_on_other_graphs(folder, system.source(job.config))
+            self._start_anew_on_other_graphs(folder, system.source(job.settings))
             try:
                 trained = self._finished(folder, system, log) or self._train(job, folder, system, log)
             except Interrupted:
@@ -106,7 +106,7 @@ class Models:
                 # Not the error itself: it holds on to all that training had in memory.
                 self._failed[job.model_key] = f"{type(error).__name__}: {error} (model of job {job.name})"
                 raise
-            return trained, system.encode(job.config, trained, questions)
+            return trained, system.encode(job.settings, trained, topic_sets)
 
     def _start_anew_on_other_graphs(self, folder: Path, source: str) -> None:
         stamp = folder / "source"
@@ -119,7 +119,7 @@ class Models:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         write_whole(stamp, source)
 
-    def _finished(self, folder: Path, system: System, log: Log) -> Trained | None:
+    def _finished(self, folder: Path, system: System[Any], log: Log) -> Trained | None:
         record, best = read_json(folder / _RECORD), system.best(folder)
         if record is None or best is None:
             return None
@@ -128,17 +128,17 @@ class Models:
             log(entry)
         return Trained(best, record["costs"], origin=record["origin"])
 
-    def _train(self, job: Job, folder: Path, system: System, log: Log) -> Trained:
+    def _train(self, job: Job, folder: Path, system: System[Any], log: Log) -> Trained:
         with TrainingLog(folder / LOG) as written:
 
             def record(entry: dict[str, Any]) -> None:
                 written(entry)
                 log(entry)
 
-            trained = system.train(job.config, folder, record)
-            told = {entry["epoch"] for entry in read_log(folder / LOG) if entry["kind"] == "epoch"}
+            trained = system.train(job.settings, folder, record)
+            recorded = {entry["epoch"] for entry in read_log(folder / LOG) if entry["kind"] == "epoch"}
             for entry in trained.history:  # a kill between checkpoint and record would leave a hole
-                if entry["epoch"] not in told:
+                if entry["epoch"] not in recorded:
                     written(entry)
         origin = {"model_code": checkpoint.code_version(), "model_machine": machine()}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -11,8 +11,8 @@ An experiment names its conditions by what they change (``conf/exp/vn_connectivi
 makes six jobs, ``none-seed42`` to ``sequential-seed44``. What a job makes has a key a stage, a hash of everything that
 the stage depends on:
 
-===A system says itself what its model and its rankings depend on (:class:`mathamr.systems.system.System`): the one of
-``track=graph`` on ``graph``, ``model`` and ``train`` with the seed, its rankings also on ``index`` and ``retrieval``;
+A system's settings say what its model and its rankings depend on (:class:`mathamr.stages.settings.JobSettings`): those
+of ``track=graph`` name ``graph``, ``model`` and ``train`` with the seed, its rankings also ``index`` and ``retrieval``;
 ``track=bm25`` has no model, and its rankings depend on ``bm25`` and ``retrieval.k``.
 
 New judgments change ``key`` alone, so rankings are judged again and nothing else is done; in the regime ``judged`` they
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -37,11 +37,13 @@ from typing import Any, Literal, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from experiments.config import Config, ExperimentConfig, job_settings, plain, read
 from graphs import shared_files
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, suggestion
 from graphs.shared_files import is_locked, read_json
 from mathamr.stages.collection import file_identity
+from mathamr.stages.settings import JobSettings
 from mathamr.systems import registry
 
 # Settings of the collection that no result depends on: where files are.
@@ -52,20 +54,35 @@ LOCK = ".lock"
 State = Literal["done", "running elsewhere", "failed", "missing"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
-    """One condition with one seed: its whole configuration, and the keys of its result, its rankings and its model.
+    """One condition with one seed.
 
-    ``model_key`` is empty where nothing is trained. ``needs`` are the jobs whose rankings it reads.
+    Attributes:
+        config: configuration that all jobs share.
+        settings: settings of its system.
+        key: hash of everything that its result depends on.
+        model_key: of everything that its model depends on; empty where nothing is trained.
+        run_key: of everything that its rankings depend on.
+        needs: jobs whose rankings it reads.
+        record: its whole configuration as plain values, for the logbook.
     """
 
     condition: str
     seed: int
-    config: DictConfig
+    config: Config
+    settings: JobSettings
     key: str
     model_key: str = ""
     run_key: str = ""
     needs: tuple[Job, ...] = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def experiment(self) -> ExperimentConfig:
+        """The experiment that it is of."""
+        assert self.config.experiment is not None  # else nothing was planned
+        return self.config.experiment
 
     @property
     def name(self) -> str:
@@ -90,39 +107,84 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
             no condition, a condition that changes what is no setting of a condition, two jobs with one output, an
             unknown track, or conditions that need what is not there or each other.
     """
-    experiment = config.experiment
-    conditions = [str(name) for name in experiment.conditions or {}]
-    seeds = list(experiment.seeds or [])
-    if not conditions or not seeds:
+    shared = read(config)
+    experiment = shared.experiment
+    conditions = [] if experiment is None else list(experiment.conditions)
+    if experiment is None or not conditions or not experiment.seeds:
         raise ConfigError("experiment.conditions and experiment.seeds name no job; add +exp=NAME, see conf/exp/")
+    seeds = experiment.seeds
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"experiment.seeds repeats a seed: {seeds}; two jobs would have one output")
     _check_names(conditions)
-    _check_labels(conditions, experiment.get("labels") or {})
-    named = {"baseline": [experiment.baseline], "only": list(experiment.get("only") or [])}
-    others = experiment.get("baselines") or {}
-    named["baselines"] = [*others, *others.values()]
+    _check_labels(conditions, experiment.labels)
+    others = experiment.baselines
+    named = {
+        "baseline": [experiment.baseline],
+        "only": experiment.only or [],
+        "baselines": [*others, *others.values()],
+    }
     for key, names in named.items():
         for name in names:
             if name not in conditions:
                 known = ", ".join(conditions)
                 raise ConfigError(
-                    f"experiment.{key}={name} is not among the conditions: {known}{suggestion(str(name), conditions)}"
+                    f"experiment.{key}={name} is not among the conditions: {known}{suggestion(name, conditions)}"
                 )
-    groups = (name for kind in registry.loadable().values() for name in kind.groups)
-    changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
-    configs = {(name, int(seed)): _config(config, name, int(seed), changeable) for name in conditions for seed in seeds}
+    changeable = _changeable(config)
+    composed = {(name, seed): _config(config, name, seed, changeable) for name in conditions for seed in seeds}
+    settings = _settings(config, composed)
     jobs: list[Job] = []
-    for condition, needs in _needs(configs).items():
+    for condition, needs in _needs(settings).items():
         for seed in seeds:
             parts = tuple(job for name in needs for job in jobs if (job.condition, job.seed) == (name, seed))
-            jobs.append(_job(condition, int(seed), configs[condition, int(seed)], parts, data))
+            own = settings[condition, seed]
+            rankings = run_key(own, data, parts)
+            jobs.append(
+                Job(
+                    condition=condition,
+                    seed=seed,
+                    config=shared,
+                    settings=own,
+                    key=job_key(rankings, shared, data),
+                    model_key=model_key(own, data),
+                    run_key=rankings,
+                    needs=parts,
+                    record=_record_of(composed[condition, seed]),
+                )
+            )
     by_key: dict[str, Job] = {}
     for job in jobs:
         twin = by_key.setdefault(job.key, job)
         if twin.condition != job.condition:
             raise ConfigError(f"conditions {twin.condition} and {job.condition} are the same experiment; remove one")
     return jobs
+
+
+def settings_of(config: DictConfig, condition: str, seed: int) -> JobSettings:
+    """Return the settings of one job of an experiment.
+
+    Raises:
+        ConfigError: the condition changes what is no setting, or makes settings that its system refuses.
+    """
+    return job_settings(_config(config, condition, seed, _changeable(config)))
+
+
+def _settings(config: DictConfig, composed: Mapping[tuple[str, int], DictConfig]) -> dict[tuple[str, int], JobSettings]:
+    """Return the settings of all jobs; what the command line gets wrong is named first, without a condition."""
+    if any(one.track == config.track for one in composed.values()):
+        job_settings(config)
+    found = {}
+    for (condition, seed), one in composed.items():
+        try:
+            found[condition, seed] = job_settings(one)
+        except ConfigError as error:
+            raise ConfigError(f"experiment.conditions.{condition}: {error}") from error
+    return found
+
+
+def _record_of(config: DictConfig) -> dict[str, Any]:
+    """Return the configuration of a job without what no result depends on."""
+    return {name: value for name, value in plain(config).items() if name not in ("wandb", "experiment")}
 
 
 def _check_names(conditions: Sequence[str]) -> None:
@@ -146,8 +208,14 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
+def _changeable(config: DictConfig) -> list[str]:
+    """Return the settings that a condition can change: the track, and the groups of all systems."""
+    groups = (name for kind in registry.loadable().values() for name in kind.groups())
+    return [name for name in dict.fromkeys(["track", *groups]) if name in config]
+
+
 def _config(config: DictConfig, condition: str, seed: int, changeable: Sequence[str]) -> DictConfig:
-    """The configuration of a job."""
+    """Return the configuration of a job."""
     changes = config.experiment.conditions[condition]
     changes = OmegaConf.create({}) if changes is None else changes
     place = f"experiment.conditions.{condition}"
@@ -160,18 +228,18 @@ def _config(config: DictConfig, condition: str, seed: int, changeable: Sequence[
         raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
 
 
-def _needs(configs: Mapping[tuple[str, int], DictConfig]) -> dict[str, Sequence[str]]:
+def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequence[str]]:
     """Return the conditions, each after those that it needs, with these.
 
     Raises:
         ConfigError: a condition needs what is no condition, or conditions need each other.
     """
     needs: dict[str, Sequence[str]] = {}
-    known = list(dict.fromkeys(condition for condition, _ in configs))
-    for (condition, _), config in configs.items():
+    known = list(dict.fromkeys(condition for condition, _ in settings))
+    for (condition, _), own in settings.items():
         place = f"experiment.conditions.{condition}"
         try:
-            needs[condition] = registry.find(config.track).needs(config)
+            needs[condition] = own.needs()
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error
         for name in needs[condition]:
@@ -188,11 +256,6 @@ def _needs(configs: Mapping[tuple[str, int], DictConfig]) -> dict[str, Sequence[
             raise ConfigError(f"condition {circle[0]} needs itself") from error
         raise ConfigError(f"conditions need each other: {', '.join(circle)}") from error
     return {name: needs[name] for name in sorted(known, key=depths.__getitem__)}
-
-
-def _job(condition: str, seed: int, config: DictConfig, needs: tuple[Job, ...], data: Fingerprints) -> Job:
-    found = run_key(config, data, needs)
-    return Job(condition, seed, config, job_key(found, config, data), model_key(config, data), found, needs)
 
 
 def _check_changes(config: DictConfig, changes: Any, place: str, changeable: Sequence[str]) -> None:
@@ -229,64 +292,55 @@ def _leaves(value: Any, key: str) -> Iterator[str]:
         yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
 
 
-def model_key(config: DictConfig, data: Fingerprints) -> str:
+def model_key(settings: JobSettings, data: Fingerprints) -> str:
     """Return the hash of everything that a trained model depends on; empty where nothing is trained."""
-    parts = registry.find(config.track).model_key_parts(config)
+    parts = settings.model_key_parts()
     if parts is None:
         return ""
-    return shared_files.key({"collection": data.graphs, "track": config.track, **_made_elsewhere(config), **parts})
+    return shared_files.key({"collection": data.graphs, "track": settings.track, **_made_elsewhere(settings), **parts})
 
 
-def _made_elsewhere(config: DictConfig) -> dict[str, str]:
+def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
     """Return the identity of each file that ``data.collection``, ``data.formulas`` and ``data.graphs`` name.
 
     Raises:
         ConfigError: one of them is no file.
     """
-    named = {name: config.data.get(name) for name in ("collection", "formulas", "graphs")}
+    data = settings.data
+    named = {"collection": data.collection, "formulas": data.formulas, "graphs": data.graphs}
     return {f"given_{name}": file_identity(Path(value)) for name, value in named.items() if value is not None}
 
 
-def run_key(config: DictConfig, data: Fingerprints, needs: Sequence[Job] = ()) -> str:
+def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()) -> str:
     """Return the hash of everything that the rankings of a job depend on.
 
     Rankings that are made of others depend on collection and topics through these.
     """
-    kind = registry.find(config.track)
-    own = {"track": config.track, **(kind.model_key_parts(config) or {}), **kind.result_key_parts(config)}
+    own = {"track": settings.track, **(settings.model_key_parts() or {}), **settings.result_key_parts()}
     if needs:
         return shared_files.key({**own, "parts": [job.run_key for job in needs]})
-    places = {str(name): value for name, value in _plain(config.data).items() if name not in _PLACES}
-    content = {"collection": data.searches, "data": places, "tasks": list(config.experiment.get("tasks") or [1])}
-    content |= _made_elsewhere(config)
-    if config.data.get("regime") == "judged":  # what is judged is what is searched
-        content |= {"judgments": data.judgments, "example": _plain(config.experiment.get("example"))}
+    places = {name: value for name, value in asdict(settings.data).items() if name not in _PLACES}
+    content = {"collection": data.searches, "data": places, "tasks": list(settings.tasks)}
+    content |= _made_elsewhere(settings)
+    if settings.data.regime == "judged":  # what is judged is what is searched
+        content |= {"judgments": data.judgments, "example": asdict(settings.example)}
     return shared_files.key({**content, **own})
 
 
-def job_key(rankings: str, config: DictConfig, data: Fingerprints) -> str:
+def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
     """Return the hash of everything that the result of a job depends on.
 
     Args:
         rankings: ``run_key`` of the job.
     """
-    grade = config.data.get("relevant_grade")
-    return shared_files.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, **_asked(config)})
-
-
-def _asked(config: DictConfig) -> dict[str, Any]:
-    """What an experiment asks of every condition."""
-    experiment = config.experiment
-    asked = {"tasks": list(experiment.get("tasks") or [1]), "example": _plain(experiment.get("example"))}
-    if measures := _plain(experiment.get("measures")):
-        asked["measures"] = measures
-    if analyses := sorted(experiment.get("analyses") or []):  # without any, keys are what they were before there were
-        asked["analyses"] = [*analyses, *([_plain(config.geometry)] if "geometry" in analyses else [])]
-    return {"experiment": asked}
-
-
-def _plain(value: Any) -> Any:
-    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+    grade, experiment = config.data.relevant_grade, config.experiment
+    assert experiment is not None
+    measured: dict[str, Any] = {"tasks": experiment.tasks, "example": asdict(experiment.example)}
+    if experiment.measures:
+        measured["measures"] = experiment.measures
+    if analyses := sorted(experiment.analyses):  # keys stay unchanged without analyses
+        measured["analyses"] = [*analyses, *([asdict(config.geometry)] if "geometry" in analyses else [])]
+    return shared_files.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, "experiment": measured})
 
 
 def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = None) -> list[Job]:

@@ -23,34 +23,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from experiments import logbook
-from experiments.config import register, validated
+from experiments.config import ExperimentConfig, job_settings, read, register, validated
 from experiments.models import Models
-from experiments.plan import LOCK, Job, finished, plan, select, state, status
+from experiments.plan import Job, finished, plan, select, state, status
 from experiments.report import blocks, results, tables
 from experiments.report.results import Experiment
-from graphs.corpus.arqmath import ArqMath
-from graphs.corpus.corpus import Corpus
-from graphs.corpus.queries.collection import NamedTests
-from graphs.errors import ConfigError, CorpusError, MathAMRError, suggestion
+from experiments.runner import Runner
+from experiments.topic_sets import read_topic_sets, tasks_of
+from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, write_json
-from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
-from mathamr.evaluation.result_names import Asked, key, title, titles
-from mathamr.evaluation.runs import Task
+from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
 from mathamr.stages.sources import open_data
-from mathamr.stages.topic_sets import Question
-from mathamr.systems import registry
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
-
-if TYPE_CHECKING:
-    from mathamr.systems.system import System
 
 LIST = "list"
 _PRINTED = 4  # measures that fit into a terminal
@@ -64,20 +56,24 @@ class Ended:
     failed: int
 
 
-def run(config: DictConfig, command: str) -> Ended:
+def run(composed: DictConfig, command: str) -> Ended:
     """Run what is missing of an experiment.
+
+    Args:
+        composed: configuration with ``experiment``, as Hydra composes it.
+        command: command line, for the report.
 
     Raises:
         MathAMRError: before anything runs, when the configuration makes no experiment.
     """
-    console = Console()
-    if config.experiment is None:
-        raise ConfigError("no experiment is named; add +exp=NAME, where conf/exp/NAME.yaml describes it")
+    console, config = Console(), read(composed)
     experiment = config.experiment
+    if experiment is None:
+        raise ConfigError("no experiment is named; add +exp=NAME, where conf/exp/NAME.yaml describes it")
     corpus = open_data(config.data)
     folder = Path(config.outputs) / experiment.name
     data = corpus.fingerprints()
-    jobs = plan(config, data)
+    jobs = plan(composed, data)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
     if config.job == LIST:
@@ -85,30 +81,25 @@ def run(config: DictConfig, command: str) -> Ended:
     mine = select(jobs, config.job, experiment.only)
     missing = [job for job in mine if finished(job, folder) is None]
     console.say(f"{experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
-    tasks = tasks_of(config, corpus)
+    tasks = tasks_of(experiment, corpus)
     if missing:
         logbook.check(config.wandb)
-        questions = [pose(config, corpus, task) for task in tasks]
-        tell_apart(corpus, questions)
-        for question in questions:
-            if question.judged_by:
-                console.say(f"  judgments of {title(question.asked)}: {question.judged_by}")
-            if said := relevant_grade(question.judgments, config.data.get("relevant_grade"))[1]:
-                console.say(f"  {title(question.asked)}: {said}")
-        if len(tasks) < len(experiment.tasks):
-            console.say(f"  collection {corpus.name} has no topics of Task 2: only Task 1 is run")
-        runner = _Runner(corpus, shared, folder, models, questions, console)
-        runner.check(config, missing)
-        _write_plan(config, jobs, folder, tasks, command)
+        topic_sets = read_topic_sets(config.data, experiment, corpus, tasks, console)
+        base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
+        runner = Runner(corpus, shared, folder, models, topic_sets, console)
+        runner.check(base, missing)
+        _write_plan(experiment, jobs, folder, tasks, command)
         runner.run(missing)
     else:
-        _write_plan(config, jobs, folder, tasks, command)
+        _write_plan(experiment, jobs, folder, tasks, command)
     from experiments.report import writing  # imports torch
 
     with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
-        _write_plan(config, jobs, folder, tasks, command)  # of two that run it with other seeds, each reports its own
+        _write_plan(
+            experiment, jobs, folder, tasks, command
+        )  # of two that run it with other seeds, each reports its own
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
-        found = results.read(folder)  # behind it: what another process ends in between is done
+        found = results.read(folder)  # after it: what another process ends in between is done
         for row in found.rows:
             place = row["condition"], row["seed"]
             if "done" not in (row["status"], stands[place]):
@@ -122,197 +113,6 @@ def run(config: DictConfig, command: str) -> Ended:
     return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
 
 
-class _Runner:
-    """Runs jobs, beside other processes that run the same."""
-
-    def __init__(
-        self,
-        corpus: Corpus,
-        shared: Path,
-        folder: Path,
-        models: Models,
-        questions: Sequence[Question],
-        console: Console,
-    ) -> None:
-        self._corpus, self._shared, self._folder, self._models = corpus, shared, folder, models
-        self._questions, self._console = questions, console
-        self._systems: dict[str, System] = {}
-
-    def _system(self, config: DictConfig) -> System:
-        name = config.track
-        if name not in self._systems:
-            self._systems[name] = registry.find(name)(self._corpus, self._shared, self._console)
-        return self._systems[name]
-
-    def check(self, config: DictConfig, jobs: Sequence[Job]) -> None:
-        """Refuse settings that cannot be, once for each condition."""
-        from experiments.analyses import geometry  # imports torch
-
-        geometry.check(config)
-        if any(job.config.track == config.track for job in jobs):
-            self._check(config)
-        for job in {job.condition: job for job in jobs}.values():
-            try:
-                self._check(job.config)
-            except MathAMRError as error:
-                raise ConfigError(f"condition {job.condition}: {error}") from error
-
-    def _check(self, config: DictConfig) -> None:
-        registry.check_abilities(registry.find(config.track), self._questions)
-        self._system(config).check(config, self._questions)
-
-    def run(self, jobs: Sequence[Job]) -> None:
-        """Run the jobs; those that need what another process has in work come last, and are waited for."""
-        from experiments.job import Outcome, run_job  # imports torch
-
-        pending, ended = list(jobs), 0
-        while pending:
-            elsewhere: list[Job] = []
-            waiting: list[Job] = []
-            for job in pending:
-                self._console.say(f"[{ended + 1}/{len(jobs)}] {job.name}")
-                if {need.name for need in job.needs} & {other.name for other in [*elsewhere, *waiting]}:
-                    self._console.say("  another process is at what it needs")
-                    waiting.append(job)
-                    continue
-                system = self._system(job.config)
-                outcome = run_job(job, self._folder, system, self._models, self._questions, self._console)
-                if outcome is Outcome.ENDED:
-                    ended += 1
-                elif outcome is Outcome.ELSEWHERE:
-                    self._console.say("  another process is at it")
-                    elsewhere.append(job)
-                else:
-                    self._console.say("  another process is at what it needs")
-                    waiting.append(job)
-            stuck = len(waiting) + len(elsewhere) == len(pending)
-            # Once more: the other process may have ended, or died. Behind all that others need.
-            pending = sorted([*waiting, *elsewhere], key=lambda job: job.depth)
-            if stuck and not waiting:
-                return
-            if stuck:
-                self._console.say(f"  waiting for what {waiting[0].name} needs, which another process has in work")
-                self._wait(waiting[0])
-
-    def _wait(self, job: Job) -> None:
-        """Until nobody works at the model of a job, nor at those that it needs."""
-        with self._models.free(job):
-            pass
-        for need in job.needs:
-            with locked(self._folder / "jobs" / need.name / LOCK, wait=True):
-                pass
-
-
-def tasks_of(config: DictConfig, corpus: Corpus) -> Sequence[Asked]:
-    """The tasks of ``experiment.tasks``, without Task 2 where the collection has no topics of it.
-
-    Raises:
-        ConfigError: a task that is none, or Task 2 alone where there are no topics of it.
-    """
-    asked = list(config.experiment.tasks)
-    if isinstance(corpus, NamedTests):
-        if not asked or len(set(asked)) < len(asked) or not set(asked) <= set(corpus.tests()):
-            raise ConfigError(f"experiment.tasks={asked}: the tests of this collection are {', '.join(corpus.tests())}")
-        return asked
-    if not asked or len(set(asked)) < len(asked) or not set(asked) <= {1, 2}:
-        named = any(isinstance(task, str) for task in asked)
-        hint = "; tests with names are those of data=pairs and of data=beir with several benchmarks" if named else ""
-        raise ConfigError(f"experiment.tasks={asked} is not one of [1], [1,2], [2]{hint}")
-    tasks = [cast(Task, task) for task in sorted(asked)]
-    if 2 in tasks and 2 not in corpus.tasks():  # topics of other years, or in conflict, are an error of their reader
-        tasks.remove(2)
-        if not tasks:
-            raise ConfigError(f"experiment.tasks=[2], but collection {corpus.name} has no topics of Task 2")
-    return tasks
-
-
-def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
-    """The topics of a task that the experiment is measured on, with their judgments."""
-    years = list(config.data.years)
-    named = config.experiment.get("measures") or {}
-    own_measures = {key(str(title)): measure_of(str(name)) for title, name in named.items()}
-    regime = config.data.regime
-    given = config.data.get("relevant_grade")
-    if isinstance(corpus, NamedTests):
-        test = corpus.test(str(task))
-        if regime != "full" or years:
-            raise ConfigError(f"data.regime={regime} data.years={years}: tests with names search all; use full and []")
-        if not test.topics or not test.judgments:
-            raise ConfigError(f"test {task} of {config.data.root} has no judged topics")
-        relevant, _ = relevant_grade(test.judgments, given)
-        measures = own_measures or measures_of_grade(relevant)
-        return Question(
-            1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.turned, relevant
-        )
-    assert task in (1, 2)
-    task = cast(Task, task)
-    topics = corpus.topics(task, years)
-    judgments = corpus.judgments(task, years)
-    if not topics or not judgments:
-        raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
-    if regime not in get_args(Regime):
-        raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
-    if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):
-        raise ConfigError(
-            f"{len(lost)} judged topics of Task {task} are not among the topics, e.g. {lost[0]}; each would score 0"
-        )
-    wanted = config.experiment.example.topic
-    known = [topic.topic_id for topic in topics]
-    if task == 1 and wanted is not None and wanted not in known:
-        raise ConfigError(
-            f"experiment.example.topic={wanted} is no topic of this collection{suggestion(wanted, known)}"
-        )
-    posts = None
-    example = config.experiment.example.post
-    if task == 1 and (regime == "mini" or example is not None):
-        posts = frozenset(post.post_id for post in corpus.posts())
-        if example is not None and example not in posts:
-            raise ConfigError(f"experiment.example.post={example} is no post of this collection")
-    if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell
-        posts = None
-    relevant, _ = relevant_grade(judgments, given)
-    measures = own_measures or measures_of_grade(relevant)
-    return Question(
-        task,
-        topics,
-        judgments,
-        cast(Regime, regime),
-        posts,
-        measures=measures,
-        relevant=relevant,
-        judged_by=judged_by(corpus, task, years),
-    )
-
-
-def judged_by(corpus: Corpus, task: int, years: Sequence[int]) -> str:
-    """Return the files that judgments are read from, with their editions; "" where a collection has one set."""
-    if not isinstance(corpus, ArqMath):
-        return ""
-    files = corpus.judgment_files()
-    counts = corpus.rekeyings() if task == 2 else {}
-    found = []
-    for year in years:
-        if (name := files.get((task, year))) is not None:
-            found.append(name if year not in counts else f"{name}: {counts[year].unknown:,} unknown formulas left out")
-    return "; ".join(found)
-
-
-def tell_apart(corpus: Corpus, questions: Sequence[Question]) -> None:
-    """Check that one id of a topic is one text: graphs and vectors are kept by ids.
-
-    Raises:
-        CorpusError: two topics have one id and different texts.
-    """
-    asked: dict[str, tuple[str, str]] = {}
-    for topic in (topic for question in questions for topic in question.topics):
-        text = (topic.post.title, topic.post.body)
-        if asked.setdefault(topic.post.post_id, text) != text:
-            raise CorpusError(
-                f"two topics of collection {corpus.name} have the id {topic.topic_id!r} and different texts, one of "
-                f"them {(text[0] or text[1])[:60]!r}; give each topic an id of its own"
-            )
-
-
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     """How each job and its model stand, and what is left to do."""
     rows = [[job.name, state(job, folder), models.state(job), job.key, job.model_key] for job in jobs]
@@ -322,23 +122,24 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
 
 
-def _write_plan(config: DictConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[Asked], command: str) -> None:
-    """``experiment.json``: what the report has to know of the experiment beside its jobs."""
-    experiment = config.experiment
+def _write_plan(
+    experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
+) -> None:
+    """Write ``experiment.json``: what the report has to know of the experiment beside its jobs."""
     content = {
         "name": experiment.name,
         "title": experiment.title,
         "command": " ".join(word for word in command.split(" ") if not word.startswith("job=")),
         "baseline": experiment.baseline,
-        "baselines": _plain(experiment.baselines),
-        "conditions": [str(name) for name in experiment.conditions],
-        "seeds": list(experiment.seeds),
+        "baselines": experiment.baselines,
+        "conditions": list(experiment.conditions),
+        "seeds": experiment.seeds,
         "tasks": list(tasks),
-        "labels": _plain(experiment.labels),
+        "labels": experiment.labels,
         "keys": {job.name: job.key for job in jobs},
     }
     if experiment.measures:
-        content["measures"] = titles(experiment)
+        content["measures"] = titles(experiment.measures)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "experiment.json", content)
 
@@ -362,10 +163,6 @@ def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
         f"the graphs have changed between jobs (results.csv, column source: {', '.join(sorted(graphs))}); remove the "
         "result.json of those of earlier graphs, and run again"
     ]
-
-
-def _plain(group: DictConfig) -> Any:
-    return OmegaConf.to_container(group, resolve=True)
 
 
 @hydra.main(config_path="../conf", config_name="config", version_base="1.3")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.composition import configuration_of
+from experiments.config import read
 from experiments.report import results
 from experiments.report.results import Row
 from graphs.corpus.corpus import Corpus
@@ -96,8 +97,8 @@ def write_submission(
         files[out / file_name] = task
     if not files:
         raise EvaluationError("has no run.tsv; run the job again", path=experiment.place(row))
-    config = configuration_of(experiment.commands[-1] if experiment.commands else "", root)
-    collection = Collection(open_data(config.data), list(config.data.years))
+    data = read(configuration_of(experiment.commands[-1] if experiment.commands else "", root)).data
+    collection = Collection(open_data(data), data.years)
     for path, run in runs.items():
         write_run(run, path)
     scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in SCORES.items() if key in row)

@@ -46,15 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--retry-failures", action="store_true", help="try the posts again that failed before")
     given = parser.parse_args(arguments)
 
+    from experiments.composition import graph_config, parser_options
     from graphs.corpus.corpus import open_corpus
     from graphs.stores.census import table
     from graphs.stores.shards import Shard
     from mathamr.stages.console import Console
     from mathamr.stages.data.graphs import CollectionSettings, GraphBuild, build_collection
-    from mathamr.stages.parsers import options_of
 
     settings = CollectionSettings(
-        GraphBuild(given.parser, options_of(given.parser, given.option), given.workers),
+        GraphBuild(given.parser, parser_options(given.parser, given.option), given.workers),
         given.kinds,
         given.tasks,
         given.years,
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         given.retry_failures,
     )
     console = Console()
-    counted = build_collection(open_corpus(given.corpus, given.root), given.out, settings, console)
+    counted = build_collection(open_corpus(given.corpus, given.root), given.out, settings, graph_config(), console)
     if counted.failures:
         console.say(f"  each failure with its reason: python scripts/collection.py failures {given.out}")
     return table(counted)

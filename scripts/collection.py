@@ -117,13 +117,14 @@ def _facts(stored: StoredGraph) -> str:
 
 def stats(given: argparse.Namespace, console: Console) -> str:
     """The counts as a table or as JSON."""
+    from experiments.composition import graph_config
     from graphs.errors import ConfigError
     from graphs.stores import census
-    from mathamr.stages.census import count
+    from mathamr.stages.data.census import count
 
     if given.workers < 1:
         raise ConfigError(f"--workers {given.workers}: at least 1 process is needed")
-    counted = count(given.collection, console, kinds=given.kinds, workers=given.workers)
+    counted = count(given.collection, graph_config(), console, kinds=given.kinds, workers=given.workers)
     return counted.to_json() if given.json else census.table(counted)
 
 

@@ -33,7 +33,7 @@ from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation, VirtualNode
-from mathamr.stages.topic_sets import Question, Space
+from mathamr.stages.topic_sets import EmbeddingSpace, TopicSet
 
 Explain = Callable[[Topic, str], Explanation | None]
 Texts = Callable[[Sequence[str]], Mapping[str, PostText]]
@@ -43,25 +43,25 @@ TOPICS, FIRST, LIFTS, MISSED = 20, 5, 3, 2
 _SHOWN = 200  # characters of a post
 
 
-def look(space: Space, question: Question, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
-    """The content of ``failures.md``, of the posts of :func:`experiments.analyses.geometry.judged_space`."""
-    scores = evaluate(run, qrels, relevant=question.relevant).per_topic
-    topics = {topic.topic_id: topic for topic in question.topics}
+def look(space: EmbeddingSpace, topic_set: TopicSet, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
+    """The content of ``failures.md``, of the posts of :func:`experiments.analyses.sampling.judged_space`."""
+    scores = evaluate(run, qrels, relevant=topic_set.relevant).per_topic
+    topics = {topic.topic_id: topic for topic in topic_set.topics}
     known = sorted((name for name in space.topics if name in scores), key=natural)
     drawn = np.random.default_rng(0).permutation(len(known))[:TOPICS]
     parts = []
     for name in sorted((known[place] for place in drawn), key=natural):
         grades = qrels[name]
-        relevant = sum(grade >= question.relevant for grade in grades.values())
+        relevant = sum(grade >= topic_set.relevant for grade in grades.values())
         best = best_matches(space, name)
         head = f"## {name}: nDCG' {scores[name]['ndcg_prime']:.2f}, {len(best)} vectors, {relevant} relevant posts"
-        right = {post for post, grade in grades.items() if grade >= question.relevant}
+        right = {post for post, grade in grades.items() if grade >= topic_set.relevant}
         lines = _of_topic(topics[name], space, best, grades, right, explain, texts)
         parts.append("\n".join([head, "", _cut(as_text(extract(topics[name].post))), "", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
-def best_matches(space: Space, topic: str) -> NDArray[np.floating]:
+def best_matches(space: EmbeddingSpace, topic: str) -> NDArray[np.floating]:
     """The best match of each of a topic's vectors in each post, (vectors, posts)."""
     query = space.queries.select(torch.tensor([space.topics.index(topic)])).vectors
     each = VectorSets(query, torch.arange(len(query) + 1))
@@ -71,7 +71,7 @@ def best_matches(space: Space, topic: str) -> NDArray[np.floating]:
 
 def _of_topic(
     topic: Topic,
-    space: Space,
+    space: EmbeddingSpace,
     best: NDArray[np.floating],
     grades: dict[str, int],
     right: set[str],

@@ -27,9 +27,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from omegaconf import DictConfig
 
 from experiments.analyses.job_examples import natural
+from experiments.analyses.sampling import sampler
+from experiments.config import GeometryConfig
+from experiments.plan import Job
 from graphs.errors import AnalysisError, ConfigError
 from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, reciprocal_rank
 from mathamr.analysis.collapse import KINDS, Collapse, collapse
@@ -43,8 +45,9 @@ from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.resampling import Bootstrapped, bootstrap
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
-from mathamr.stages.topic_sets import Choose, Encoded, Question, Space
+from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, TopicSet
 from mathamr.systems.system import System
+from mathamr.training.limits import check_bounds
 
 ANALYSES = ("collapse", "geometry", "weighting", "failures")
 OWN = "maxsim"
@@ -59,100 +62,54 @@ TRANSFORMATIONS: dict[str, Callable[[Floats], Callable[[Floats], Floats]]] = {
 }
 
 
-def check(config: DictConfig) -> None:
-    """Refuse analyses that there are not.
+def check(analyses: Sequence[str], config: GeometryConfig) -> None:
+    """Raise for an unknown analysis, or for settings that cannot be.
 
     Raises:
-        ConfigError: names those that there are.
+        ConfigError: names the known analyses, or the setting.
     """
-    asked = list(config.experiment.get("analyses") or [])
-    unknown = [name for name in asked if name not in ANALYSES]
+    unknown = [name for name in analyses if name not in ANALYSES]
     if unknown:
         raise ConfigError(f"experiment.analyses={unknown[0]} is not known; there are {', '.join(ANALYSES)}")
-    asked_of = config.geometry
     least = {"k": 1, "samples": 1, "size": 1, "posts": 1, "topics": 1, "statements": 2}
-    for name, bound in least.items():
-        if asked_of[name] is not None and asked_of[name] < bound:
-            raise ConfigError(f"geometry.{name}={asked_of[name]} must be at least {bound}")
-    if not 0 <= asked_of.psi <= 100:
-        raise ConfigError(f"geometry.psi={asked_of.psi} is a percentile, from 0 to 100")
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """Which posts are looked at: ``posts`` of ``of_posts``."""
-
-    choose: Choose
-    counts: dict[str, int]
-
-
-def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
-    """All right documents, and others drawn at random up to ``limit``; ``counts`` are told when it has chosen.
-
-    >>> sampled = sampler({"A.1": {"7": 3}}, 3)
-    >>> len(sampled.choose([str(number) for number in range(9)])), "7" in sampled.choose([str(n) for n in range(9)])
-    (3, True)
-    >>> sampled.counts
-    {'posts': 3, 'of_posts': 9}
-    """
-    right = {post for grades in qrels.values() for post, grade in grades.items() if grade >= relevant}
-    counts: dict[str, int] = {}
-
-    def choose(post_ids: Sequence[str]) -> Sequence[str]:
-        kept = set(range(len(post_ids)))
-        if len(post_ids) > limit:
-            needed = [place for place, post_id in enumerate(post_ids) if post_id in right]
-            others = sorted(kept - set(needed))
-            drawn = np.random.default_rng(0).permutation(len(others))[: max(0, limit - len(needed))]
-            kept = {*needed, *(others[place] for place in drawn)}
-        counts.update({"posts": len(kept), "of_posts": len(post_ids)})
-        return [post_ids[place] for place in sorted(kept)]
-
-    return Sampled(choose, counts)
-
-
-def judged_space(
-    system: System, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels
-) -> Space | None:
-    """The space with every judged post, and others drawn at random; None of a system without sets of vectors."""
-    judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
-    space = system.space(config, encoded, question, sampler(judged, config.geometry.posts).choose)
-    return None if space is None or len(space.documents.vectors) == len(space.documents) else space
+    check_bounds("geometry", config, at_least=least)
+    if not 0 <= config.psi <= 100:
+        raise ConfigError(f"geometry.psi={config.psi} is a percentile, from 0 to 100")
 
 
 def look(
-    system: System, config: DictConfig, encoded: Encoded, question: Question, qrels: Qrels, run: Run
+    system: System[Any], job: Job, encoded: Encoded, topic_set: TopicSet, qrels: Qrels, run: Run
 ) -> dict[str, Any]:
-    """The content of ``geometry.json``: the analyses that the experiment asks for, of one job.
+    """Return the content of ``geometry.json``: the analyses that the experiment asks for, of one job.
 
     What cannot be measured (no right document, a vector of zeros) says why in ``left_out``: the job has its result.
     """
-    whole = "geometry" in config.experiment.analyses
+    whole, config = "geometry" in job.experiment.analyses, job.config.geometry
     content: dict[str, Any] = {}
     try:
         if whole:
-            asked = {name: config.geometry[name] for name in ("k", "psi", "samples", "size")}
-            content |= {"settings": asked, "run": of_run(run, qrels, config, question.relevant)}
-        sampled = sampler(qrels, config.geometry.posts, question.relevant)
-        space = system.space(config, encoded, question, sampled.choose)
+            settings = {"k": config.k, "psi": config.psi, "samples": config.samples, "size": config.size}
+            content |= {"settings": settings, "run": of_run(run, qrels, config, topic_set.relevant)}
+        sampled = sampler(qrels, config.posts, topic_set.relevant)
+        space = system.space(job.settings, encoded, topic_set, sampled.select)
         if space is not None:
             content |= {"sampled": sampled.counts, "collapse": of_collapse(space)}
         if space is not None and whole:
             texts = system.texts(space.posts)
             with_formulas = [post_id in texts and bool(texts[post_id].text.formulas) for post_id in space.posts]
-            content |= of_space(space, qrels, with_formulas, config, question.relevant)
+            content |= of_space(space, qrels, with_formulas, config, topic_set.relevant)
     except AnalysisError as error:
         content["left_out"] = str(error)
     return content
 
 
-def of_run(run: Run, qrels: Qrels, config: DictConfig, relevant: int = RELEVANT) -> dict[str, Any]:
+def of_run(run: Run, qrels: Qrels, config: GeometryConfig, relevant: int = RELEVANT) -> dict[str, Any]:
     """Accuracy@k, MRR and nDCG@k of what was retrieved, with bootstrap intervals over topics."""
-    found = hits_of_run(run, qrels, config.geometry.k, relevant=relevant)
-    return _scores(config, accuracy(found, config.geometry.k), reciprocal_rank(found), ndcg(found, config.geometry.k))
+    found = hits_of_run(run, qrels, config.k, relevant=relevant)
+    return _scores(config, accuracy(found, config.k), reciprocal_rank(found), ndcg(found, config.k))
 
 
-def of_collapse(space: Space) -> dict[str, Any]:
+def of_collapse(space: EmbeddingSpace) -> dict[str, Any]:
     """How alike the vectors within a document are, by kind; empty of a model with one vector a document."""
     if len(space.documents.vectors) == len(space.documents):
         return {}
@@ -161,7 +118,7 @@ def of_collapse(space: Space) -> dict[str, Any]:
 
 
 def of_space(
-    space: Space, qrels: Qrels, with_formulas: Sequence[bool], config: DictConfig, relevant: int = RELEVANT
+    space: EmbeddingSpace, qrels: Qrels, with_formulas: Sequence[bool], config: GeometryConfig, relevant: int = RELEVANT
 ) -> dict[str, Any]:
     """Everything but the collapse.
 
@@ -172,15 +129,14 @@ def of_space(
         AnalysisError: no topic has a right document among the posts.
     """
     judged = _Judged.of(space, qrels, relevant)
-    single = config.retrieval.strategy == "single_vector"
-    ways = _ways(space, single=single)
+    ways = _ways(space)
     own = next(iter(ways))
     surveys = {name: _survey(way, judged, config) for name, way in ways.items()}
     found = {name: one for name, one in surveys.items() if one is not None}
     if own not in found:
         raise AnalysisError(f"no topic can be compared with a right document by the vectors of {own}")
-    mine, k = found[own], config.geometry.k
-    curve = threshold_curve(mine, min(k, mine.top.shape[1]), samples=config.geometry.samples, size=config.geometry.size)
+    mine, k = found[own], config.k
+    curve = threshold_curve(mine, min(k, mine.top.shape[1]), samples=config.samples, size=config.size)
     return {
         "own": own,
         "judged": len(judged.correct),
@@ -226,7 +182,7 @@ class _Judged:
     correct: list[list[int]]
 
     @classmethod
-    def of(cls, space: Space, qrels: Qrels, relevant: int) -> _Judged:
+    def of(cls, space: EmbeddingSpace, qrels: Qrels, relevant: int) -> _Judged:
         number = {post_id: place for place, post_id in enumerate(space.posts)}
         right = [
             sorted(number[post] for post, grade in qrels.get(topic, {}).items() if grade >= relevant and post in number)
@@ -248,8 +204,11 @@ class _Way:
     posts: NDArray[np.int64]
 
 
-def _ways(space: Space, *, single: bool) -> dict[str, _Way]:
-    """The model's own way first: MaxSim over all vectors, or document vectors; then each kind of vectors alone."""
+def _ways(space: EmbeddingSpace) -> dict[str, _Way]:
+    """Return the ways to compare: the model's own way first, then each kind of vectors alone.
+
+    Its own way is MaxSim over all vectors, or the comparison of document vectors.
+    """
     both = [set(np.unique(kinds).tolist()) for kinds in (space.query_kinds, space.document_kinds)]
     kinds = sorted(both[0] & both[1])
     alone = {
@@ -260,12 +219,12 @@ def _ways(space: Space, *, single: bool) -> dict[str, _Way]:
     }
     every = [np.arange(len(sets)) for sets in (space.queries, space.documents)]
     ways = {OWN: _Way(space.queries, every[0], space.documents, every[1]), **alone}
-    if single and "document" in alone:
+    if space.single_vector and "document" in alone:
         return {"document": alone["document"], **ways}
     return alone if len(kinds) == 1 and both[0] == both[1] else ways
 
 
-def _survey(way: _Way, judged: _Judged, config: DictConfig) -> Survey | None:
+def _survey(way: _Way, judged: _Judged, config: GeometryConfig) -> Survey | None:
     """All similarities of a way, of the topics that have vectors and a right document with vectors."""
     place = {int(post): number for number, post in enumerate(way.posts)}
     row = {int(topic): number for number, topic in enumerate(way.topics)}
@@ -278,14 +237,13 @@ def _survey(way: _Way, judged: _Judged, config: DictConfig) -> Survey | None:
     if not pairs:
         return None
     some = way.queries.select(torch.tensor([number for number, _ in pairs]))
-    return survey(maxsim(some, way.documents), [right for _, right in pairs], config.geometry.k)
+    return survey(maxsim(some, way.documents), [right for _, right in pairs], config.k)
 
 
-def _way(found: Survey, config: DictConfig) -> dict[str, Any]:
+def _way(found: Survey, config: GeometryConfig) -> dict[str, Any]:
     """Accuracies, overlaps and the three distributions of one way to compare."""
-    options = {"samples": config.geometry.samples, "size": config.geometry.size}
-    k = min(config.geometry.k, found.top.shape[1])
-    estimates = overlap(found, psi=config.geometry.psi, **options)
+    k = min(config.k, found.top.shape[1])
+    estimates = overlap(found, psi=config.psi, samples=config.samples, size=config.size)
     distributions = {"random": found.random, "correct": found.correct, "top-k": found.top}
     every = np.concatenate([values.ravel() for values in distributions.values()])
     margin = max(0.05 * float(np.ptp(every)), 0.01)  # the density goes beyond the values
@@ -302,7 +260,7 @@ def _way(found: Survey, config: DictConfig) -> dict[str, Any]:
     }
 
 
-def _isotropy(way: _Way, judged: _Judged, config: DictConfig) -> dict[str, Any]:
+def _isotropy(way: _Way, judged: _Judged, config: GeometryConfig) -> dict[str, Any]:
     """Accuracy and both measures, of the vectors as they are and transformed; fitted on those of the posts."""
     vectors = way.documents.vectors.float().numpy()
     moves: dict[str, Callable[[Floats], Floats]] = {AS_THEY_ARE: lambda array: array}
@@ -315,7 +273,7 @@ def _isotropy(way: _Way, judged: _Judged, config: DictConfig) -> dict[str, Any]:
         queries = VectorSets(torch.from_numpy(move(way.queries.vectors.float().numpy())), way.queries.ptr)
         found = _survey(_Way(queries, way.topics, documents, way.posts), judged, config)
         assert found is not None  # the same topics and posts as of the vectors as they are
-        values = accuracy(found, min(config.geometry.k, found.top.shape[1]))
+        values = accuracy(found, min(config.k, found.top.shape[1]))
         table[name] = {
             "accuracy": _interval(_sampled(values, config)),
             "i_a": _round(partition_isotropy(moved)),
@@ -340,7 +298,7 @@ def _words(vectors: Floats, with_formulas: Sequence[bool]) -> dict[str, Any] | N
     }
 
 
-def _statements(space: Space, qrels: Qrels, config: DictConfig, relevant: int) -> dict[str, Any] | None:
+def _statements(space: EmbeddingSpace, qrels: Qrels, config: GeometryConfig, relevant: int) -> dict[str, Any] | None:
     """Cosines of the right documents of a few topics, those with most, and their places in a plane."""
     number = {post_id: place for place, post_id in enumerate(space.posts)}
     taken: set[str] = set()
@@ -353,8 +311,8 @@ def _statements(space: Space, qrels: Qrels, config: DictConfig, relevant: int) -
         for topic, grades in ((topic, qrels.get(topic, {})) for topic in space.topics)
     }
     for topic in sorted(right, key=lambda name: (-len(right[name]), natural(name))):
-        mine = [post for post in right[topic] if post not in taken][: config.geometry.statements]
-        if len(groups) < config.geometry.topics and len(mine) > 1:
+        mine = [post for post in right[topic] if post not in taken][: config.statements]
+        if len(groups) < config.topics and len(mine) > 1:
             groups.append((topic, mine))
             taken |= set(mine)
     posts = [post for _, mine in groups for post in mine]
@@ -369,7 +327,7 @@ def _statements(space: Space, qrels: Qrels, config: DictConfig, relevant: int) -
     }
 
 
-def _lengths(space: Space, statements: dict[str, Any] | None) -> dict[str, Any] | None:
+def _lengths(space: EmbeddingSpace, statements: dict[str, Any] | None) -> dict[str, Any] | None:
     """How long the vectors of the statements' tokens are; None of a model without tokens."""
     if space.lengths is None or statements is None:
         return None
@@ -394,13 +352,13 @@ def _one_each(sets: VectorSets, kinds: NDArray[np.integer]) -> Floats:
     return means
 
 
-def _scores(config: DictConfig, right: Floats, ranks: Floats, gains: Floats) -> dict[str, list[float | None]]:
+def _scores(config: GeometryConfig, right: Floats, ranks: Floats, gains: Floats) -> dict[str, list[float | None]]:
     values = {"accuracy": right, "mrr": ranks, "ndcg": gains}
     return {name: _interval(_sampled(one, config)) for name, one in values.items()}
 
 
-def _sampled(values: Floats, config: DictConfig) -> Bootstrapped:
-    return bootstrap(values, samples=config.geometry.samples, size=config.geometry.size)
+def _sampled(values: Floats, config: GeometryConfig) -> Bootstrapped:
+    return bootstrap(values, samples=config.samples, size=config.size)
 
 
 def _interval(sampled: Bootstrapped) -> list[float | None]:

@@ -28,7 +28,7 @@ from graphs.corpus.text.placeholders import extract
 from graphs.stores.posts import PostText
 from mathamr.evaluation.runs import Qrels, Run, qrels_of
 from mathamr.retrieval.explanation import Explanation
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 
 EXAMPLE_TOPICS = 3
 EXAMPLE_RESULTS = 3
@@ -74,14 +74,14 @@ def heat_map(topic_id: str, post_id: str, grade: int | None, explanation: Explan
 
 
 def examples(
-    question: Question,
+    topic_set: TopicSet,
     topic_ids: Sequence[str],
     qrels: Qrels,
     results: Mapping[str, Sequence[tuple[str, float]]],
     texts: Callable[[Sequence[str]], Mapping[str, PostText]],
 ) -> list[dict[str, Any]]:
     """The content of ``examples.json``: the first results of some topics."""
-    by_id = {topic.topic_id: topic for topic in question.topics}
+    by_id = {topic.topic_id: topic for topic in topic_set.topics}
     first = {topic_id: list(results.get(topic_id, ()))[:EXAMPLE_RESULTS] for topic_id in topic_ids}
     shown = texts([post_id for found in first.values() for post_id, _ in found])
     return [
@@ -105,14 +105,14 @@ def examples(
 
 
 def formula_examples(
-    question: Question,
+    topic_set: TopicSet,
     run: Run,
     visual_ids: Mapping[str, str],
     texts: Callable[[Sequence[str]], Mapping[str, PostText]],
 ) -> list[dict[str, Any]]:
     """Return the content of ``examples-task2.json``: the first formulas for some topics, with their LaTeX."""
-    qrels = qrels_of(question.judgments)
-    topics = {topic.topic_id: topic for topic in question.topics}
+    qrels = qrels_of(topic_set.judgments)
+    topics = {topic.topic_id: topic for topic in topic_set.topics}
     first = sorted((name for name in qrels if name in topics), key=natural)[:EXAMPLE_TOPICS]
     hits = {name: run.rankings.get(name, [])[:EXAMPLE_RESULTS] for name in first}
     shown = texts([str(hit.post_id) for found in hits.values() for hit in found])

@@ -14,13 +14,13 @@ import numpy as np
 from mathamr.analysis.weighting import weighted
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Qrels, Run
-from mathamr.stages.topic_sets import Space
+from mathamr.stages.topic_sets import EmbeddingSpace
 
 FILE = "weighting.json"
 
 
-def look(space: Space, qrels: Qrels) -> dict[str, float]:
-    """nDCG' of each way, as ``weighting.json`` has them, by :func:`experiments.analyses.geometry.judged_space`."""
+def look(space: EmbeddingSpace, qrels: Qrels) -> dict[str, float]:
+    """nDCG' of each way, as ``weighting.json`` has them, by :func:`experiments.analyses.sampling.judged_space`."""
     found = {}
     for name, scores in weighted(space.queries, space.query_kinds, space.documents).items():
         rankings = {}

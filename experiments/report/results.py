@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import ConfigError, StoreError
-from mathamr.evaluation.result_names import ARQMATH, Asked, column, file_name
+from mathamr.evaluation.result_names import ARQMATH, TestName, column, file_name
 
 Row = dict[str, Any]
 _BETTER = ("done", "running elsewhere", "failed", "unfinished", "missing")  # of one job in two folders, what is shown
@@ -54,7 +54,7 @@ class Experiment:
     baselines: dict[str, str]
     conditions: tuple[str, ...]
     seeds: tuple[int, ...]
-    tasks: tuple[Asked, ...]
+    tasks: tuple[TestName, ...]
     labels: dict[str, str]
     rows: list[Row]
     places: dict[tuple[str, int], Path] = field(default_factory=dict)
@@ -251,7 +251,7 @@ def _joined(parts: Sequence[Experiment]) -> Experiment:
     return joined
 
 
-def _place(task: Asked) -> int:
+def _place(task: TestName) -> int:
     """Tasks of ARQMath by their numbers; tests stay in their order.
 
     >>> sorted([2, 1], key=_place), sorted(["unseen", "regular"], key=_place)
@@ -301,7 +301,7 @@ def _check_one_table(experiment: Experiment) -> None:
             )
 
 
-def per_topic(place: Path, task: Asked, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+def per_topic(place: Path, task: TestName, measures: Sequence[str]) -> dict[str, dict[str, float]]:
     """Topic -> measure -> score of one job, from ``per_topic.csv`` or, e.g. in Task 2, ``per_topic-task2.csv``.
 
     Raises:

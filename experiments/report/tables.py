@@ -20,7 +20,7 @@ from experiments.report.results import Experiment, Row
 from experiments.report.thesis import ThesisTable
 from experiments.report.topic_scores import best_row, measured
 from mathamr.evaluation import result_names as columns
-from mathamr.evaluation.result_names import ARQMATH, Asked, column
+from mathamr.evaluation.result_names import ARQMATH, TestName, column
 from mathamr.evaluation.significance import Comparison
 
 COSTS = {
@@ -63,7 +63,7 @@ class Column:
     measure: str = ""
 
 
-def measure_columns(experiment: Experiment, task: Asked) -> list[Column]:
+def measure_columns(experiment: Experiment, task: TestName) -> list[Column]:
     """The measures of a task."""
     return [Column(title, column(task, measure), measure=measure) for measure, title in experiment.measures.items()]
 
@@ -137,7 +137,7 @@ def _values(rows: Sequence[Row], key: str, unit: float) -> list[float]:
 
 def results_table(
     experiment: Experiment,
-    task: Asked,
+    task: TestName,
     shown: Sequence[Column],
     stars: Mapping[tuple[str, str], str],
     *,

@@ -14,25 +14,25 @@ import statistics
 from collections.abc import Mapping
 
 from experiments.report.results import Experiment, Row, per_topic
-from mathamr.evaluation.result_names import Asked, column
+from mathamr.evaluation.result_names import TestName, column
 from mathamr.evaluation.significance import Comparison, compare
 
 Scores = dict[str, dict[str, dict[str, float]]]  # condition -> measure -> topic -> score
 
 
-def measured(experiment: Experiment, task: Asked) -> dict[str, list[Row]]:
+def measured(experiment: Experiment, task: TestName) -> dict[str, list[Row]]:
     """Condition -> its finished rows that have a score in the task."""
     key = column(task, experiment.first_measure)
     found = {name: [row for row in rows if key in row] for name, rows in experiment.done().items()}
     return {name: rows for name, rows in found.items() if rows}
 
 
-def best_row(rows: list[Row], task: Asked, measure: str = "ndcg_prime") -> Row:
+def best_row(rows: list[Row], task: TestName, measure: str = "ndcg_prime") -> Row:
     """The seed of highest ``measure``, as the thesis chooses it: on the topics that it is reported on."""
     return max(rows, key=lambda row: float(row[column(task, measure)]))
 
 
-def of_conditions(experiment: Experiment, task: Asked, *, best_seed: bool = False) -> Scores:
+def of_conditions(experiment: Experiment, task: TestName, *, best_seed: bool = False) -> Scores:
     """Each topic's scores: the mean over finished seeds, or those of the best seed.
 
     Raises:
@@ -50,7 +50,7 @@ def of_conditions(experiment: Experiment, task: Asked, *, best_seed: bool = Fals
     return scores
 
 
-def comparisons(experiment: Experiment, task: Asked, *, best_seed: bool) -> list[Comparison]:
+def comparisons(experiment: Experiment, task: TestName, *, best_seed: bool) -> list[Comparison]:
     """Tests of every condition against its baseline, corrected over all of them.
 
     Conditions whose baseline has no result are left out; empty where nothing is left to compare.

@@ -42,7 +42,7 @@ from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import write_whole
 from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.metrics import RELEVANT
-from mathamr.evaluation.result_names import ARQMATH, Asked, column
+from mathamr.evaluation.result_names import ARQMATH, TestName, column
 from mathamr.evaluation.significance import Comparison
 
 _FIRST = ("condition", "seed", "status")
@@ -156,7 +156,7 @@ def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
     return [Heading(title, 2), *blocks] if blocks else []
 
 
-def _task(experiment: Experiment, task: Asked) -> list[Block]:
+def _task(experiment: Experiment, task: TestName) -> list[Block]:
     """Means and best seeds with their tests, bars, and differences topic by topic."""
     before = f"{columns.title(task)}: " if len(experiment.tasks) > 1 else ""
     several = max(len(rows) for rows in measured(experiment, task).values()) > 1
@@ -186,7 +186,7 @@ def _title(before: str, title: str) -> str:
     return before + title if before else title.capitalize()
 
 
-def _scores(experiment: Experiment, task: Asked, *, best_seed: bool, thesis: ThesisTable | None) -> list[Block]:
+def _scores(experiment: Experiment, task: TestName, *, best_seed: bool, thesis: ThesisTable | None) -> list[Block]:
     """The table in the thesis's form, bars, and the tests behind its stars."""
     trouble, tests = "", list[Comparison]()
     try:
@@ -232,7 +232,7 @@ def _scores(experiment: Experiment, task: Asked, *, best_seed: bool, thesis: The
     return blocks
 
 
-def _bars(experiment: Experiment, task: Asked, marks: Any) -> Block:
+def _bars(experiment: Experiment, task: TestName, marks: Any) -> Block:
     scores = of_conditions(experiment, task)
     rows = measured(experiment, task)
     drawn = dict(list(experiment.measures.items())[:_PANELS])
@@ -247,7 +247,7 @@ def _bars(experiment: Experiment, task: Asked, marks: Any) -> Block:
     return figures.bars(labelled, seeds, drawn, named)
 
 
-def _differences(experiment: Experiment, task: Asked) -> list[Block]:
+def _differences(experiment: Experiment, task: TestName) -> list[Block]:
     """Sorted bars of the first measure for each condition that has a baseline with a result."""
     first = experiment.first_measure
     tests = [test for test in comparisons(experiment, task, best_seed=False) if test.metric == first]

@@ -19,7 +19,7 @@ from experiments.report.blocks import Block, Table, Text
 from experiments.report.results import Experiment
 from experiments.report.tables import p_value
 from experiments.report.topic_scores import of_conditions
-from mathamr.evaluation.result_names import ARQMATH, Asked
+from mathamr.evaluation.result_names import ARQMATH, TestName
 from mathamr.evaluation.significance import Comparison, compare, paired_t_test
 
 _MEASURE = "ndcg_prime"
@@ -35,7 +35,7 @@ def year_of(topic: str) -> int | None:
     return _HUNDREDS.get((int(found[1]) - 1) // 100) if found else None
 
 
-def blocks(experiment: Experiment, task: Asked) -> list[Block]:
+def blocks(experiment: Experiment, task: TestName) -> list[Block]:
     """nDCG' in each year, and what would have been chosen in each; nothing where all topics are of one year."""
     scores = {name: of[_MEASURE] for name, of in of_conditions(experiment, task).items() if _MEASURE in of}
     years = by_year(scores)

@@ -1,6 +1,6 @@
-"""How results name what was measured: columns of results.csv and files of a job, by the question that was asked.
+"""How results name what was measured: columns of results.csv and files of a job, by task or test.
 
-A question is a task of ARQMath, 1 or 2, or a test that the collection has a name for (``experiment.tasks``):
+The name of a test is a task of ARQMath, 1 or 2, or a test that the collection has a name for (``experiment.tasks``):
 
 >>> column(1, "bpref"), column(2, "bpref"), column("unseen", "mrr_10")
 ('bpref', 'task2_bpref', 'unseen_mrr_10')
@@ -11,7 +11,7 @@ A question is a task of ARQMath, 1 or 2, or a test that the collection has a nam
 
 Measures are those of ARQMath, or what ``experiment.measures`` says:
 
->>> titles({"measures": {"Accuracy@1": "Success@1", "MRR": "RR"}})
+>>> titles({"Accuracy@1": "Success@1", "MRR": "RR"})
 {'accuracy_1': 'Accuracy@1', 'mrr': 'MRR'}
 """
 
@@ -20,28 +20,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
 
-Asked = int | str
+TestName = int | str
 
 ARQMATH = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
 """The measures of ARQMath that results are reported in, the first of them first, and how tables call them."""
 
 
-def column(asked: Asked, name: str) -> str:
-    """The column of ``results.csv`` with a measure or a cost of a question."""
-    return name if asked == 1 else f"task2_{name}" if asked == 2 else f"{asked}_{name}"
+def column(test_name: TestName, name: str) -> str:
+    """Return the column of ``results.csv`` with a measure or a cost of a test."""
+    return name if test_name == 1 else f"task2_{name}" if test_name == 2 else f"{test_name}_{name}"
 
 
-def file_name(asked: Asked, name: str) -> str:
-    """A file or a folder of a job, as it is called for a question."""
+def file_name(test_name: TestName, name: str) -> str:
+    """Return the name of a file or a folder of a job for a test."""
     path = PurePath(name)
-    return name if asked == 1 else f"{path.stem}-{'task2' if asked == 2 else asked}{path.suffix}"
+    return name if test_name == 1 else f"{path.stem}-{'task2' if test_name == 2 else test_name}{path.suffix}"
 
 
-def title(asked: Asked) -> str:
-    """A question in a report."""
-    return f"Task {asked}" if isinstance(asked, int) else asked.replace("_", " ").capitalize()
+def title(test_name: TestName) -> str:
+    """Return the name of a test in a report."""
+    return f"Task {test_name}" if isinstance(test_name, int) else test_name.replace("_", " ").capitalize()
 
 
 def key(measure: str) -> str:
@@ -53,7 +52,10 @@ def key(measure: str) -> str:
     return re.sub("[^a-z0-9]+", "_", measure.lower()).strip("_")
 
 
-def titles(experiment: Mapping[str, Any]) -> dict[str, str]:
-    """The measures of an experiment, given its part of the configuration: column -> title, the first one first."""
-    named = experiment.get("measures") or {}
-    return {key(str(name)): str(name) for name in named} or dict(ARQMATH)
+def titles(measures: Mapping[str, str]) -> dict[str, str]:
+    """Return the measures of an experiment: column -> title, the first one first.
+
+    Args:
+        measures: ``experiment.measures``.
+    """
+    return {key(name): name for name in measures} or dict(ARQMATH)

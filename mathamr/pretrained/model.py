@@ -36,7 +36,7 @@ from mathamr.model.encoder import Encoder
 from mathamr.pretrained import folder as model_folder
 from mathamr.pretrained import hub
 from mathamr.pretrained.card import CardFacts, card
-from mathamr.pretrained.folder import ModelFiles
+from mathamr.pretrained.folder import ModelFiles, check_vocabulary
 from mathamr.pretrained.post_index import PostIndex
 from mathamr.retrieval.explanation import Explanation, explain
 from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
@@ -119,10 +119,12 @@ class MathAMR:
             device: device of the encoder.
 
         Raises:
-            TrainingError: no checkpoint, or one of other tensors.
+            TrainingError: no checkpoint.
+            StoreError: one that was trained on other tensors.
         """
-        graphs = GraphStore(tensors)
-        own = checkpoint.load(path, vocabulary_hash=graphs.vocabulary.hash, config_hash=graphs.config_hash)
+        own = checkpoint.load(path)
+        graphs = GraphStore(tensors, config_hash=own.info.config_hash)
+        check_vocabulary(own.info, graphs.vocabulary, graphs.spec, Path(path))
         files = ModelFiles(own.info, own.weights, graphs.vocabulary, graphs.spec, parser_name)
         return cls(files, device=device)
 

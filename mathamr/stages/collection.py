@@ -18,9 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Protocol
-
-from omegaconf import DictConfig
+from typing import Literal, Protocol, cast
 
 from graphs.corpus.files import Fingerprints, FormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
@@ -28,6 +26,7 @@ from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure
 from graphs.formulas import store as formula_store
 from graphs.formulas.store import FormulaStore
+from graphs.graph.virtual_nodes import FormulaMode
 from graphs.graph.vocabulary import Counts, Row
 from graphs.shared_files import key, locked, read_json, write_json
 from graphs.stores import collection
@@ -40,6 +39,7 @@ from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
 from mathamr.stages.data.texts import build_texts
 from mathamr.stages.needed import NeededPosts
+from mathamr.stages.settings import JobSettings, ParsedSettings
 
 
 class Parsable(Protocol):
@@ -109,24 +109,24 @@ class ParsedCollection:
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 
-    def path(self, config: DictConfig) -> Path:
+    def path(self, config: ParsedSettings) -> Path:
         """Return collection.db: the given one, or the one of this folder."""
         given = self._given(config, "collection")
         return given or self._folder / f"collection-{parsers.name(config)}{self._of_formulas(config)}.db"
 
-    def topics_path(self, config: DictConfig) -> Path:
+    def topics_path(self, config: ParsedSettings) -> Path:
         """Return the collection of the topics' graphs."""
         given = self._given(config, "collection")
         made_of = [self._corpus.fingerprints().topics, self._of_formulas(config)]
         made_of += [] if given is None else [file_identity(given)]
         return self._folder / f"topic-graphs-{parsers.name(config)}-{key(made_of)[:8]}.db"
 
-    def _of_formulas(self, config: DictConfig) -> str:
+    def _of_formulas(self, config: ParsedSettings) -> str:
         """Return the end of the names of graphs whose formulas' trees were made elsewhere."""
         given = self._given(config, "formulas")
         return "" if given is None else f"-trees{file_identity(given)[:8]}"
 
-    def make(self, config: DictConfig, topics: Iterable[Post] = ()) -> Path | None:
+    def make(self, config: ParsedSettings, topics: Iterable[Post] = ()) -> Path | None:
         """Make the graphs of the posts and of these topics, as far as they are missing; return formulas.db."""
         formulas, path = self.formulas(config), self.path(config)
         given = self._given(config, "collection")
@@ -144,7 +144,7 @@ class ParsedCollection:
         return formulas
 
     def _make_topics(
-        self, config: DictConfig, topics: Iterable[Post], formulas: Path | None, given: Path | None
+        self, config: ParsedSettings, topics: Iterable[Post], formulas: Path | None, given: Path | None
     ) -> None:
         path = self.topics_path(config)
         known = _known(path)
@@ -195,7 +195,7 @@ class ParsedCollection:
     def _add(
         self,
         path: Path,
-        config: DictConfig,
+        config: ParsedSettings,
         posts: Iterable[Post | Failure],
         formulas: Path | None,
         stage: str,
@@ -241,7 +241,7 @@ class ParsedCollection:
             write_json(kept, {"posts": sorted(absent | missing.difference(_texts_in(path)))})
         return path
 
-    def formulas(self, config: DictConfig) -> Path | None:
+    def formulas(self, config: JobSettings) -> Path | None:
         """Make formulas.db, where the collection publishes trees."""
         files = self._corpus.formulas()
         given = self._given(config, "formulas")
@@ -287,13 +287,13 @@ class ParsedCollection:
                 f"e.g. {others[0]}; build it again with scripts/build_formulas.py"
             )
 
-    def _given(self, config: DictConfig, name: str) -> Path | None:
+    def _given(self, config: JobSettings, name: Literal["collection", "formulas"]) -> Path | None:
         """Return the file that ``data.NAME`` names; sources have none.
 
         Raises:
             ConfigError: there is no such file.
         """
-        value = None if self._is_source else config.data.get(name)
+        value = None if self._is_source else getattr(config.data, name)
         if value is None:
             return None
         path = Path(value)
@@ -303,7 +303,7 @@ class ParsedCollection:
 
     # -- identity and counts -----------------------------------------------------------------------------------------
 
-    def content(self, config: DictConfig) -> Content:
+    def content(self, config: ParsedSettings) -> Content:
         """Return the identity of the graphs; it is computed again when a file has changed."""
         learned = None if self._needed is None else self._needed.learned
         added = frozenset[str]() if self._needed is None else self._needed.added
@@ -314,11 +314,11 @@ class ParsedCollection:
             topics=self._identity(self.topics_path(config), None),
         )
 
-    def identity_of_all(self, config: DictConfig) -> str:
+    def identity_of_all(self, config: ParsedSettings) -> str:
         """Return the identity of the graphs of all posts in the file."""
         return self._identity(self.path(config), None)
 
-    def digests(self, config: DictConfig, posts: frozenset[str]) -> dict[str, str]:
+    def digests(self, config: ParsedSettings, posts: frozenset[str]) -> dict[str, str]:
         """Return a hash of the graph of each of some posts, and of each topic, by id."""
         found: dict[str, str] = {}
         for path, kinds, chosen in ((self.path(config), POSTS, posts), (self.topics_path(config), ("topic",), None)):
@@ -343,7 +343,7 @@ class ParsedCollection:
             write_json(kept, known)
         return str(known["graphs"])
 
-    def counts(self, config: DictConfig) -> Counts:
+    def counts(self, config: ParsedSettings) -> Counts:
         """Count labels and relations over the posts that are learned from; topics stay unseen."""
         content = self.content(config).learned
         path = self._folder / f"counts-{parsers.name(config)}-{config.graph.formulas}-{content[:10]}.json"
@@ -355,7 +355,7 @@ class ParsedCollection:
         with Collection(self.path(config)) as source:
             counts = count_labels(
                 chosen_rows(source.rows(*POSTS), learned),
-                config.graph.formulas,
+                cast(FormulaMode, config.graph.formulas),
                 self._console,
                 total=len(learned or source),
                 workers=config.workers,

@@ -23,8 +23,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
-from omegaconf import DictConfig
-
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Pair, Post
 from graphs.corpus.text.placeholders import extract
@@ -32,7 +30,8 @@ from graphs.errors import ConfigError, Failure
 from graphs.formulas.visual_ids import posts_with_visual_ids
 from graphs.shared_files import read_json, write_json
 from mathamr.stages.console import Console, Stage
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.settings import DataSettings, JobSettings
+from mathamr.stages.topic_sets import TopicSet
 
 Extent = Literal["needed", "all"]
 
@@ -55,21 +54,21 @@ class NeededPosts:
         return self.searched - self.learned
 
 
-def extent_of(data: DictConfig) -> Extent:
+def extent_of(data: DataSettings) -> Extent:
     """Return which posts a configuration asks for: the value of ``data.posts``, by default that of the regime.
 
     Raises:
         ConfigError: for another value than needed or all.
     """
-    given = data.get("posts")
+    given = data.posts
     if given is not None and given not in get_args(Extent):
         raise ConfigError(f"data.posts={given} is not one of {', '.join(get_args(Extent))}")
-    if given == "needed" and data.get("regime") != "judged":
+    if given == "needed" and data.regime != "judged":
         raise ConfigError(
-            f"data.posts=needed with data.regime={data.get('regime')}: every post is searched, so all are needed; use "
+            f"data.posts=needed with data.regime={data.regime}: every post is searched, so all are needed; use "
             "data.regime=judged, or leave data.posts out"
         )
-    return "needed" if data.get("regime") == "judged" and given != "all" else "all"
+    return "needed" if data.regime == "judged" and given != "all" else "all"
 
 
 def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:
@@ -103,9 +102,9 @@ def with_questions(
 
 
 def needed_posts(
-    config: DictConfig,
+    config: JobSettings,
     corpus: Corpus,
-    questions: Sequence[Question],
+    topic_sets: Sequence[TopicSet],
     learned: frozenset[str],
     folder: Path,
     console: Console,
@@ -118,9 +117,9 @@ def needed_posts(
     """
     if extent_of(config.data) == "all":
         return None
-    first = {judgment.doc_id for question in questions if question.task == 1 for judgment in question.judgments}
-    second = {judgment.doc_id for question in questions if question.task == 2 for judgment in question.judgments}
-    if (example := config.experiment.example.post) is not None:
+    first = {judgment.doc_id for topic_set in topic_sets if topic_set.task == 1 for judgment in topic_set.judgments}
+    second = {judgment.doc_id for topic_set in topic_sets if topic_set.task == 2 for judgment in topic_set.judgments}
+    if (example := config.example.post) is not None:
         first.add(example)
     return NeededPosts(learned, searched_posts(corpus, first, second, folder, console))
 

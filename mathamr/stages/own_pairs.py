@@ -13,11 +13,11 @@ from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from mathamr.stages.console import Console
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 
 
 def own_pairs(
-    corpus: Corpus, positives: str, least_score: int, questions: Sequence[Question], console: Console
+    corpus: Corpus, positives: str, least_score: int, topic_sets: Sequence[TopicSet], console: Console
 ) -> tuple[list[Pair], list[Pair]]:
     """Return the training pairs of the searched collection, and those left out since their questions are topics.
 
@@ -26,7 +26,7 @@ def own_pairs(
     """
     kept, left_out = training_pairs(corpus, positives, least_score), list[Pair]()
     if kept and topics_may_be_posts(corpus):
-        topics = [topic for question in questions for topic in question.topics]
+        topics = [topic for topic_set in topic_sets for topic in topic_set.topics]
         kept, left_out = pairs_without_topics(kept, corpus.posts(), topics)
     if left_out:
         console.say(

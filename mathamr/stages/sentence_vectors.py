@@ -55,15 +55,17 @@ class SentenceText:
         with parsed.alone():
             texts = parsed.texts()
         with PostTexts(texts) as posts:
-            missing = sentence_vectors.lacks(path, posts.post_ids())
-            asked = sentence_vectors.lacks(path, topics)
-            if not missing and not asked and path.exists():
+            new_posts = sentence_vectors.missing(path, posts.post_ids())
+            new_topics = sentence_vectors.missing(path, topics)
+            if not new_posts and not new_topics and path.exists():
                 return
             encoder = open_encoder(name, device=device)
-            with self._console.stage(f"sentence vectors of {name}", len(missing) + len(asked), "posts") as advance:
+            with self._console.stage(
+                f"sentence vectors of {name}", len(new_posts) + len(new_topics), "posts"
+            ) as advance:
                 sentence_vectors.add(
                     path,
-                    _sentences(posts, missing, [topics[post_id] for post_id in asked]),
+                    _sentences(posts, new_posts, [topics[post_id] for post_id in new_topics]),
                     lambda texts: encoder.encode(texts, "document", batch_size=128),
                     encoder=known,
                     dimension=encoder.dimension,

@@ -1,26 +1,174 @@
-"""Groups of the configuration as dataclasses: those that several systems share, and how a group becomes its dataclass.
+"""Settings of a job as dataclasses: those that all systems read, and those that several systems share.
 
-Dataclasses of the library are used as they are (``EncoderConfig``, ``TrainConfig``), so a setting is described where it
-acts.
+A system declares its own settings as a subclass, with a field for each of its groups:
+
+>>> @dataclass(frozen=True, kw_only=True)
+... class CountingSettings(SearchSettings):
+...     graph: GraphConfig
+>>> list(CountingSettings.groups())
+['index', 'retrieval', 'graph']
+
+Dataclasses of the library are groups as they are (``TrainConfig``), so a setting is described where it acts. Neither
+torch nor OmegaConf is imported: the values come from ``conf/``, and :mod:`experiments.config` fills them in.
 """
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, TypeVar, cast, get_type_hints
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, get_type_hints
 
-from omegaconf import MISSING, DictConfig, OmegaConf
+from mathamr.evaluation.result_names import TestName
+from mathamr.training.config import TrainConfig
 
-from graphs.errors import ConfigError
-from mathamr.model.config import EncoderConfig
-
-Settings = TypeVar("Settings")
-
-_REPLACED = {"train.single_vector": "train.beta=0"}
+# -- what every job has ----------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
+class SourceSettings:
+    """A further collection to learn from.
+
+    Attributes:
+        name: kind of the collection, as ``data.name``.
+        root: folder of the collection, where it has one.
+        most_pairs: number of its first pairs that are used; None: all.
+    """
+
+    name: str
+    root: str | None = None
+    most_pairs: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings:
+    """The collection, as :func:`graphs.corpus.corpus.open_corpus` opens it, and what is used of it.
+
+    Attributes:
+        years: years of the topics.
+        regime: what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
+        posts: posts to parse, needed or all (:mod:`mathamr.stages.needed`).
+        collection: collection.db that was made elsewhere.
+        formulas: formulas.db that was made elsewhere.
+        graphs: preprocessed.db that was made elsewhere.
+        judgments: edition of the judgments, official or all.
+        split: split of the judgments, of collections that have several.
+        id: name of a data set of ir_datasets.
+        relevant_grade: lowest grade that counts as relevant; None: 2, or 1 where no grade is above 1.
+        sources: further collections by names of your own, to learn from where ``train.pairs`` has their names.
+    """
+
+    name: str
+    root: str | None
+    years: list[int]
+    regime: str
+    posts: str | None = None
+    collection: str | None = None
+    formulas: str | None = None
+    graphs: str | None = None
+    judgments: str
+    split: str | None
+    id: str | None
+    relevant_grade: int | None
+    sources: dict[str, SourceSettings] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExampleSettings:
+    """The topic and the post whose similarities every job shows; None: the first judged topic, and its best post."""
+
+    topic: str | None = None
+    post: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings:
+    """Settings that every system reads, and what the plan asks of settings.
+
+    A subclass adds a field for each group of its system. Systems that share a group name the same type. What a model
+    and rankings depend on is a matter of settings alone, so a plan is made without a system.
+
+    Attributes:
+        track: name of the system.
+        experiment: name of the experiment.
+        outputs: folder of all experiments.
+        seed: seed of the job.
+        workers: processes that parse posts and make tensors.
+        data: the collection.
+        parsers: options of every AMR parser by its name.
+        tasks: tasks of ARQMath or names of tests.
+        example: the topic and the post that are shown.
+        conf: folder with the values of a package's groups, ``GROUP/default.yaml`` and further choices; None: the
+            repository's ``conf/``.
+        free: settings of a group that no result depends on.
+    """
+
+    track: str
+    experiment: str
+    outputs: Path
+    seed: int
+    workers: int
+    data: DataSettings
+    parsers: Mapping[str, Mapping[str, object] | None]
+    tasks: Sequence[TestName]
+    example: ExampleSettings
+
+    conf: ClassVar[Path | None] = None
+    free: ClassVar[Mapping[str, Sequence[str]]] = {}
+
+    @classmethod
+    def groups(cls) -> dict[str, type]:
+        """Return the types of the groups by name: the fields that a subclass adds or types otherwise."""
+        shared, types = get_type_hints(JobSettings), get_type_hints(cls)
+        return {one.name: types[one.name] for one in fields(cls) if types[one.name] != shared.get(one.name)}
+
+    def key_settings(self, group: str) -> dict[str, Any]:
+        """Return the settings of a group that results depend on."""
+        values = asdict(getattr(self, group))
+        return {name: value for name, value in values.items() if name not in self.free.get(group, ())}
+
+    def model_key_parts(self) -> Mapping[str, Any] | None:
+        """Return what a model depends on beside the collection, as JSON; None where nothing is trained.
+
+        Raises:
+            ConfigError: a file that it depends on is missing.
+        """
+        return None
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return what rankings depend on beside the model, the collection and the topics, as JSON.
+
+        Raises:
+            ConfigError: a file that they depend on is missing.
+        """
+        return {group: self.key_settings(group) for group in self.groups()}
+
+    def needs(self) -> Sequence[str]:
+        """Return the conditions whose rankings are read; their jobs of the same seed run first.
+
+        Raises:
+            ConfigError: they cannot be used together.
+        """
+        return ()
+
+
+# -- groups that several systems share -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphConfig:
+    """How posts become graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity`` and
+    ``formulas`` as in ``VirtualNodeSpec``."""
+
+    parser: str
+    structure: str
+    connectivity: str
+    formulas: str
+    vocabulary_size: int
+    number_threshold: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class IndexConfig:
     """Where vectors are kept: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL.
 
@@ -30,62 +178,42 @@ class IndexConfig:
     ``keep``: leave the index in the job's folder, instead of removing it once it was searched.
     """
 
-    backend: str = MISSING
-    location: str | None = MISSING
+    backend: str
+    location: str | None
     m: int | None = None
-    m_all: int = MISSING
+    m_all: int
     ef_construct: int | None = None
-    keep: bool = MISSING
+    keep: bool
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class RetrievalConfig:
     """How the index is searched, as in :class:`mathamr.retrieval.Strategy`, and how many results a topic gets."""
 
-    strategy: str = MISSING
-    exact: bool = MISSING
-    pool: int = MISSING
-    ef: int = MISSING
-    k: int = MISSING
+    strategy: str
+    exact: bool
+    pool: int
+    ef: int
+    k: int
 
 
-def settings(kind: type[Settings], group: DictConfig, name: str) -> Settings:
-    """The group ``name`` of the configuration as the library's own type.
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings(JobSettings):
+    """Settings of jobs that search vectors."""
 
-    Raises:
-        ConfigError: a key that the type does not have, with the one that was probably meant, or a value it refuses.
-    """
-    values = cast(dict[str, Any], OmegaConf.to_container(group, resolve=True))
-    known = {key.name for key in fields(cast(Any, kind))}
-    for key in values.keys() - known:
-        if (other := _REPLACED.get(f"{name}.{key}")) is not None:
-            raise ConfigError(f"{name}.{key} is no setting; use {other}")
-        near = difflib.get_close_matches(key, known, n=1)
-        hint = f"; did you mean {name}.{near[0]}?" if near else f"; the keys are {', '.join(sorted(known))}"
-        raise ConfigError(f"{name}.{key} is no setting{hint}")
-    return kind(**values)
+    index: IndexConfig
+    retrieval: RetrievalConfig
 
 
-def encoder_settings(group: DictConfig) -> EncoderConfig:
-    """Return the group ``model`` as the library's own type; ``checkpoint`` is no setting of an encoder."""
-    return settings(
-        EncoderConfig, OmegaConf.masked_copy(group, [str(key) for key in group if key != "checkpoint"]), "model"
-    )
+@dataclass(frozen=True, kw_only=True)
+class ParsedSettings(JobSettings):
+    """Settings of jobs that parse posts."""
+
+    graph: GraphConfig
 
 
-def schema_of(settings: type, **further: type) -> DictConfig:
-    """Return the keys and types of a dataclass, to be filled.
+@dataclass(frozen=True, kw_only=True)
+class PreparationSettings(ParsedSettings):
+    """Settings of jobs that make tensors, of the posts of a collection and of further sources to learn from."""
 
-    Of a frozen one, which OmegaConf takes as read-only, no default is taken: its values are in ``conf/``.
-
-    Args:
-        settings: the dataclass.
-        further: keys that the dataclass does not have and that may be absent, with their types.
-    """
-    if not further and not settings.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        return cast(DictConfig, OmegaConf.structured(settings))
-    types = get_type_hints(settings)
-    keys: list[Any] = [(key.name, types[key.name], field(default=MISSING)) for key in fields(settings)]
-    keys += [(name, kind | None, field(default=None)) for name, kind in further.items()]
-    schema: DictConfig = OmegaConf.structured(make_dataclass(settings.__name__, keys))
-    return schema
+    train: TrainConfig

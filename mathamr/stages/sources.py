@@ -1,10 +1,8 @@
 """The further collections that a job learns from: ``data.sources`` describes them, ``train.pairs`` and
 ``train.pretrain_pairs`` name those in use.
 
->>> from omegaconf import OmegaConf
->>> math = {"name": "problems", "root": "/data/math-train", "most_pairs": None}
->>> config = OmegaConf.create({"data": {"name": "arqmath", "sources": {"math": math}}, "train": {"pairs": ["maths"]}})
->>> opened(config)
+>>> described = {"math": SourceSettings("problems", "/data/math-train")}
+>>> opened("arqmath", described, pairs=["maths"])
 Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: train.pairs names maths: it is neither the collection arqmath nor of data.sources: math
@@ -17,16 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping
 
-from omegaconf import DictConfig
-
 from graphs.corpus.corpus import OFFICIAL, Corpus, open_corpus
 from graphs.corpus.post import Pair
 from graphs.corpus.sources import Source
 from graphs.errors import ConfigError
+from mathamr.stages.settings import DataSettings, PreparationSettings, SourceSettings
 
 
-def open_data(data: DictConfig) -> Corpus:
-    """Open the collection that the group ``data`` of a configuration names.
+def open_data(data: DataSettings) -> Corpus:
+    """Open the collection that the group ``data`` names.
 
     Raises:
         ConfigError: settings that this collection does not have.
@@ -35,34 +32,51 @@ def open_data(data: DictConfig) -> Corpus:
     return open_corpus(
         data.name,
         data.root,
-        judgments=data.get("judgments") or OFFICIAL,
-        split=data.get("split"),
-        dataset_id=data.get("id"),
-        relevant=data.get("relevant_grade"),
+        judgments=data.judgments or OFFICIAL,
+        split=data.split,
+        dataset_id=data.id,
+        relevant=data.relevant_grade,
     )
 
 
-def opened(config: DictConfig) -> dict[str, Source]:
-    """The sources that are trained on, by name; nothing of them is read yet.
+def sources_of(config: PreparationSettings) -> dict[str, Source]:
+    """Return the sources that a job learns from, as :func:`opened`."""
+    data, train = config.data, config.train
+    return opened(data.name, data.sources, pairs=train.pairs, pretrain_pairs=train.pretrain_pairs)
+
+
+def opened(
+    collection: str,
+    described: Mapping[str, SourceSettings],
+    *,
+    pairs: Iterable[str] | None = None,
+    pretrain_pairs: Iterable[str] | None = None,
+) -> dict[str, Source]:
+    """Return the sources that are trained on, by name; nothing of them is read yet.
+
+    Args:
+        collection: name of the collection itself, which is no source.
+        described: sources by name.
+        pairs: names in ``train.pairs``.
+        pretrain_pairs: names in ``train.pretrain_pairs``.
 
     Raises:
         ConfigError: a name that is none of them, that two collections have, or that cannot stand before post ids; or
             a source that cannot be opened.
     """
-    described, train = config.data.get("sources") or {}, config.train
     for name in described:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
             raise ConfigError(f"data.sources: {name!r} stands before post ids; use letters, digits and . _ - only")
-        if name == config.data.name:
+        if name == collection:
             raise ConfigError(f"data.sources: {name} is the name of the collection itself; choose another one")
     found: dict[str, Source] = {}
-    for key in ("pairs", "pretrain_pairs"):
-        for name in train.get(key) or ():
-            if name == config.data.name:
+    for key, names in (("pairs", pairs), ("pretrain_pairs", pretrain_pairs)):
+        for name in names or ():
+            if name == collection:
                 continue
             if name not in described:
                 known = ", ".join(described) or "there are none"
-                among = f"it is neither the collection {config.data.name} nor of data.sources: {known}"
+                among = f"it is neither the collection {collection} nor of data.sources: {known}"
                 raise ConfigError(f"train.{key} names {name}: {among}")
             source = described[name]
             if source.most_pairs is not None and source.most_pairs < 1:
@@ -74,9 +88,9 @@ def opened(config: DictConfig) -> dict[str, Source]:
     return found
 
 
-def fingerprints(config: DictConfig) -> dict[str, str]:
-    """The content of each source that is trained on."""
-    return {name: source.fingerprints().graphs for name, source in opened(config).items()}
+def fingerprints(config: PreparationSettings) -> dict[str, str]:
+    """Return the identity of each source that is trained on."""
+    return {name: source.fingerprints().graphs for name, source in sources_of(config).items()}
 
 
 def post_id_of(source: str, post_id: str) -> str:

@@ -30,17 +30,15 @@ import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
-
-from omegaconf import DictConfig, OmegaConf
 
 from graphs import database, shared_files
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.sources import Source, asked
 from graphs.errors import ConfigError, StoreError
-from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.virtual_nodes import Connectivity, FormulaMode, Structure, VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Row, Vocabulary
 from graphs.stores import store
 from graphs.stores.collection import Collection
@@ -51,7 +49,9 @@ from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
 from mathamr.stages.needed import extent_of, needed_posts
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.settings import GraphConfig, ParsedSettings, PreparationSettings
+from mathamr.stages.topic_sets import TopicSet
+from mathamr.training.config import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ class Preparation:
         corpus: Corpus,
         shared: Path,
         console: Console,
-        learned: Callable[[DictConfig], frozenset[str]] = lambda config: frozenset(),
+        learned: Callable[[TrainConfig], frozenset[str]] = lambda config: frozenset(),
     ) -> None:
         """Args:
-        learned: tells which posts of the collection a configuration learns from, before any is parsed.
+        learned: returns the posts of the collection that training learns from, before any is parsed.
         """
         self._corpus = corpus
         self._shared = shared
@@ -113,45 +113,49 @@ class Preparation:
         self._parsed: dict[Hashable, dict[str, ParsedCollection]] = {}
         self._sources: dict[str, Source] = {}
 
-    def __call__(self, config: DictConfig, questions: Sequence[Question]) -> Prepared:
+    def __call__(self, config: PreparationSettings, topic_sets: Sequence[TopicSet]) -> Prepared:
         """What the configuration needs; looked for once a process, later files of others do not change it."""
         key = self._key(config)
         if key not in self._prepared:
             further = {
-                name: self._parse(name, source, config, questions) for name, source in self.sources(config).items()
+                name: self._parse(name, source, config, topic_sets) for name, source in self.sources(config).items()
             }
-            needed = needed_posts(config, self._corpus, questions, self._learned(config), self._shared, self._console)
+            needed = needed_posts(
+                config, self._corpus, topic_sets, self._learned(config.train), self._shared, self._console
+            )
             own = ParsedCollection(self._corpus, self._shared, self._console, needed)
             with own.alone():
-                self._prepared[key] = self._prepare(config, questions, own, further)
+                self._prepared[key] = self._prepare(config, topic_sets, own, further)
             self._parsed[key] = {"": own, **further}
         return self._prepared[key]
 
-    def _key(self, config: DictConfig) -> Hashable:
-        learned = self._learned(config) if extent_of(config.data) == "needed" else frozenset[str]()
-        plan = [_plain(config.graph), parsers.name(config), sorted(sources.opened(config))]
+    def _key(self, config: PreparationSettings) -> Hashable:
+        learned = self._learned(config.train) if extent_of(config.data) == "needed" else frozenset[str]()
+        plan = [asdict(config.graph), parsers.name(config), sorted(sources.sources_of(config))]
         return json.dumps(plan, sort_keys=True), learned  # a frozen set computes its hash once
 
-    def of(self, config: DictConfig) -> Prepared:
+    def of(self, config: PreparationSettings) -> Prepared:
         """What an earlier call has prepared."""
         return self._prepared[self._key(config)]
 
-    def counts(self, config: DictConfig) -> Counts:
+    def counts(self, config: PreparationSettings) -> Counts:
         """What the vocabulary of a prepared configuration was built from: its collection and its sources together."""
         return together([parsed.counts(config) for parsed in self.collections(config).values()])
 
-    def collections(self, config: DictConfig) -> Mapping[str, ParsedCollection]:
+    def collections(self, config: PreparationSettings) -> Mapping[str, ParsedCollection]:
         """The collection of a prepared configuration, under the name "", and its sources."""
         return self._parsed[self._key(config)]
 
-    def sources(self, config: DictConfig) -> dict[str, Source]:
+    def sources(self, config: PreparationSettings) -> dict[str, Source]:
         """The sources that a configuration learns from; each is read once a process."""
-        return {name: self._sources.setdefault(name, source) for name, source in sources.opened(config).items()}
+        return {name: self._sources.setdefault(name, source) for name, source in sources.sources_of(config).items()}
 
-    def _parse(self, name: str, source: Source, config: DictConfig, questions: Sequence[Question]) -> ParsedCollection:
+    def _parse(
+        self, name: str, source: Source, config: PreparationSettings, topic_sets: Sequence[TopicSet]
+    ) -> ParsedCollection:
         """The graphs of a source, which is refused where it holds a topic."""
-        topics = {topic.post.post_id: topic.post for question in questions for topic in question.topics}
-        ids = {topic.topic_id for question in questions for topic in question.topics} | topics.keys()
+        topics = {topic.post.post_id: topic.post for topic_set in topic_sets for topic in topic_set.topics}
+        ids = {topic.topic_id for topic_set in topic_sets for topic in topic_set.topics} | topics.keys()
         held = [pair.question_id for pair in source.pairs() if pair.question_id in ids]
         if held:
             raise ConfigError(
@@ -172,13 +176,13 @@ class Preparation:
 
     def _prepare(
         self,
-        config: DictConfig,
-        questions: Sequence[Question],
+        config: PreparationSettings,
+        topic_sets: Sequence[TopicSet],
         own: ParsedCollection,
         further: Mapping[str, ParsedCollection],
     ) -> Prepared:
         texts = own.texts()
-        formulas = own.make(config, [topic.post for question in questions for topic in question.topics])
+        formulas = own.make(config, [topic.post for topic_set in topic_sets for topic in topic_set.topics])
         graph, content = _stored_settings(config.graph), own.content(config)
         contents = {name: parsed.content(config).learned for name, parsed in further.items()}
         identity = _digest(content.learned, contents) if contents else content.learned
@@ -186,7 +190,7 @@ class Preparation:
         learned = None if needed is None else needed.learned
         posts, there = self._given_tensors(config, own), frozenset[str]()
         if posts is not None:
-            there = frozenset(GraphStore(posts, spec_of(config)).post_ids())
+            there = frozenset(GraphStore(posts, spec_of(config.graph)).post_ids())
         else:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
@@ -194,7 +198,7 @@ class Preparation:
                 labels = build_vocabulary(counted, tensor_settings(config), self._console)
                 paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
                 self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
-        tensors = GraphStore(posts, spec_of(config))
+        tensors = GraphStore(posts, spec_of(config.graph))
         self._console.failures(
             "graphs too large with these virtual nodes", Counter((f.stage, f.kind) for f in tensors.too_large.values())
         )
@@ -224,22 +228,22 @@ class Preparation:
             sources=contents,
         )
 
-    def _given_tensors(self, config: DictConfig, own: ParsedCollection) -> Path | None:
+    def _given_tensors(self, config: PreparationSettings, own: ParsedCollection) -> Path | None:
         """Return the tensors that ``data.graphs`` names, checked against the configuration.
 
         Raises:
             ConfigError: there is no such file, it has other formula trees, or no collection was given beside it.
         """
-        if config.data.get("graphs") is None:
+        if config.data.graphs is None:
             return None
         path = Path(config.data.graphs)
         if not path.is_file():
             raise ConfigError(f"data.graphs={path} is no file")
-        if config.data.get("collection") is None:
+        if config.data.collection is None:
             raise ConfigError(
                 f"data.graphs={path} has tensors alone; add data.collection=, the graphs that they are of"
             )
-        tensors, formulas = GraphStore(path), spec_of(config).formulas
+        tensors, formulas = GraphStore(path), spec_of(config.graph).formulas
         if tensors.spec.formulas != formulas:
             raise ConfigError(
                 f"data.graphs={path} was made with graph.formulas={tensors.spec.formulas}, not with {formulas}; "
@@ -257,7 +261,7 @@ class Preparation:
     def _build_tensors(
         self,
         path: Path,
-        config: DictConfig,
+        config: PreparationSettings,
         graphs: Mapping[str, Path],
         kinds: Sequence[str],
         content: str,
@@ -270,7 +274,7 @@ class Preparation:
             graphs: collections, by the source that their ids begin with.
             chosen: posts of the collection itself; None: all.
         """
-        _remove_begun_otherwise(path, store.file_hash(spec_of(config).formulas, labels), content)
+        _remove_begun_otherwise(path, store.file_hash(spec_of(config.graph).formulas, labels), content)
         total = 0
         for name, collection in graphs.items():
             with Collection(collection) as source:
@@ -299,16 +303,19 @@ def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[st
                 yield sources.post_id_of(name, post_id) if name else post_id, penman, formula_map
 
 
-def spec_of(config: DictConfig) -> VirtualNodeSpec:
-    """The virtual nodes and formula mode of a configuration."""
-    graph = config.graph
-    return VirtualNodeSpec(structure=graph.structure, connectivity=graph.connectivity, formulas=graph.formulas)
+def spec_of(graph: GraphConfig) -> VirtualNodeSpec:
+    """Return the virtual nodes and formula mode of graphs."""
+    return VirtualNodeSpec(
+        structure=cast(Structure, graph.structure),
+        connectivity=cast(Connectivity, graph.connectivity),
+        formulas=cast(FormulaMode, graph.formulas),
+    )
 
 
-def tensor_settings(config: DictConfig) -> TensorSettings:
-    """Return how a configuration makes tensors."""
+def tensor_settings(config: ParsedSettings) -> TensorSettings:
+    """Return how a job makes tensors."""
     graph = config.graph
-    return TensorSettings(spec_of(config), graph.vocabulary_size, graph.number_threshold, config.workers)
+    return TensorSettings(spec_of(graph), graph.vocabulary_size, graph.number_threshold, config.workers)
 
 
 def _remove_begun_otherwise(path: Path, file_hash: str, content: str) -> None:
@@ -325,14 +332,10 @@ def _remove_begun_otherwise(path: Path, file_hash: str, content: str) -> None:
         path.unlink()
 
 
-def _stored_settings(graph: DictConfig) -> dict[str, Any]:
-    """The settings of graphs that files of tensors depend on: virtual nodes are added to what is stored."""
-    return {name: value for name, value in _plain(graph).items() if name not in ("structure", "connectivity")}
+def _stored_settings(graph: GraphConfig) -> dict[str, Any]:
+    """Return the settings that files of tensors depend on: virtual nodes are added to what is stored."""
+    return {name: value for name, value in asdict(graph).items() if name not in ("structure", "connectivity")}
 
 
 def _digest(*content: Any) -> str:
     return shared_files.key(content)[:10]
-
-
-def _plain(group: DictConfig) -> dict[str, Any]:
-    return cast(dict[str, Any], OmegaConf.to_container(group, resolve=True))

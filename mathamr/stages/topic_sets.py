@@ -2,8 +2,8 @@
 
 >>> from graphs.corpus.post import Post
 >>> topic = Topic("A.1", Post("A.1", "topic", title="What is $x$?", markup="text"))
->>> question = Question(1, [topic], [Judgment("A.1", "7", 3)], "judged")
->>> question.asked, sorted(question.indexed)
+>>> topic_set = TopicSet(1, [topic], [Judgment("A.1", "7", 3)], "judged")
+>>> topic_set.test_name, sorted(topic_set.indexed)
 (1, ['7'])
 
 The order is that of :class:`mathamr.systems.system.System`: ``Trained`` -> ``Encoded`` -> ``Indexed`` -> ``Retrieved``.
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from graphs.corpus.post import Judgment, Topic
 from mathamr.evaluation.metrics import RELEVANT, Regime, measures_of_grade
-from mathamr.evaluation.result_names import Asked
+from mathamr.evaluation.result_names import TestName
 from mathamr.evaluation.runs import Hit, Task
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.graph.trainer
 Costs = Mapping[str, float]
-Choose = Callable[[Sequence[str]], Sequence[str]]
+SelectPosts = Callable[[Sequence[str]], Sequence[str]]
+"""Takes the ids of posts, and returns the ids of some of them."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What every condition is asked: the topics of a task, and the judgments that their answers are measured by.
+class TopicSet:
+    """The topics of a task or a test, with the judgments that answers to them are measured by.
 
     Attributes:
         collection: ids of all posts, in the regime mini.
@@ -44,7 +45,7 @@ class Question:
         measures: by the names of their columns.
         relevant: lowest grade that counts as relevant.
         searched: ids of the answers that may be found; None: all.
-        turned: the queries are such as training has as documents, and the answers such as training has as queries.
+        swapped: queries and documents trade roles, compared with the training pairs.
         judged_by: the files that the judgments were read from, where a collection has several.
     """
 
@@ -56,13 +57,13 @@ class Question:
     name: str = ""
     measures: Mapping[str, Measure] = field(default_factory=lambda: measures_of_grade(RELEVANT))
     searched: frozenset[str] | None = None
-    turned: bool = False
+    swapped: bool = False
     relevant: int = RELEVANT
     judged_by: str = ""
 
     @property
-    def asked(self) -> Asked:
-        """What names its columns and files (:mod:`mathamr.evaluation.result_names`)."""
+    def test_name(self) -> TestName:
+        """Name of its columns and files (:mod:`mathamr.evaluation.result_names`)."""
         return self.name or self.task
 
     @property
@@ -122,13 +123,20 @@ class Retrieved:
 
 
 @dataclass(frozen=True)
-class Space:
-    """Where a model puts a question's topics and what it searches, for :mod:`experiments.analyses.geometry`.
+class EmbeddingSpace:
+    """Vectors of topics and of posts that are searched, for :mod:`experiments.analyses.geometry`.
 
-    ``queries`` has a set of vectors for each of ``topics`` (topic ids), ``documents`` one for each of ``posts``. Kinds
-    are those of :data:`mathamr.analysis.collapse.KINDS`, one for each vector; a model of one vector a post has the kind
-    of documents alone. ``lengths`` tells of posts how long the vectors of their tokens are (T,), and the pooled ones
-    (S,); None of a model without tokens.
+    Attributes:
+        topics: ids of the topics.
+        queries: a set of vectors for each topic.
+        query_kinds: kind of each vector (:data:`mathamr.analysis.collapse.KINDS`); a model of one vector a post has
+            the kind of documents alone.
+        posts: ids of the posts.
+        documents: a set of vectors for each post.
+        document_kinds: kind of each vector.
+        single_vector: the search compares document vectors alone.
+        lengths: returns of posts the lengths of their tokens' vectors (T,), and of the pooled ones (S,); None of a
+            model without tokens.
     """
 
     topics: Sequence[str]
@@ -137,4 +145,5 @@ class Space:
     posts: Sequence[str]
     documents: VectorSets
     document_kinds: NDArray[np.integer]
+    single_vector: bool = False
     lengths: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None

@@ -1,7 +1,7 @@
 """The vectors that a model makes of posts and topics, kept beside it: those that were asked for so far.
 
     place = EncodedPosts(model_folder, model_hash)
-    place.add(encoder, store, place.lacks(post_ids), "posts")
+    place.add(encoder, store, place.missing(post_ids), "posts")
     place.sets(post_ids)                  # VectorSets, one a post; memory-mapped
     place.costs(2863)                     # {'encode_docs_per_second': 310.2, 'encode_seconds': 9.2, ...}
 
@@ -22,6 +22,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphs.errors import StoreError
 from graphs.shared_files import key, read_json, write_json
 from graphs.stores.store import GraphStore
@@ -30,6 +33,7 @@ from mathamr.model import encoding_shards
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import MAX_EDGES, MAX_NODES
 from mathamr.retrieval.exact import ExactIndex
+from mathamr.stages.console import Console
 
 _DIGESTS = "encoded.digests.json"
 _RATES = {"posts": "encode_docs_per_second", "topics": "encode_queries_per_second"}
@@ -42,7 +46,7 @@ class EncodedPosts:
         self.model_hash = model_hash
         self.folder = folder
         self._index: ExactIndex | None = None
-        self._there: frozenset[str] = frozenset()
+        self._encoded: frozenset[str] = frozenset()
         measured = read_json(folder / "encoded.json") or {}
         if measured.get("model_hash") != model_hash:
             measured = {"model_hash": model_hash}
@@ -56,11 +60,11 @@ class EncodedPosts:
             return
 
     def _open(self, index: ExactIndex) -> None:
-        self._index, self._there = index, frozenset(index.post_ids())
+        self._index, self._encoded = index, frozenset(index.post_ids())
 
-    def there(self, post_ids: Sequence[str]) -> list[str]:
-        """Those of the posts that have vectors here."""
-        return [post_id for post_id in post_ids if post_id in self._there]
+    def encoded(self, post_ids: Sequence[str]) -> list[str]:
+        """Return those of the posts that have vectors here."""
+        return [post_id for post_id in post_ids if post_id in self._encoded]
 
     def forget_changed(self, digests: Mapping[str, str]) -> None:
         """Forget the vectors of posts and topics whose content is not what it was when they were encoded.
@@ -70,14 +74,14 @@ class EncodedPosts:
         """
         self._current = digests
         changed = [name for name, digest in digests.items() if self._digests.get(name) != digest]
-        self._there = self._there.difference(changed)
+        self._encoded = self._encoded.difference(changed)
 
-    def lacks(self, post_ids: Sequence[str]) -> list[str]:
-        """Those that are still to be encoded, each once."""
-        return [post_id for post_id in dict.fromkeys(post_ids) if post_id not in self._there]
+    def missing(self, post_ids: Sequence[str]) -> list[str]:
+        """Return the posts that are still to be encoded, each once."""
+        return [post_id for post_id in dict.fromkeys(post_ids) if post_id not in self._encoded]
 
     def sets(self, post_ids: Sequence[str]) -> VectorSets:
-        """One set of vectors a post, in the order of ``post_ids``; all of them have to be :meth:`there`."""
+        """Return one set of vectors a post, in the order of ``post_ids``, which are all :meth:`encoded`."""
         assert self._index is not None
         return self._index.vectors_of(post_ids)
 
@@ -149,12 +153,60 @@ class EncodedPosts:
         self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - made.resumed
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
         write_json(self.folder / "encoded.json", self._measured)
-        before = [] if self._index is None else [name for name in self._index.post_ids() if name in self._there]
+        before = [] if self._index is None else [name for name in self._index.post_ids() if name in self._encoded]
         together = VectorSets.concatenated([self.sets(before), made.sets]) if before else made.sets
         path = self.folder / "encoded"
-        there = self._there
+        known = self._encoded
         self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))
-        self._there = there.union(post_ids)
+        self._encoded = known.union(post_ids)
         self._digests |= {name: self._current[name] for name in post_ids if name in self._current}
         write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": self._digests})
         encoding_shards.remove(working)
+
+
+def encode_missing(
+    place: EncodedPosts,
+    encoder: Callable[[], Encoder],
+    stores: Sequence[GraphStore],
+    posts: Sequence[str],
+    topic_store: GraphStore,
+    topics: Sequence[str],
+    console: Console,
+    *,
+    node_budget: int,
+    edge_budget: int,
+) -> None:
+    """Encode the posts and topics that ``place`` does not have.
+
+    Args:
+        encoder: opens the encoder; not called where nothing is missing.
+        stores: tensors of the posts, file by file.
+        posts: ids of posts that have tensors.
+        topic_store: tensors of the topics.
+        topics: ids of topics that have tensors.
+        node_budget: nodes encoded at once.
+        edge_budget: edges encoded at once.
+    """
+    new_posts, new_topics = place.missing(posts), place.missing(topics)
+    if not (new_posts or new_topics):
+        return
+    opened = encoder()
+    budgets = {"node_budget": node_budget, "edge_budget": edge_budget}
+    with console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+        for store in stores:
+            own = frozenset(store.post_ids()).intersection(new_posts)
+            place.add(opened, store, [name for name in new_posts if name in own], "posts", advance, **budgets)
+        place.add(opened, topic_store, new_topics, "topics", advance, **budgets)
+
+
+def kinds_of(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[np.integer]:
+    """Return what each vector of the posts stands for (:data:`mathamr.analysis.collapse.KINDS`), post after post."""
+    kinds: dict[str, NDArray[np.integer]] = {}
+    for graphs in stores:
+        own = frozenset(graphs.post_ids())
+        some = [post_id for post_id in post_ids if post_id in own and post_id not in kinds]
+        for start in range(0, len(some), 1000):
+            part = some[start : start + 1000]
+            arrays = graphs.get_arrays(part)
+            kinds |= {post_id: one.representative_kinds for post_id, one in zip(part, arrays, strict=True)}
+    return np.concatenate([kinds[post_id] for post_id in post_ids])

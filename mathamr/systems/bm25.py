@@ -5,12 +5,9 @@ In Task 1 answers are found, in Task 2 formulas, one of each visual id. The same
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
-
-from omegaconf import MISSING, DictConfig
 
 from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
@@ -18,74 +15,63 @@ from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_mem
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
-from mathamr.stages.searching import say_lost, speed
-from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved
+from mathamr.stages.retrieval.searching import say_lost, speed
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
+from mathamr.systems.settings import BM25Settings
 from mathamr.systems.system import System
 
 
-@dataclass
-class BM25Config:
-    """What BM25 compares: ``by`` text, words and LaTeX; or formulas, pairs of symbols in their trees."""
-
-    by: str = MISSING
-
-
 @system("bm25")
-class BM25System(System):
+class BM25System(System[BM25Settings]):
     """Search by words or by formulas, without a model."""
 
-    groups: ClassVar = {"bm25": BM25Config}
-
-    @classmethod
-    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
-        """Return its own settings, and the number of results."""
-        return {"bm25": cls.key_settings(config, "bm25"), "k": config.retrieval.k}
-
-    def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
+    def check(self, settings: BM25Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Check ``bm25.by`` and ``retrieval.k``."""
         try:
-            Tokens(config.bm25.by)
+            Tokens(settings.bm25.by)
         except ConfigError as error:
             raise ConfigError(f"bm25.{error.message}") from error
-        if not 1 <= config.retrieval.k <= MAX_PER_TOPIC:
-            raise ConfigError(f"retrieval.k={config.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+        if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
+            raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
 
-    def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
+    def prepare(self, settings: BM25Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Make posts.db, and formulas.db where trees or visual ids are needed; no graphs."""
-        needs_formulas = config.bm25.by == "formulas" or any(question.task == 2 for question in questions)
-        self.prepare_texts(config, questions, formulas=needs_formulas)
+        needs_formulas = settings.bm25.by == "formulas" or any(topic_set.task == 2 for topic_set in topic_sets)
+        self.prepare_texts(settings, topic_sets, formulas=needs_formulas)
 
-    def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: BM25Settings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
-        tokens = Tokens(config.bm25.by, self._formulas_db)
+        tokens = Tokens(settings.bm25.by, self._formulas_db)
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
             posts = self.corpus.posts()
-            if question.task == 1:
-                answers = index_answers(posts, tokens, wanted=question.indexed, progress=advance)
+            if topic_set.task == 1:
+                answers = index_answers(posts, tokens, wanted=topic_set.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, answers), answers.nbytes
             else:
                 store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
-                formulas = index_formulas(posts, tokens, store=store, wanted=question.indexed, progress=advance)
+                formulas = index_formulas(posts, tokens, store=store, wanted=topic_set.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, formulas), formulas.index.nbytes
         costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
-        if question.task == 2:
+        if topic_set.task == 2:
             costs["formulas"] = len(formulas.index)
         return Indexed(searchable, costs)
 
-    def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: BM25Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
-        tokens, made, k = indexed.index.tokens, indexed.index.made, config.retrieval.k
+        tokens, made, k = indexed.index.tokens, indexed.index.made, settings.retrieval.k
         if isinstance(made, BM25Index):
-            asked = [tokens.of_post(topic.post) for topic in question.topics]
+            asked = [tokens.of_post(topic.post) for topic in topic_set.topics]
             with Stopwatch() as watch:
                 rankings = made.search(asked, k)
-            results = {topic.topic_id: ranking for topic, ranking in zip(question.topics, rankings, strict=True)}
+            results = {topic.topic_id: ranking for topic, ranking in zip(topic_set.topics, rankings, strict=True)}
             return Retrieved(results, speed(len(asked), watch))
-        queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in question.topics}
+        queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in topic_set.topics}
         found = {topic_id: query for topic_id, query in queries.items() if query is not None}
-        say_lost(self.console, question, [t for t in question.topics if t.topic_id in found], "lack the query formula")
+        say_lost(
+            self.console, topic_set, [t for t in topic_set.topics if t.topic_id in found], "lack the query formula"
+        )
         with Stopwatch() as watch:
             hits = made.search(found.values(), k)
         return Retrieved(dict(zip(found, hits, strict=True)), speed(len(found), watch), made.visual_ids)

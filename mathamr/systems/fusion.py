@@ -6,12 +6,8 @@ and costs. A query costs what all parts take one after the other, and the fusion
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
-
-from omegaconf import MISSING, DictConfig
 
 from graphs.errors import ConfigError, RetrievalError
 from graphs.shared_files import read_json
@@ -20,81 +16,53 @@ from mathamr.evaluation.result_names import column, file_name
 from mathamr.evaluation.runs import Hit, Run, Task, read_run
 from mathamr.retrieval.fusion import Rankings, interpolate, one_a_look, rankings_of, reciprocal_rank_fusion
 from mathamr.retrieval.index import Ranking
-from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
+from mathamr.systems.settings import FusionSettings
 from mathamr.systems.system import System
 
 HOW = ("rrf", "weighted")
 
 
-@dataclass
-class FusionConfig:
-    """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
-
-    ``of``: two or more conditions of the experiment. ``how``: rrf, by ranks with the constant
-    ``k``; or weighted, by scores with one of ``weights`` each. Weights are named here, before anything is measured.
-    """
-
-    of: list[str] = MISSING
-    how: str = MISSING
-    k: int = MISSING
-    weights: list[float] | None = None
-
-
 @system("fusion")
-class FusionSystem(System):
+class FusionSystem(System[FusionSettings]):
     """Fuse the rankings of other conditions."""
 
-    groups: ClassVar = {"fusion": FusionConfig}
-
-    @classmethod
-    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
-        """Return its own settings, and the number of results."""
-        return {"fusion": cls.key_settings(config, "fusion"), "k": config.retrieval.k}
-
-    @classmethod
-    def needs(cls, config: DictConfig) -> Sequence[str]:
-        """Return the conditions that are fused."""
-        parts = [str(name) for name in config.fusion.of]
-        if len(set(parts)) < max(2, len(parts)):
-            raise ConfigError(f"fusion.of={parts}; fusing takes two or more different conditions")
-        return parts
-
-    def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
+    def check(self, settings: FusionSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check how rankings are fused; the plan has checked which they are."""
-        how, weights, count = config.fusion.how, config.fusion.weights, len(config.fusion.of)
+        how, weights, count = settings.fusion.how, settings.fusion.weights, len(settings.fusion.of)
         if how not in HOW:
             raise ConfigError(f"fusion.how={how} is not one of {', '.join(HOW)}")
         if (how == "weighted") != (weights is not None):
             raise ConfigError(f"fusion.weights={weights} with fusion.how={how}; weighted needs weights, rrf takes none")
         try:
-            _fused(config, [{}] * count)
+            _fused(settings, [{}] * count)
         except RetrievalError as error:
             raise ConfigError(f"fusion: {error}") from error
 
-    def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: FusionSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are the sums of the parts'."""
-        results = [read_json(place / "result.json") or {} for place in _places(config)]
-        columns = {name: column(question.asked, name) for name in _SUMMED}
+        results = [read_json(place / "result.json") or {} for place in _places(settings)]
+        columns = {name: column(topic_set.test_name, name) for name in _SUMMED}
         known = {name: [own[key] for own in results if key in own] for name, key in columns.items()}
         return Indexed(None, {name: sum(values) for name, values in known.items() if values})
 
-    def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: FusionSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Fuse the rankings that the parts have left."""
-        second = question.task == 2
-        name, speed = file_name(question.asked, "run.tsv"), column(question.asked, "queries_per_second")
-        places = _places(config)
-        runs = [_run_of(place / name, question.task) for place in places]
+        second = topic_set.task == 2
+        name, speed = file_name(topic_set.test_name, "run.tsv"), column(topic_set.test_name, "queries_per_second")
+        places = _places(settings)
+        runs = [_run_of(place / name, topic_set.task) for place in places]
         rankings: list[dict[str, Ranking]] = [rankings_of(run) for run in runs]
-        visual_ids = self.visual_ids(config) if second else None
+        visual_ids = self.visual_ids(settings) if second else None
         with Stopwatch() as watch:
             if visual_ids is not None:
                 rankings = one_a_look(rankings, visual_ids)
-            fused = _fused(config, rankings)
+            fused = _fused(settings, rankings)
         rates = [float((read_json(place / "result.json") or {}).get(speed, 0)) for place in places]
         costs = {}
         if all(rates):
-            costs["queries_per_second"] = 1 / (sum(1 / rate for rate in rates) + watch.seconds / len(question.topics))
+            costs["queries_per_second"] = 1 / (sum(1 / rate for rate in rates) + watch.seconds / len(topic_set.topics))
         if visual_ids is None:
             return Retrieved(fused, costs)
         post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
@@ -110,14 +78,14 @@ def _run_of(path: Path, task: Task) -> Run:
     return read_run(path, task=task) if path.stat().st_size else Run(path.parent.name, {}, task)
 
 
-def _places(config: DictConfig) -> list[Path]:
+def _places(settings: FusionSettings) -> list[Path]:
     """The folders of the jobs that are fused."""
-    jobs = Path(config.outputs) / config.experiment.name / "jobs"
-    return [jobs / f"{part}-seed{config.train.seed}" for part in config.fusion.of]
+    jobs = settings.outputs / settings.experiment / "jobs"
+    return [jobs / f"{part}-seed{settings.seed}" for part in settings.fusion.of]
 
 
-def _fused(config: DictConfig, rankings: Sequence[Rankings]) -> dict[str, Ranking]:
-    limit = config.retrieval.k
-    if config.fusion.how == "weighted":
-        return interpolate(rankings, list(config.fusion.weights), limit=limit)
-    return reciprocal_rank_fusion(rankings, k=config.fusion.k, limit=limit)
+def _fused(settings: FusionSettings, rankings: Sequence[Rankings]) -> dict[str, Ranking]:
+    limit = settings.retrieval.k
+    if settings.fusion.weights is not None:
+        return interpolate(rankings, settings.fusion.weights, limit=limit)
+    return reciprocal_rank_fusion(rankings, k=settings.fusion.k, limit=limit)

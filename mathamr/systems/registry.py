@@ -10,12 +10,14 @@ graphs.errors.ConfigError: track=bm52 is not known; the tracks are graph, text, 
 A system of another package is a class with the decorator, and a line in that package's ``pyproject.toml``:
 
     @system("random")
-    class RandomSystem(System): ...
+    class RandomSystem(System[RandomSettings]): ...
 
     [project.entry-points."mathamr.systems"]
     random = "mathamr_random:RandomSystem"
 
-Modules are imported when a system is asked for. An entry point runs code of an installed package, as an import does.
+A system is imported when it is used. Its settings are known earlier: those of this package are in
+:mod:`mathamr.systems.settings`; a package is imported for them. An entry point runs code of an installed package, as an
+import does.
 """
 
 from __future__ import annotations
@@ -23,27 +25,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphs.errors import ConfigError, suggestion
+from mathamr.systems.settings import BUILT_IN
 
 if TYPE_CHECKING:
-    from mathamr.stages.topic_sets import Question
+    from mathamr.stages.settings import JobSettings
+    from mathamr.stages.topic_sets import TopicSet
     from mathamr.systems.system import System
 
 GROUP = "mathamr.systems"
 """The group of entry points."""
 
-BUILT_IN = {
-    "graph": "mathamr.systems.graph:GraphSystem",
-    "text": "mathamr.systems.text:TextSystem",
-    "bm25": "mathamr.systems.bm25:BM25System",
-    "fusion": "mathamr.systems.fusion:FusionSystem",
-    "run": "mathamr.systems.given_run:GivenRunSystem",
-}
-
-_registered: dict[str, type[System]] = {}
-Kind = TypeVar("Kind", bound="type[System]")
+_registered: dict[str, type[System[Any]]] = {}
+Kind = TypeVar("Kind", bound="type[System[Any]]")
 
 
 def system(name: str) -> Callable[[Kind], Kind]:
@@ -55,9 +51,9 @@ def system(name: str) -> Callable[[Kind], Kind]:
 
     def register(kind: Kind) -> Kind:
         other = _registered.get(name)
-        taken = BUILT_IN.get(name) if other is None else _place(other)
-        if taken not in (None, _place(kind)):
-            raise ConfigError(f"two systems are called {name}: {taken} and {_place(kind)}; rename one")
+        place = _place(other) if other is not None else BUILT_IN[name].place if name in BUILT_IN else None
+        if place not in (None, _place(kind)):
+            raise ConfigError(f"two systems are called {name}: {place} and {_place(kind)}; rename one")
         kind.name = name
         _registered[name] = kind
         return kind
@@ -74,7 +70,7 @@ def names() -> list[str]:
     return list(dict.fromkeys([*BUILT_IN, *_registered, *_entry_points()]))
 
 
-def find(name: str) -> type[System]:
+def find(name: str) -> type[System[Any]]:
     """Return the system of a name.
 
     Raises:
@@ -83,7 +79,7 @@ def find(name: str) -> type[System]:
     if name in _registered:
         return _registered[name]
     if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
+        module, _, attribute = BUILT_IN[name].place.partition(":")
         return _registered.setdefault(name, getattr(import_module(module), attribute))
     if (point := _entry_points().get(name)) is not None:
         return _registered.setdefault(name, _load(point))
@@ -91,8 +87,19 @@ def find(name: str) -> type[System]:
     raise ConfigError(f"track={name} is not known; the tracks are {', '.join(known)}{suggestion(name, known)}")
 
 
-def loadable() -> dict[str, type[System]]:
-    """Return all systems but those of packages that cannot be imported, which :func:`find` names when asked for one.
+def settings_of(name: str) -> type[JobSettings]:
+    """Return the type of a system's settings; of a system of this package, without importing the system.
+
+    Raises:
+        ConfigError: as :func:`find`.
+    """
+    return BUILT_IN[name].settings if name in BUILT_IN else find(name).settings
+
+
+def loadable() -> dict[str, type[JobSettings]]:
+    """Return the settings of all systems but those of packages that cannot be imported.
+
+    :func:`find` names these packages when asked for one.
 
     Raises:
         ConfigError: two systems have one name.
@@ -100,29 +107,28 @@ def loadable() -> dict[str, type[System]]:
     found = {}
     for name in names():
         try:
-            found[name] = find(name)
+            found[name] = settings_of(name)
         except ConfigError:
-            if name in BUILT_IN:
-                raise
+            continue
     return found
 
 
-def check_abilities(kind: type[System], questions: Sequence[Question]) -> None:
+def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> None:
     """Raise for a task or a test that a system cannot do.
 
     Raises:
         ConfigError: names the systems that can.
     """
-    lacking = {question.task for question in questions} - kind.tasks
+    lacking = {topic_set.task for topic_set in topic_sets} - kind.tasks
     if lacking:
         task = min(lacking)
-        others = ", ".join(name for name, other in loadable().items() if task in other.tasks)
+        others = ", ".join(name for name in loadable() if task in find(name).tasks)
         raise ConfigError(
             f"track={kind.name} cannot do Task {task}: leave Task {task} out with experiment.tasks=, or use one of the "
             f"tracks {others}"
         )
-    if not kind.partial and any(question.searched is not None for question in questions):
-        others = ", ".join(name for name, other in loadable().items() if other.partial)
+    if not kind.partial and any(topic_set.searched is not None for topic_set in topic_sets):
+        others = ", ".join(name for name in loadable() if find(name).partial)
         raise ConfigError(
             f"track={kind.name} searches all answers, and a test here only some of them; use one of the tracks {others}"
         )
@@ -141,7 +147,7 @@ def _entry_points() -> dict[str, EntryPoint]:
     return found
 
 
-def _load(point: EntryPoint) -> type[System]:
+def _load(point: EntryPoint) -> type[System[Any]]:
     """Import the system of an entry point."""
     from mathamr.systems.system import System
 
@@ -166,5 +172,5 @@ def _distribution(point: EntryPoint) -> str:
     return "an unknown distribution" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
-def _place(kind: type[System]) -> str:
+def _place(kind: type[System[Any]]) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"

@@ -1,27 +1,31 @@
-"""Base class of all systems: what one has to say of itself, and the steps of a job.
+"""Base class of all systems: the steps of a job.
+
+    @dataclass(frozen=True, kw_only=True)
+    class NewestSettings(JobSettings):
+        newest: NewestConfig  # the group newest: conf/newest/default.yaml
 
     @system("newest")
-    class NewestFirst(System):
+    class NewestFirst(System[NewestSettings]):
         tasks = frozenset({1})
 
-        def retrieve(self, config, encoded, indexed, question):
-            found = [(post.post_id, -place) for place, post in enumerate(newest_answers(self.corpus))]
-            return Retrieved({topic.topic_id: found for topic in question.topics})
+        def retrieve(self, settings, encoded, indexed, topic_set):
+            found = [(post.post_id, -place) for place, post in enumerate(newest_answers(self.corpus, settings.newest))]
+            return Retrieved({topic.topic_id: found for topic in topic_set.topics})
 
 A job calls ``prepare``; ``train``, unless its model is finished; ``encode``; then for each task ``index`` and
 ``retrieve``. What a system needs between these calls is in the objects that it returns, or in the folder of its model.
+What its model and its rankings depend on, its settings say (:class:`mathamr.stages.settings.JobSettings`).
 
 The base class is a system without a model and without vectors: neither ``train`` nor ``encode`` is called where
-``model_key_parts`` is None. :class:`mathamr.systems.graph.GraphSystem` overrides every step.
+``model_key_parts`` of the settings is None. :class:`mathamr.systems.graph.GraphSystem` overrides every step.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
-
-from omegaconf import DictConfig, OmegaConf
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post, Topic
@@ -33,18 +37,18 @@ from mathamr.retrieval.lexical import visual_ids_of
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.needed import needed_posts
-from mathamr.stages.topic_sets import Choose, Encoded, Indexed, Log, Question, Retrieved, Space, Trained
+from mathamr.stages.settings import JobSettings
+from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
+
+Settings = TypeVar("Settings", bound=JobSettings)
 
 
-class System:
+class System(ABC, Generic[Settings]):
     """A way to learn and search the posts of a collection.
 
     Attributes:
         name: the value of ``track=``, set by :func:`mathamr.systems.registry.system`.
-        groups: settings groups of the configuration by name, each with the dataclass of its settings. Systems that
-            share a group name the same type.
-        conf: folder with the values, ``GROUP/default.yaml`` and further choices; None: the repository's ``conf/``.
-        free: settings of a group that no result depends on.
+        settings: type of its settings, the argument of ``System[...]``.
         tasks: tasks that it can do: 1 finds answers, 2 formulas.
         partial: it can search some answers only, as tests with names may ask for.
         corpus: the collection.
@@ -53,11 +57,16 @@ class System:
     """
 
     name: ClassVar[str]
-    groups: ClassVar[Mapping[str, Any]] = {}
-    conf: ClassVar[Path | None] = None
-    free: ClassVar[Mapping[str, Sequence[str]]] = {}
+    settings: ClassVar[type[JobSettings]] = JobSettings
     tasks: ClassVar[frozenset[int]] = frozenset({1, 2})
     partial: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in cls.__dict__.get("__orig_bases__", ()):
+            origin, arguments = get_origin(base), get_args(base)
+            if isinstance(origin, type) and issubclass(origin, System) and isinstance(arguments[0], type):
+                cls.settings = arguments[0]
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         self.corpus, self.shared, self.console = corpus, shared, console
@@ -65,72 +74,37 @@ class System:
         self._formulas_db: Path | None = None
         self._visual_ids: dict[str, str] | None = None
 
-    # -- what the plan asks --------------------------------------------------------------------------------------
-
-    @classmethod
-    def key_settings(cls, config: DictConfig, group: str) -> dict[str, Any]:
-        """Return the settings of a group that results depend on."""
-        values: Any = OmegaConf.to_container(config[group], resolve=True)
-        return {str(name): value for name, value in values.items() if name not in cls.free.get(group, ())}
-
-    @classmethod
-    def model_key_parts(cls, config: DictConfig) -> Mapping[str, Any] | None:
-        """Return what a model depends on beside the collection, as JSON; None where nothing is trained.
-
-        Raises:
-            ConfigError: a file that it depends on is missing.
-        """
-        return None
-
-    @classmethod
-    def result_key_parts(cls, config: DictConfig) -> Mapping[str, Any]:
-        """Return what rankings depend on beside the model, the collection and the topics, as JSON.
-
-        Raises:
-            ConfigError: a file that they depend on is missing.
-        """
-        return {group: cls.key_settings(config, group) for group in cls.groups}
-
-    @classmethod
-    def needs(cls, config: DictConfig) -> Sequence[str]:
-        """Return the conditions whose rankings are read; their jobs of the same seed run first.
-
-        Raises:
-            ConfigError: they cannot be used together.
-        """
-        return ()
-
     # -- before anything runs ------------------------------------------------------------------------------------
 
-    def check(self, config: DictConfig, questions: Sequence[Question]) -> None:
+    def check(self, settings: Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Raise a ``MathAMRError`` for settings that cannot work, before anything runs."""
 
     # -- what jobs share -----------------------------------------------------------------------------------------
 
-    def prepare(self, config: DictConfig, questions: Sequence[Question]) -> None:
+    def prepare(self, settings: Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Make what a job needs and others may share; quick where it is finished. Here: texts for examples."""
-        self.prepare_texts(config, questions, formulas=any(question.task == 2 for question in questions))
+        self.prepare_texts(settings, topic_sets, formulas=any(topic_set.task == 2 for topic_set in topic_sets))
 
-    def prepare_texts(self, config: DictConfig, questions: Sequence[Question], *, formulas: bool) -> None:
+    def prepare_texts(self, settings: Settings, topic_sets: Sequence[TopicSet], *, formulas: bool) -> None:
         """Make posts.db of the posts that are searched, and with ``formulas`` formulas.db; no graphs."""
-        needed = needed_posts(config, self.corpus, questions, frozenset(), self.shared, self.console)
+        needed = needed_posts(settings, self.corpus, topic_sets, frozenset(), self.shared, self.console)
         collection = ParsedCollection(self.corpus, self.shared, self.console, needed)
         with collection.alone():
             self._texts = collection.texts()
             if formulas:
-                self._formulas_db = collection.formulas(config)
+                self._formulas_db = collection.formulas(settings)
 
-    def source(self, config: DictConfig) -> str:
+    def source(self, settings: Settings) -> str:
         """Return the identity of what ``prepare`` made: a model trained on something else is not used."""
         return self.corpus.fingerprints().graphs[:16]
 
-    def rankings_source(self, config: DictConfig) -> str:
+    def rankings_source(self, settings: Settings) -> str:
         """Return the identity of what rankings are made from: those made from something else are not used again."""
-        return self.source(config)
+        return self.source(settings)
 
     # -- the model -----------------------------------------------------------------------------------------------
 
-    def train(self, config: DictConfig, folder: Path, log: Log) -> Trained:
+    def train(self, settings: Settings, folder: Path, log: Log) -> Trained:
         """Train a model into ``folder``, resuming an interrupted run; ``log`` receives its records."""
         return Trained(folder)
 
@@ -141,21 +115,21 @@ class System:
     def tidy(self, folder: Path) -> None:
         """Remove from ``folder`` what only an unfinished training needs."""
 
-    def encode(self, config: DictConfig, trained: Trained, questions: Sequence[Question]) -> Encoded:
+    def encode(self, settings: Settings, trained: Trained, topic_sets: Sequence[TopicSet]) -> Encoded:
         """Return vectors of all posts that may be retrieved, and of the topics; kept beside the model and reused."""
         return Encoded(None)
 
     # -- retrieval -----------------------------------------------------------------------------------------------
 
-    def index(self, config: DictConfig, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: Settings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Index what may be retrieved; files go to ``folder``."""
         return Indexed(None)
 
-    def retrieve(self, config: DictConfig, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    @abstractmethod
+    def retrieve(self, settings: Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Return at most 1,000 results for every topic, best first."""
-        raise NotImplementedError(f"{type(self).__name__} has no method retrieve")
 
-    def visual_ids(self, config: DictConfig) -> Mapping[str, str]:
+    def visual_ids(self, settings: Settings) -> Mapping[str, str]:
         """Return the visual id of each formula of the collection, for Task 2; read once."""
         if self._visual_ids is None:
             store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
@@ -166,15 +140,18 @@ class System:
 
     # -- examples and analyses -----------------------------------------------------------------------------------
 
-    def explain(self, config: DictConfig, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
+    def explain(self, settings: Settings, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
         """Return the similarities of a topic and a post, part by part; None where one of them has no vectors."""
         return None
 
-    def space(self, config: DictConfig, encoded: Encoded, question: Question, choose: Choose) -> Space | None:
-        """Return vectors of the topics and of the chosen posts; None of a system without vectors.
+    def space(
+        self, settings: Settings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
+    ) -> EmbeddingSpace | None:
+        """Return vectors of the topics and of some posts; None of a system without vectors.
 
-        ``choose`` gets the ids of all searched posts with vectors and returns the wanted ones: a collection may be
-        too large.
+        Args:
+            select: gets the ids of all searched posts with vectors, and returns the wanted ones: a collection may be
+                too large.
         """
         return None
 

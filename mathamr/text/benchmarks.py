@@ -62,12 +62,12 @@ OWN, SAME_GROUP = 2, 1  # grades
 class QuerySet:
     """The ``queries`` of a test by id, and what is relevant to them.
 
-    ``turned``: its queries are what training has as documents, and its documents are queries there.
+    ``swapped``: queries and documents trade roles, compared with the training pairs.
     """
 
     queries: dict[str, str] = field(default_factory=dict)
     judgments: list[Judgment] = field(default_factory=list)
-    turned: bool = False
+    swapped: bool = False
 
 
 @dataclass
@@ -209,7 +209,10 @@ def of_passages(
     train = [_with_dollars(pair) for pair in train]
     sizes = {formula: len(tokens.split()) for tokens, (formula, _) in formulas.items()}
     of_sentence, of_formula = _inverse(sentences), dict(formulas.values())
-    tests = {"text_to_formula": QuerySet(dict(of_sentence)), "formula_to_text": QuerySet(dict(of_formula), turned=True)}
+    tests = {
+        "text_to_formula": QuerySet(dict(of_sentence)),
+        "formula_to_text": QuerySet(dict(of_formula), swapped=True),
+    }
     tests |= {"short": QuerySet(), "long": QuerySet()}
     for sentence, formula in together:
         tests["text_to_formula"].judgments.append(Judgment(sentence, formula, OWN))
@@ -268,7 +271,7 @@ def write(made: Benchmark, folder: Path) -> None:
     if made.related is not None:
         write_pairs(folder / "related.jsonl", made.related)
     for name, test in made.tests.items():
-        tags = {"tags": ["document"]} if test.turned else {}
+        tags = {"tags": ["document"]} if test.swapped else {}
         lines = ({"post_id": k, "body": v, "markup": "text"} | tags for k, v in test.queries.items())
         _write_lines(folder / f"topics-{name}.jsonl", lines)
         qrels = "".join(f"{one.topic_id}\t0\t{one.doc_id}\t{one.grade}\n" for one in test.judgments)

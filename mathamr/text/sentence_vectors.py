@@ -7,7 +7,7 @@ A text encoder is here whatever gives a vector for each of some texts; this one 
 >>> def letters(texts):
 ...     return np.array([[len(text), text.count("s")] for text in texts])
 >>> add(path, [("255", ["Solve $x=1$.", "Is it so?"]), ("256", [])], letters, encoder="letters", dimension=2)
->>> lacks(path, ["254", "255"])
+>>> missing(path, ["254", "255"])
 ['254']
 >>> vectors = SentenceVectors({"": path}, encoder="letters")
 >>> vectors.of(["255", "256"], [2, 1]).tolist()
@@ -45,7 +45,7 @@ _POSTS_AT_ONCE = 128  # that a kill can cost; some thousand sentences, which an 
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 
 
-def lacks(path: Path, post_ids: Iterable[str]) -> list[str]:
+def missing(path: Path, post_ids: Iterable[str]) -> list[str]:
     """Those of the posts that the file has no vectors of, each once; all where there is no file."""
     known: set[str] = set()
     if path.exists():

@@ -28,12 +28,13 @@ from typing import IO
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from experiments.composition import graph_config, parser_options
 from graphs.amr import parsers
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.stores import collection
-from mathamr.stages.census import count
 from mathamr.stages.console import Console
-from mathamr.stages.parsers import factory, options_of
+from mathamr.stages.data.census import count
+from mathamr.stages.parsers import factory
 
 _MIB = 1 << 20
 
@@ -123,7 +124,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=10.0, metavar="SECONDS", help="between samples (default 10)")
     parser.add_argument("--samples", type=Path, metavar="TSV", help="keep every sample in this file")
     given = parser.parse_args()
-    options = options_of(given.parser, given.option)
+    options = parser_options(given.parser, given.option)
     corpus = open_corpus(given.data, given.root)
     total = sum(1 for _ in islice(corpus.posts(), given.limit))
     with given.samples.open("a", encoding="utf-8") if given.samples else nullcontext() as samples:
@@ -157,7 +158,7 @@ def main() -> None:
             seconds, cpu = time.monotonic() - begin, usage(os.getpid()).cpu - cpu
             building = dict(watch.peaks)
             watch.peaks.clear()
-            counted = count(given.out, Console(), workers=given.workers)
+            counted = count(given.out, graph_config(), Console(), workers=given.workers)
             watch.sample()
     peaks = [round(building.get(tenth, 0) / _MIB, 1) for tenth in range(10)]
     result = {

@@ -1,13 +1,14 @@
 """Experiments in tests keep no logbook with Weights & Biases, unless a test asks for one. And jobs without training."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 
+from experiments.config import Config, ExperimentConfig, GeometryConfig, WandbConfig
 from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.plan import Job
@@ -15,12 +16,14 @@ from graphs.corpus.post import Judgment, PlaceholderText, Post, Topic
 from graphs.stores.posts import PostText
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.stages.console import Console
-from mathamr.stages.topic_sets import Encoded, Indexed, Question, Retrieved, Trained
+from mathamr.stages.settings import IndexConfig, RetrievalConfig, SearchSettings
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, Trained
+from tests.mathamr.job_settings import DATA, shared_fields
 
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
 FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")
 TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", body="I ask.", markup="text"))
-QUESTION = Question(1, [TOPIC], [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
+QUESTION = TopicSet(1, [TOPIC], [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
 
 
 class OneAnswer:
@@ -32,24 +35,24 @@ class OneAnswer:
         self.graphs = "graphs"
         self.error: Exception | None = None
 
-    def check(self, config: Any, questions: Any) -> None: ...
+    def check(self, settings: Any, topic_sets: Any) -> None: ...
 
-    def prepare(self, config: Any, questions: Any) -> None: ...
+    def prepare(self, settings: Any, topic_sets: Any) -> None: ...
 
-    def source(self, config: Any) -> str:
+    def source(self, settings: Any) -> str:
         return self.graphs
 
-    def rankings_source(self, config: Any) -> str:
+    def rankings_source(self, settings: Any) -> str:
         return self.graphs
 
-    def train(self, config: Any, folder: Path, log: Any) -> Trained:
+    def train(self, settings: Any, folder: Path, log: Any) -> Trained:
         self.found.append(sorted(path.name for path in folder.iterdir() if path.name != "log.jsonl"))
         log({"kind": "start", "step": 0})
         log({"kind": "step", "step": 1})
         if self.error is not None:
             raise self.error
         (folder / "best").mkdir()
-        (folder / "best" / "checkpoint.json").write_text(str(config.train.epochs))
+        (folder / "best" / "checkpoint.json").write_text(str(settings.train.epochs))
         return Trained(folder / "best", {"time_per_epoch_s": 1.0})
 
     def best(self, folder: Path) -> Path:
@@ -57,23 +60,23 @@ class OneAnswer:
 
     def tidy(self, folder: Path) -> None: ...
 
-    def encode(self, config: Any, trained: Trained, questions: Any) -> Encoded:
+    def encode(self, settings: Any, trained: Trained, topic_sets: Any) -> Encoded:
         self.encoded += 1
         return Encoded(None, {"encode_docs_per_second": 10.0})
 
-    def index(self, config: Any, encoded: Encoded, question: Question, folder: Path) -> Indexed:
+    def index(self, settings: Any, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         folder.mkdir()
         (folder / "vectors").touch()
         return Indexed(None, {"vectors": 2})
 
-    def retrieve(self, config: Any, encoded: Encoded, indexed: Indexed, question: Question) -> Retrieved:
+    def retrieve(self, settings: Any, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         return Retrieved({"A.1": [("a", 1.0), ("b", 0.5)]}, {"queries_per_second": 9.0})
 
-    def explain(self, config: Any, encoded: Encoded, topic: Topic, post_id: str) -> Explanation:
+    def explain(self, settings: Any, encoded: Encoded, topic: Topic, post_id: str) -> Explanation:
         node = VirtualNode("formula", 0, "x")
         return Explanation([node], [node], torch.ones(1, 1))
 
-    def space(self, config: Any, encoded: Encoded, question: Question, choose: Any) -> None:
+    def space(self, settings: Any, encoded: Encoded, topic_set: TopicSet, select: Any) -> None:
         return None
 
     def texts(self, post_ids: Any) -> dict[str, PostText]:
@@ -81,15 +84,47 @@ class OneAnswer:
         return {name: PostText(name, title, text, []) for name in post_ids}
 
 
-def job(epochs: int = 1, condition: str = "none", seed: int = 1, keep: bool = False) -> Job:
-    config = {
-        "data": {"years": []},
-        "train": {"epochs": epochs},
-        "index": {"keep": keep},
-        "experiment": {"name": "demo"},
-        "wandb": {"mode": "disabled", "artifacts": False},
-    }
-    return Job(condition, seed, OmegaConf.create(config), f"key{condition}{epochs}", f"model{epochs}")
+@dataclass(frozen=True)
+class Training:
+    """Settings of the training of :class:`OneAnswer`."""
+
+    epochs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneAnswerSettings(SearchSettings):
+    """Settings of :class:`OneAnswer`."""
+
+    train: Training
+
+
+def job(
+    epochs: int = 1, condition: str = "none", seed: int = 1, keep: bool = False, analyses: tuple[str, ...] = ()
+) -> Job:
+    config = Config(
+        data=DATA,
+        geometry=GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4),
+        wandb=WandbConfig(mode="disabled", project="p", entity=None, artifacts=False),
+        experiment=ExperimentConfig(name="demo", title="Demo", baseline="none", analyses=list(analyses)),
+        track="test",
+        outputs="outputs",
+        workers=1,
+        job=None,
+    )
+    settings = OneAnswerSettings(
+        **shared_fields(seed=seed),
+        train=Training(epochs),
+        index=IndexConfig(backend="exact", location=None, m_all=0, keep=keep),
+        retrieval=RetrievalConfig(strategy="maxsim", exact=True, pool=10, ef=10, k=10),
+    )
+    return Job(
+        condition=condition,
+        seed=seed,
+        config=config,
+        settings=settings,
+        key=f"key{condition}{epochs}",
+        model_key=f"model{epochs}",
+    )
 
 
 class Bench:

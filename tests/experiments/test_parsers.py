@@ -10,7 +10,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import ConfigCompositionException
 
-from experiments.config import register, validated
+from experiments.composition import parser_options, read_groups
+from experiments.config import job_settings, register, validated
 from experiments.plan import plan
 from graphs.amr.parsers import PARSERS
 from graphs.corpus.corpus import open_corpus
@@ -36,7 +37,7 @@ def graphs_file(path: Path, verb: str) -> Path:
 
 
 def test_every_option_of_every_parser_has_a_default_and_no_other() -> None:
-    options = parsers.defaults()
+    [options] = read_groups([], "parsers")
     assert {name: set(options[name]) for name in options} == {
         name: {*entry.needs, *entry.takes} for name, entry in PARSERS.items()
     }
@@ -44,11 +45,11 @@ def test_every_option_of_every_parser_has_a_default_and_no_other() -> None:
 
 def test_the_command_line_reaches_every_option() -> None:
     config = composed("graph.parser=transition", "parsers.transition.python=py38", "parsers.transition.batch_size=2")
-    name, options = parsers.chosen(config)
+    name, options = parsers.chosen(job_settings(config))
     assert (name, options["python"], options["batch_size"]) == ("transition", "py38", 2)
     assert options["model"] == "doc-sen-conll-amr-seed42"
     assert "worker" not in options
-    assert parsers.options_of("transition", ["python=py38", "batch_size=2"]) == options
+    assert parser_options("transition", ["python=py38", "batch_size=2"]) == options
     with pytest.raises(ConfigCompositionException, match="pyhton"):
         composed("parsers.transition.pyhton=py38")
 
@@ -96,9 +97,10 @@ def test_graphs_of_two_files_lie_in_two_collections(tmp_path: Path) -> None:
     made = []
     for verb in ("solve-01", "prove-01"):
         path = graphs_file(tmp_path / f"{verb}.penman", verb)
-        config = composed("graph.parser=penman_file", f"parsers.penman_file.path={path}", "workers=1")
-        prepared = preparation(config, [])
-        assert preparation.of(config) == prepared
+        overrides = ["graph.parser=penman_file", f"parsers.penman_file.path={path}", "workers=1"]
+        settings = job_settings(composed(*overrides))
+        prepared = preparation(settings, [])
+        assert preparation.of(settings) == prepared
         made.append(prepared)
         with Collection(prepared.collection) as graphs:
             assert [graph.penman.split()[2] for graph in graphs] == [verb, verb]

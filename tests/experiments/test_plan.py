@@ -1,16 +1,24 @@
 """What is run, what is not run again, and what is refused before anything runs."""
 
 import json
+import subprocess
+import sys
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from experiments.config import register
 from experiments.plan import Job, finished, plan, select
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
+from mathamr.systems.settings import GraphSettings
 
+ROOT = Path(__file__).resolve().parents[2]
 DATA = Fingerprints(posts="posts", topics="topics", judgments="judgments")
 
 
@@ -22,20 +30,18 @@ def config(**experiment: Any) -> Any:
         "seeds": [1, 2, 3],
         **experiment,
     }
-    return OmegaConf.create(
-        {
-            "track": "graph",
-            "data": {"name": "mathdocs", "root": "/somewhere"},
-            "graph": {"connectivity": "none", "formulas": "both"},
-            "model": {"hidden_dim": 64},
-            "train": {"seed": 0, "epochs": 7, "device": "cpu", "workers": 1, "checkpoint_every": 500},
-            "index": {"backend": "exact", "location": None, "keep": False},
-            "retrieval": {"strategy": "maxsim"},
-            "outputs": "outputs",
-            "workers": 2,
-            "experiment": description,
-        }
-    )
+    composed = deepcopy(defaults())
+    composed.experiment = {**composed.experiment, "labels": {}, "analyses": [], **description}
+    return composed
+
+
+@cache
+def defaults() -> Any:
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        settings = ["data.root=/somewhere", "train.epochs=7", "train.device=cpu", "index=exact"]
+        composed = compose("config", ["+exp=vn_connectivity", *settings])
+    return OmegaConf.create(OmegaConf.to_container(composed, resolve=True))
 
 
 def names(jobs: list[Job]) -> list[str]:
@@ -45,8 +51,9 @@ def names(jobs: list[Job]) -> list[str]:
 def test_conditions_times_seeds() -> None:
     jobs = plan(config(), DATA)
     assert names(jobs) == ["none-seed1", "none-seed2", "none-seed3", "ring-seed1", "ring-seed2", "ring-seed3"]
-    assert jobs[4].config.graph.connectivity == "circular"
-    assert jobs[4].config.train.seed == 2
+    assert isinstance(jobs[4].settings, GraphSettings)
+    assert jobs[4].settings.graph.connectivity == "circular"
+    assert jobs[4].settings.train.seed == jobs[4].settings.seed == 2
     assert len({job.key for job in jobs}) == 6
 
 
@@ -164,3 +171,31 @@ def test_only_a_result_of_this_very_configuration_counts_as_finished(tmp_path: P
     assert finished(job, tmp_path) is None
     result.write_text(json.dumps({"key": job.key, "ndcg_prime": 0.5}))
     assert finished(job, tmp_path) == {"key": job.key, "ndcg_prime": 0.5}
+
+
+def test_keys_are_made_without_torch() -> None:
+    """A system is imported when one of its jobs runs; a refusal on the command line does not wait for it."""
+    program = (
+        "import sys\n"
+        "from hydra import compose, initialize_config_dir\n"
+        "from experiments import config, plan, run\n"
+        "from graphs.corpus.files import Fingerprints\n"
+        "config.register()\n"
+        f"with initialize_config_dir({str(ROOT / 'conf')!r}, version_base='1.3'):\n"
+        "    composed = compose('config', ['+exp=graph_vs_text', 'train.pairs=null'])\n"
+        "print(len(plan.plan(composed, Fingerprints('posts'))), 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    jobs, with_torch = done.stdout.split()
+    assert int(jobs) > 10
+    assert with_torch == "False"
+
+
+def test_settings_that_contradict_each_other_are_refused_with_their_condition() -> None:
+    message = r"^experiment\.conditions\.cold: train\.temperature=0\.0 must be a positive number"
+    with pytest.raises(ConfigError, match=message):
+        plan(config(conditions={"none": {}, "cold": {"train": {"temperature": 0.0}}}), DATA)
+    contradicting = config()
+    contradicting.train.temperature = 0.0
+    with pytest.raises(ConfigError, match=r"^train\.temperature=0\.0 must be a positive number"):
+        plan(contradicting, DATA)

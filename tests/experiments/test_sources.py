@@ -8,7 +8,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.config import register, validated
+from experiments.composition import parser_options
+from experiments.config import job_settings, register, validated
 from experiments.plan import plan
 from experiments.run import run
 from graphs.corpus.files import Fingerprints
@@ -17,7 +18,7 @@ from graphs.errors import ConfigError
 from graphs.stores.collection import Collection, build
 from graphs.stores.store import GraphStore
 from mathamr.stages import parsers
-from mathamr.stages.sources import opened
+from mathamr.stages.sources import sources_of
 from mathamr.stages.tensors import _rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +90,7 @@ def test_what_the_key_of_a_model_depends_on(collection: Path, math: Path, tmp_pa
 )
 def test_sources_that_cannot_be_are_refused(collection: Path, math: Path, overrides: list[str], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        opened(with_sources(collection, math, *overrides))
+        sources_of(job_settings(with_sources(collection, math, *overrides)))
     assert message in str(caught.value)
 
 
@@ -151,7 +152,7 @@ def test_a_source_that_holds_pairs_of_the_collection_is_refused_before_anything_
 def test_an_id_of_the_collection_is_never_taken_for_one_of_a_source(tmp_path: Path) -> None:
     path = tmp_path / "collection.db"
     posts = [Post("math/1", "question", body="Why?", markup="text")]
-    build(path, posts, parsers.factory("embedded", parsers.options_of("embedded")), source="any")
+    build(path, posts, parsers.factory("embedded", parser_options("embedded")), source="any")
     assert [row[0] for row in _rows({"": path}, ("question",), None)] == ["math/1"]
     with pytest.raises(ConfigError, match=r"a post math/1, which looks like one of data\.sources\.math; give"):
         list(_rows({"": path, "math": path}, ("question",), None))

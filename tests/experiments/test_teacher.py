@@ -13,7 +13,7 @@ from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import Fingerprints
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
-from mathamr.stages.teacher import teacher
+from mathamr.stages.learning.teacher import teacher
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.text.encoder import TextEncoder, identity, make_tiny, open_encoder
 from mathamr.training import checkpoint
@@ -128,7 +128,7 @@ def test_an_experiment_makes_the_vectors_once_also_of_a_source(
     assert all(loss > 0 for loss in losses)
     known = identity(str(tiny))
     (place,) = (out / "shared").glob(f"problems-*/teachers/{known}")
-    assert EncodedPosts(place, known).lacks(["train-1", "train-9/solution", "q0"]) == ["q0"]
+    assert EncodedPosts(place, known).missing(["train-1", "train-9/solution", "q0"]) == ["q0"]
     encoded.clear()
 
     # Other weights of the loss, and the sources in another order: a model of its own, and no new vectors.

@@ -13,12 +13,13 @@ from omegaconf import OmegaConf
 
 from experiments.config import register, validated
 from experiments.report import results
-from experiments.run import run, tell_apart
+from experiments.run import run
+from experiments.topic_sets import check_ids
 from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import CorpusError, MathAMRError
 from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.runs import read_run
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.topic_sets import TopicSet
 
 pytest.importorskip("sentence_transformers")
 
@@ -129,7 +130,7 @@ def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
     with (folder / "results.csv").open(newline="") as file:
         rows = {row["condition"]: row for row in csv.DictReader(file)}
     assert list(rows) == list(config.experiment.conditions)
-    titles = columns.titles(config.experiment)
+    titles = columns.titles(config.experiment.measures)
     for condition, row in rows.items():
         assert row["status"] == "done"
         for test in config.experiment.tasks:
@@ -210,12 +211,12 @@ def test_a_topic_with_the_id_of_another_text_is_refused(tmp_path: Path) -> None:
         (tmp_path / f"qrels-{test}.tsv").write_text("1 0 2 2\n")
     corpus = PairCollection(tmp_path)
 
-    def asked(*tests: str) -> list[Question]:
+    def asked(*tests: str) -> list[TopicSet]:
         held_out = [corpus.test(test) for test in tests]
-        return [Question(1, test.topics, test.judgments, "full", None) for test in held_out]
+        return [TopicSet(1, test.topics, test.judgments, "full", None) for test in held_out]
 
-    tell_apart(corpus, asked("one", "other"))  # each test has a name space, and documents have another
-    assert [question.topics[0].post.post_id for question in asked("one", "other")] == ["query:one/1", "query:other/1"]
+    check_ids(corpus, asked("one", "other"))  # each test has a name space, and documents have another
+    assert [topic_set.topics[0].post.post_id for topic_set in asked("one", "other")] == ["query:one/1", "query:other/1"]
     write("topics-one.jsonl", {"post_id": "1", "body": "Groups."}, {"post_id": "1", "body": "Fields."})
     with pytest.raises(CorpusError, match="two topics of collection pairs have the id '1' and different texts"):
-        tell_apart(corpus, asked("one"))
+        check_ids(corpus, asked("one"))

@@ -14,8 +14,7 @@ from experiments.config import register, validated
 from experiments.logbook import measured
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
-from mathamr.stages.settings import encoder_settings
-from mathamr.training.config import TrainConfig
+from mathamr.systems.settings import GraphSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEPS = sorted((ROOT / "conf" / "sweeps").glob("*.yaml"))
@@ -55,8 +54,7 @@ def test_every_trial_of_a_sweep_is_an_experiment(path: Path) -> None:
         for trial in trials:
             config = validated(compose("config", [*command[3:], *trial]))
             (job,) = plan(config, Fingerprints("posts"))
-            encoder_settings(job.config.model)
-            TrainConfig(**job.config.train)
+            assert isinstance(job.settings, GraphSettings)
             assert config.wandb.mode == "online"
 
 

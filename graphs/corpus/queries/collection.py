@@ -39,13 +39,13 @@ from graphs.errors import ConfigError, CorpusError, Failure
 class HeldOut:
     """The queries of a test, their judgments, and the ids of what it searches; None: all answers.
 
-    ``turned``: queries and documents trade roles, compared with the training pairs.
+    ``swapped``: queries and documents trade roles, compared with the training pairs.
     """
 
     topics: list[Topic]
     judgments: list[Judgment]
     searched: frozenset[str] | None = None
-    turned: bool = False
+    swapped: bool = False
 
 
 @runtime_checkable

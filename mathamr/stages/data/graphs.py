@@ -24,9 +24,10 @@ from graphs.stores.collection import BuildSummary, Collection
 from graphs.stores.shards import Shard
 from graphs.whole_file import write_whole
 from mathamr.stages import parsers
-from mathamr.stages.census import count
 from mathamr.stages.console import Console, Stage, duration
+from mathamr.stages.data.census import count
 from mathamr.stages.data.formulas import check_workers
+from mathamr.stages.settings import GraphConfig
 
 POSTS = ("question", "answer")
 """The kinds of graphs that are not topics."""
@@ -136,8 +137,13 @@ class CollectionSettings:
             raise ConfigError(f"{self.formulas_db}: no such file; scripts/build_formulas.py makes formulas.db")
 
 
-def build_collection(corpus: Corpus, out: Path, settings: CollectionSettings, console: Console) -> Census:
+def build_collection(
+    corpus: Corpus, out: Path, settings: CollectionSettings, graph: GraphConfig, console: Console
+) -> Census:
     """Build collection.db, count it, and write the counts beside it as ``.stats.json``.
+
+    Args:
+        graph: vocabulary that is counted.
 
     Raises:
         MathAMRError: posts or formulas that cannot be read, or a database of another collection.
@@ -157,7 +163,7 @@ def build_collection(corpus: Corpus, out: Path, settings: CollectionSettings, co
         total=settings.limit,
         shard=str(settings.shard),
     )
-    counted = count(out, console, workers=settings.build.workers)
+    counted = count(out, graph, console, workers=settings.build.workers)
     write_whole(out.with_suffix(".stats.json"), counted.to_json() + "\n")
     return counted
 

@@ -8,18 +8,22 @@ run.result.best          # PosixPath('model/best')
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from graphs.corpus.post import Pair, Post
 from graphs.errors import Failure
 from graphs.stores.store import GraphStore
+from mathamr.evaluation.efficiency import peak_gpu_memory, peak_memory
 from mathamr.model.config import EncoderConfig
 from mathamr.negatives import mining
 from mathamr.stages.console import Console, duration
 from mathamr.stages.learning.reporting import Log, training_stage
+from mathamr.stages.topic_sets import Trained
+from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.checks import Negatives
 from mathamr.training.graph.distillation import Teacher
@@ -110,6 +114,40 @@ def train_graph_model(
             progress=report.progress,
         )
     return GraphTraining(result, graphs / seconds if seconds else None)
+
+
+def as_model(result: TrainResult, device: str) -> Trained:
+    """Return the result of a training as the model of a job, with its costs as columns of the results table.
+
+    Args:
+        device: device that it was trained on.
+    """
+    parameters = {f"parameters_{part}": count for part, count in result.parameters.items() if part != "total"}
+    gpu_memory = peak_gpu_memory(device)
+    costs = {
+        "time_per_epoch_s": result.time_per_epoch_s,
+        "pairs_per_second": result.pairs_per_s,
+        "epochs": len(result.epochs),
+        "train_pairs": result.train_pairs,
+        "best_val_loss": result.best_val_loss,
+        "best_val_mrr": result.best_val_mrr,
+        "parameters": result.parameters["total"],
+        **parameters,
+        "peak_memory_bytes": peak_memory(),
+        **({"peak_gpu_memory_bytes": gpu_memory} if gpu_memory else {}),
+    }
+    return Trained(result.best, costs, [{"kind": "epoch", **asdict(record)} for record in result.epochs])
+
+
+def copy_checkpoint(given: Path, best: Path, graphs: GraphStore) -> Trained:
+    """Copy a checkpoint that was trained elsewhere to ``best``, and return it as the model of a job.
+
+    Raises:
+        TrainingError: it was trained on tensors with another vocabulary or other virtual nodes.
+    """
+    found = checkpoint.load(given, config_hash=graphs.config_hash)
+    shutil.copytree(given, best, dirs_exist_ok=True)
+    return Trained(best, {"parameters": sum(weights.numel() for weights in found.weights.values())})
 
 
 def by_question(pairs: Sequence[Pair]) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 
-from experiments.analyses import failures, geometry, weighting
+from experiments.analyses import failures, geometry, sampling, weighting
+from experiments.config import GeometryConfig
 from experiments.plan import plan
 from experiments.report import geometry_report, results, writing
 from experiments.report.blocks import Figure, markdown
@@ -23,7 +24,7 @@ from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation, VirtualNode, explain
-from mathamr.stages.topic_sets import Question, Space
+from mathamr.stages.topic_sets import EmbeddingSpace, TopicSet
 from tests.experiments.test_plan import config as planned
 from tests.experiments.written_experiment import finish, write_plan
 
@@ -31,19 +32,10 @@ POSTS = [f"p{number}" for number in range(24)]
 QRELS = {f"A.{n}": {f"p{n}": 3, f"p{n + 6}": 2, f"p{n + 12}": 1} for n in range(6)}
 
 
-def config(**changes: Any) -> Any:
-    settings = {"k": 3, "samples": 20, "size": None, "psi": 25, "posts": 100, "topics": 3, "statements": 4}
-    strategy = changes.pop("strategy", "maxsim")
-    return OmegaConf.create(
-        {
-            "geometry": settings | changes,
-            "retrieval": {"strategy": strategy},
-            "experiment": {"analyses": ["geometry"]},
-        }
-    )
+SETTINGS = GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4)
 
 
-def space(*, single: bool = False) -> Space:
+def space(*, single: bool = False, single_vector: bool = False) -> EmbeddingSpace:
     """Posts around six subjects, each of a formula, a sentence and the document; topics are posts 0 to 5, moved."""
     generator = np.random.default_rng(0)
     subjects = generator.normal(size=(6, 1, 8))
@@ -53,26 +45,26 @@ def space(*, single: bool = False) -> Space:
         vectors, asked = vectors[:, 2:], asked[:, 2:]
     kinds = [2] if single else [0, 1, 2]
     documents, queries = (VectorSets.of(list(torch.from_numpy(array).float())) for array in (vectors, asked))
-    return Space(
+    return EmbeddingSpace(
         topics=list(QRELS),
         queries=queries,
         query_kinds=np.tile(kinds, 6),
         posts=POSTS,
         documents=documents,
         document_kinds=np.tile(kinds, 24),
+        single_vector=single_vector,
         lengths=(lambda posts: (np.full(2_500, 5.0), np.full(len(posts), 3.0))) if single else None,
     )
 
 
-def content_of(one: Space, **changes: Any) -> dict[str, Any]:
-    settings = config(**changes)
+def content_of(one: EmbeddingSpace) -> dict[str, Any]:
     run = Run.from_results("demo", {topic: [(f"p{topic[2:]}", 1.0)] for topic in QRELS})
     content = {
-        "settings": {name: settings.geometry[name] for name in ("k", "psi", "samples", "size")},
+        "settings": {name: getattr(SETTINGS, name) for name in ("k", "psi", "samples", "size")},
         "sampled": {"posts": 24, "of_posts": 24},
-        "run": geometry.of_run(run, QRELS, settings),
+        "run": geometry.of_run(run, QRELS, SETTINGS),
         "collapse": geometry.of_collapse(one),
-        **geometry.of_space(one, QRELS, [number % 3 > 0 for number in range(24)], settings),
+        **geometry.of_space(one, QRELS, [number % 3 > 0 for number in range(24)], SETTINGS),
     }
     loaded: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
     return loaded
@@ -101,7 +93,7 @@ def test_a_space_of_virtual_nodes_is_compared_in_every_way() -> None:
 
 
 def test_the_way_of_the_search_comes_first() -> None:
-    assert content_of(space(), strategy="single_vector")["own"] == "document"
+    assert content_of(space(single_vector=True))["own"] == "document"
     content = content_of(space(single=True))
     assert list(content["ways"]) == ["document"]
     assert content["lengths"] == {"tokens": [5.0] * 2_000, "of_tokens": 2_500, "pooled": [3.0] * 6}
@@ -109,12 +101,12 @@ def test_the_way_of_the_search_comes_first() -> None:
 
 
 def test_a_sample_has_every_right_document_and_says_its_size() -> None:
-    sampled = geometry.sampler(QRELS, 15)
-    chosen = sampled.choose(POSTS)
+    sampled = sampling.sampler(QRELS, 15)
+    chosen = sampled.select(POSTS)
     assert {f"p{n}" for n in range(12)} <= set(chosen)
     assert sampled.counts == {"posts": 15, "of_posts": 24}
-    assert chosen == geometry.sampler(QRELS, 15).choose(POSTS)
-    assert geometry.sampler(QRELS, 24).choose(POSTS) == POSTS
+    assert chosen == sampling.sampler(QRELS, 15).select(POSTS)
+    assert sampling.sampler(QRELS, 24).select(POSTS) == POSTS
 
 
 @pytest.mark.parametrize(
@@ -128,19 +120,16 @@ def test_a_sample_has_every_right_document_and_says_its_size() -> None:
 )
 def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        geometry.check(config(**changes))
+        geometry.check(["geometry"], replace(SETTINGS, **changes))
 
 
 def test_an_analysis_that_is_not_known_is_refused() -> None:
-    settings = config()
-    settings.experiment.analyses = ["topology"]
     with pytest.raises(ConfigError, match=r"experiment.analyses=topology .* collapse, geometry"):
-        geometry.check(settings)
+        geometry.check(["topology"], SETTINGS)
 
 
 def test_a_job_without_vectors_has_what_its_run_says(bench: Any) -> None:
-    one = bench.job()
-    one.config.merge_with(config())
+    one = bench.job(analyses=("geometry",))
     bench.run(one)
     place = bench.place(one)
     content = json.loads((place / "geometry.json").read_text())
@@ -152,18 +141,17 @@ def test_a_job_without_vectors_has_what_its_run_says(bench: Any) -> None:
 
 
 def test_what_cannot_be_measured_is_said_and_the_job_has_its_result(bench: Any) -> None:
-    one = bench.job()
-    one.config.merge_with(config())
+    one = bench.job(analyses=("geometry",))
     broken = space(single=True)
     broken.documents.vectors[3] = 0
-    bench.track.space = lambda *_: Space(["A.1"], *_after(broken))
+    bench.track.space = lambda *_: EmbeddingSpace(["A.1"], *_after(broken))
     bench.run(one)
     content = json.loads((bench.place(one) / "geometry.json").read_text())
     assert content["left_out"] == "no topic has a right document among the posts with vectors: nothing to measure"
     assert (bench.place(one) / "result.json").exists()
 
 
-def _after(one: Space) -> tuple[Any, ...]:
+def _after(one: EmbeddingSpace) -> tuple[Any, ...]:
     return one.queries.select(torch.tensor([0])), one.query_kinds[:1], one.posts, one.documents, one.document_kinds
 
 
@@ -239,9 +227,7 @@ def test_a_file_that_is_not_complete_is_named(folder: Path) -> None:
 
 
 def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:
-    one = bench.job()
-    one.config.merge_with(config())
-    one.config.experiment.analyses = ["weighting"]
+    one = bench.job(analyses=("weighting",))
     seen = space()
     bench.track.space = lambda *given: seen
     bench.run(one)
@@ -254,18 +240,14 @@ def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:
 
 
 def test_one_vector_a_post_has_no_weights(bench: Any) -> None:
-    one = bench.job()
-    one.config.merge_with(config())
-    one.config.experiment.analyses = ["weighting"]
+    one = bench.job(analyses=("weighting",))
     bench.track.space = lambda *given: space(single=True)
     bench.run(one)
     assert json.loads((bench.place(one) / "weighting.json").read_text()) == {}
 
 
 def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
-    one = bench.job()
-    one.config.merge_with(config())
-    one.config.experiment.analyses = ["failures"]
+    one = bench.job(analyses=("failures",))
     seen = space()
     nodes = [VirtualNode("formula", 0, "x^2"), VirtualNode("sentence", 0, "Look."), VirtualNode("document", 0, "")]
 
@@ -281,9 +263,9 @@ def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
 
     topics = [Topic(name, Post(name, "question", body=f"Is {name} true?", markup="text")) for name in QRELS]
     run = Run.from_results("demo", {topic: [("p3", 1.0)] for topic in QRELS})
-    question = Question(1, topics, [], "mini")
+    topic_set = TopicSet(1, topics, [], "mini")
     qrels = {topic: {**grades, "p23": 3} for topic, grades in QRELS.items()}
-    said = failures.look(seen, question, qrels, run, partial(why, None, None), bench.track.texts)
+    said = failures.look(seen, topic_set, qrels, run, partial(why, None, None), bench.track.texts)
     assert "## A.3: nDCG' " in said
     assert "Is A.3 true?" in said
     assert re.search(r"1\. \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)

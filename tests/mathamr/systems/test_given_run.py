@@ -9,19 +9,25 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, Failure
 from mathamr.stages.console import Console
-from mathamr.stages.topic_sets import Question
-from mathamr.systems.given_run import GivenRunSystem, identity, path_of
+from mathamr.stages.topic_sets import TopicSet
+from mathamr.systems.given_run import GivenRunSystem
+from mathamr.systems.settings import GivenRunConfig, GivenRunSettings
+from tests.mathamr.job_settings import shared_fields
 
 
-def config(tasks: list[Any], **run: Any) -> DictConfig:
-    files = {"path": None, "task2_path": None, "paths": {}, **run}
-    return OmegaConf.create({"run": files, "experiment": {"tasks": tasks}})
+def settings(tasks: list[Any], **run: Any) -> GivenRunSettings:
+    files = GivenRunConfig(**{"path": None, "task2_path": None, **run})
+    return GivenRunSettings(**shared_fields(tasks=tasks), run=files)
+
+
+def identity(one: GivenRunSettings) -> list[str]:
+    found: list[str] = one.result_key_parts()["run"]
+    return found
 
 
 @pytest.fixture
@@ -32,10 +38,10 @@ def files(tmp_path: Path) -> dict[str, str]:
 
 
 def test_every_named_test_has_its_file(files: dict[str, str]) -> None:
-    both = config(["easy", "hard"], paths={"easy": files["easy"], "hard": files["hard"]})
-    assert [path_of(both, test).stem for test in ("easy", "hard")] == ["easy", "hard"]
+    both = settings(["easy", "hard"], paths={"easy": files["easy"], "hard": files["hard"]})
+    assert [both.path_of(test).stem for test in ("easy", "hard")] == ["easy", "hard"]
     assert len(set(identity(both))) == 2
-    assert path_of(config(["easy"], path=files["easy"]), "easy").stem == "easy"  # as before there were several
+    assert settings(["easy"], path=files["easy"]).path_of("easy").stem == "easy"  # as before there were several
 
 
 @pytest.mark.parametrize(
@@ -57,22 +63,22 @@ def test_one_file_is_not_taken_for_two_tests(files: dict[str, str], run: dict[st
     else:
         run = {"path": found[run["path"]]}
     with pytest.raises(ConfigError, match=re.escape(message)):
-        path_of(config(["easy", "hard"], **run), "easy")
+        settings(["easy", "hard"], **run).path_of("easy")
 
 
 def test_a_task_without_a_file_is_refused_only_where_it_is_asked(files: dict[str, str]) -> None:
     """A collection without Task 2 drops it after the keys are made."""
-    first = config([1, 2], path=files["task1"])
-    both = config([1, 2], path=files["task1"], task2_path=files["hard"])
-    assert identity(first)[0] == identity(both)[0] == identity(config([1], path=files["task1"]))[0]
+    first = settings([1, 2], path=files["task1"])
+    both = settings([1, 2], path=files["task1"], task2_path=files["hard"])
+    assert identity(first)[0] == identity(both)[0] == identity(settings([1], path=files["task1"]))[0]
     assert identity(first)[1] == ""
     track = GivenRunSystem(cast(Corpus, SimpleNamespace()), Path(), Console())
     topics = [Topic("A.1", Post("A.1", "topic"))]
-    track.check(first, [Question(1, topics, [], "full")])
+    track.check(first, [TopicSet(1, topics, [], "full")])
     with pytest.raises(ConfigError, match=r"track=run needs run\.task2_path=, the run file for Task 2"):
-        track.check(first, [Question(2, topics, [], "full")])
+        track.check(first, [TopicSet(2, topics, [], "full")])
     with pytest.raises(ConfigError, match=r"run\.task2_path=nowhere is no file"):
-        identity(config([1, 2], path=files["task1"], task2_path="nowhere"))
+        identity(settings([1, 2], path=files["task1"], task2_path="nowhere"))
 
 
 def test_only_formulas_of_the_run_are_kept() -> None:

@@ -2,18 +2,20 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from experiments.config import register
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.errors import ConfigError
-from mathamr.stages.topic_sets import Question
+from mathamr.stages.settings import JobSettings
+from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
-from mathamr.systems.registry import BUILT_IN, find, loadable, names, system
+from mathamr.systems.registry import find, loadable, names, settings_of, system
+from mathamr.systems.settings import BUILT_IN
 from mathamr.systems.system import System
 
 TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", markup="text"))
@@ -50,7 +52,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
 
 def test_systems_of_this_package_have_the_names_of_the_registry() -> None:
     assert list(loadable()) == names() == list(BUILT_IN)
-    assert {name: kind.name for name, kind in loadable().items()} == {name: name for name in BUILT_IN}
+    for name in BUILT_IN:
+        assert find(name).name == name
+        assert find(name).settings is settings_of(name)
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
@@ -130,9 +134,11 @@ class Settings:
     [("bm25", "tracks bm25 and own type the group bm25 differently"), ("data", "track=own has a group data")],
 )
 def test_a_group_of_settings_has_one_type(group: str, message: str) -> None:
+    settings = make_dataclass("OwnSettings", [(group, Settings)], bases=(JobSettings,), frozen=True, kw_only=True)
+
     @system("own")
-    class Own(System):
-        groups: ClassVar = {group: Settings}
+    class Own(System[settings]):
+        pass
 
     with pytest.raises(ConfigError, match=message):
         register()
@@ -142,26 +148,31 @@ def test_settings_of_a_system_that_are_not_yaml_are_named(tmp_path: Path) -> Non
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "default.yaml").write_text("size: [1,")
 
+    @dataclass(frozen=True, kw_only=True)
+    class OwnSettings(JobSettings):
+        own: Settings
+
+    OwnSettings.conf = tmp_path
+
     @system("own")
-    class Own(System):
-        groups: ClassVar = {"own": Settings}
-        conf = tmp_path
+    class Own(System[OwnSettings]):
+        pass
 
     with pytest.raises(ConfigError, match=r"own/default\.yaml: settings of track=own are not YAML"):
         register()
 
 
 def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
-    def question(task: Any, searched: frozenset[str] | None = None) -> Question:
-        return Question(task, [TOPIC], [Judgment("A.1", "a", 3)], "full", searched=searched)
+    def topic_set(task: Any, searched: frozenset[str] | None = None) -> TopicSet:
+        return TopicSet(task, [TOPIC], [Judgment("A.1", "a", 3)], "full", searched=searched)
 
-    registry.check_abilities(find("graph"), [question(1), question(2)])
-    registry.check_abilities(find("text"), [question(1, frozenset({"a"}))])
+    registry.check_abilities(find("graph"), [topic_set(1), topic_set(2)])
+    registry.check_abilities(find("text"), [topic_set(1, frozenset({"a"}))])
     with pytest.raises(
         ConfigError, match=r"track=text cannot do Task 2: .* use one of the tracks graph, bm25, fusion, run"
     ):
-        registry.check_abilities(find("text"), [question(1), question(2)])
+        registry.check_abilities(find("text"), [topic_set(1), topic_set(2)])
     with pytest.raises(
         ConfigError, match=r"track=graph searches all answers, .* of the tracks text, bm25, fusion, run"
     ):
-        registry.check_abilities(find("graph"), [question(1, frozenset({"a"}))])
+        registry.check_abilities(find("graph"), [topic_set(1, frozenset({"a"}))])

@@ -132,7 +132,7 @@ def test_formulas_of_held_out_papers_are_searched_alone(tmp_path: Path) -> None:
         linearize(pair.document.strip("$")) for pair in made.train
     }
     there, back = made.tests["text_to_formula"], made.tests["formula_to_text"]
-    assert (there.turned, back.turned) == (False, True)
+    assert (there.swapped, back.swapped) == (False, True)
     assert set(there.queries) == set(texts)
     assert set(back.queries) == set(formulas)
     assert [len(one) for one in grades(there).values()] == [1] * 7
@@ -142,7 +142,7 @@ def test_formulas_of_held_out_papers_are_searched_alone(tmp_path: Path) -> None:
     corpus = PairCollection(tmp_path / "made")
     assert corpus.tests() == ("formula_to_text", "long", "short", "text_to_formula")
     assert corpus.test("short").searched == set(formulas)
-    assert corpus.test("formula_to_text").turned
+    assert corpus.test("formula_to_text").swapped
     assert json.loads((tmp_path / "made" / "about.json").read_text())["train"] == 14
     few = benchmarks.of_passages(passages, test_share=0.3, most=2)
     assert len(few.tests["text_to_formula"].queries) <= 2

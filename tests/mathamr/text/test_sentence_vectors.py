@@ -21,7 +21,7 @@ from graphs.graph.vocabulary import Row, Vocabulary, count
 from graphs.stores import store
 from graphs.stores.store import GraphStore
 from mathamr.text import sentence_vectors
-from mathamr.text.sentence_vectors import SentenceVectors, add, lacks
+from mathamr.text.sentence_vectors import SentenceVectors, add, missing
 
 TEXTS = {
     "1": ["Solve it."],
@@ -113,7 +113,7 @@ def test_posts_and_files_that_do_not_fit_are_refused(tmp_path: Path, vectors: Se
 def test_an_encoder_that_gives_something_else_is_refused(tmp_path: Path, wrong: Any) -> None:
     with pytest.raises(ConfigError, match=r"letters gave an array of shape .* for 1 sentences"):
         add(tmp_path / "own.db", [("1", ["Why?"])], lambda texts: wrong, encoder="letters", dimension=3)
-    assert lacks(tmp_path / "own.db", ["1"]) == ["1"]
+    assert missing(tmp_path / "own.db", ["1"]) == ["1"]
 
 
 def test_a_killed_writer_leaves_whole_posts_and_the_next_goes_on(
@@ -134,13 +134,13 @@ def test_a_killed_writer_leaves_whole_posts_and_the_next_goes_on(
     child.start()
     child.join()
     assert child.exitcode == -signal.SIGKILL
-    left = lacks(path, posts)
+    left = missing(path, posts)
     assert left == ["4", "5", "6", "7", "8"]
 
     told: list[int] = []
     add(path, ((post_id, posts[post_id]) for post_id in left), letters, encoder="letters", dimension=3,
         progress=told.append)  # fmt: skip
-    assert (told, lacks(path, posts)) == ([2, 2, 1], [])
+    assert (told, missing(path, posts)) == ([2, 2, 1], [])
     counts = [len(texts) for texts in posts.values()]
     whole = SentenceVectors({"": write(tmp_path / "whole.db", posts)}, encoder="letters")
     resumed = SentenceVectors({"": path}, encoder="letters")

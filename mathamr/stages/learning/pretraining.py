@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from graphs.shared_files import key, locked, read_json, write_json
 from mathamr.stages.console import Console
+from mathamr.stages.learning.text_encoder import pretrain_encoder
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
-from mathamr.text.pretraining import depends_on, pretrain, tidy
+from mathamr.text.pretraining import depends_on, tidy
 from mathamr.text.training.adapting import fingerprint
 
 
@@ -30,11 +30,11 @@ def pretrained(
     seed: int,
     console: Console,
 ) -> tuple[Path, Mapping[str, float]]:
-    """The folder of ``encoder`` after pretraining, and what it took, whoever has done it.
+    """Return the folder of ``encoder`` after pretraining, and its costs, whichever process has done it.
 
     Args:
-        texts: those of the collection, each time anew.
-        places: the folder of all pretrained encoders of the collection.
+        texts: returns the texts of the collection, each time anew.
+        places: folder of all pretrained encoders of the collection.
 
     Raises:
         ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.pretraining.pretrain`.
@@ -46,13 +46,7 @@ def pretrained(
         if (costs := read_json(place / "costs.json")) is not None:
             console.say(f"  pretrained encoder {place.name} is there already")
             return place / "best", costs
-        with console.stage("pretraining", unit="steps") as advance:
-
-            def told(record: dict[str, Any]) -> None:
-                if record["kind"] == "start":
-                    advance.expect(record["total_steps"])
-
-            done = pretrain(config, encoder, texts(), out=place, seed=seed, log=told, progress=advance)
+        done = pretrain_encoder(config, encoder, texts(), place, console, seed=seed)
         tidy(place)
         write_json(place / "costs.json", done.costs)
     return done.best, done.costs

@@ -1,26 +1,25 @@
 """Formulas of posts as vectors: their index and their search, for Task 2.
 
 formulas = read_formulas(prepared.collection, prepared.formulas)               # ids by post, and visual ids
-indexed = index_formulas(config, vectors, post_ids, formulas, folder)          # a vector for each formula
-found = search_formulas(config, vectors, indexed, topics, topic_maps, formulas)
+indexed = index_formulas(settings, vectors, post_ids, formulas, folder)        # a vector for each formula
+found = search_formulas(settings.retrieval, vectors, indexed, topics, topic_maps, formulas)
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from omegaconf import DictConfig
 
 from graphs.corpus.post import Topic
 from graphs.formulas.store import FormulaStore
 from graphs.stores.collection import Collection
 from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
-from mathamr.stages.searching import index_options, search_once, speed
-from mathamr.stages.topic_sets import Indexed, Retrieved
+from mathamr.stages.retrieval.searching import index_options, search_once, speed
+from mathamr.stages.settings import RetrievalConfig, SearchSettings
+from mathamr.stages.topic_sets import Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
 
 
@@ -53,11 +52,29 @@ def read_formulas(collection: Path, formulas_db: Path | None) -> Formulas:
         return Formulas(of_post, published.visual_ids(names))
 
 
+def searched_posts(collection: Path, topic_set: TopicSet, formulas: Callable[[], Formulas]) -> list[str]:
+    """Return the posts that are searched: answers, or every post for its formulas; in the regime judged the judged.
+
+    Args:
+        collection: collection.db.
+        formulas: reads the formulas of the collection.
+    """
+    with Collection(collection) as source:
+        posts = source.post_ids("answer") if topic_set.task == 1 else source.post_ids("question", "answer")
+    if topic_set.regime != "judged":
+        return posts
+    judged = {judgment.doc_id for judgment in topic_set.judgments}
+    if topic_set.task == 1:
+        return [post_id for post_id in posts if post_id in judged]
+    of_post, visual_ids = formulas().of_post, formulas().visual_ids
+    return [post_id for post_id in posts if any(visual_ids.get(name) in judged for name in of_post[post_id])]
+
+
 def index_formulas(
-    config: DictConfig, vectors: EncodedPosts, post_ids: Sequence[str], formulas: Formulas, folder: Path
+    settings: SearchSettings, vectors: EncodedPosts, post_ids: Sequence[str], formulas: Formulas, folder: Path
 ) -> Indexed:
     """Index the formulas of posts, which all have vectors."""
-    options = index_options(config, folder, vectors.model_hash)
+    options = index_options(settings, folder, vectors.model_hash)
     documents = vectors.sets(post_ids)
     with Stopwatch() as watch:
         names = [formulas.of_post[post_id] for post_id in post_ids]
@@ -68,7 +85,7 @@ def index_formulas(
 
 
 def search_formulas(
-    config: DictConfig,
+    retrieval: RetrievalConfig,
     vectors: EncodedPosts,
     indexed: Indexed,
     topics: Sequence[Topic],
@@ -78,7 +95,7 @@ def search_formulas(
     """Return the best formulas for each topic; ``queries_per_second`` is of the search alone.
 
     Args:
-        config: the configuration of a job.
+        retrieval: number of results, and whether the search is exact.
         vectors: vectors of the topics.
         indexed: the index of formulas.
         topics: topics whose graphs have their query formula.
@@ -90,7 +107,7 @@ def search_formulas(
         [list(maps[topic.topic_id]) for topic in topics],
         [str(topic.formula_id) for topic in topics],
     )
-    k, exact, index = config.retrieval.k, config.retrieval.exact, indexed.index
+    k, exact, index = retrieval.k, retrieval.exact, indexed.index
     search_once(lambda few: index.search(queries[few], k, exact=exact), len(queries))
     with Stopwatch() as watch:
         hits = index.search(queries, k, exact=exact)

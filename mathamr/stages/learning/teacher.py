@@ -94,7 +94,7 @@ def _vectors(
     place.mkdir(parents=True, exist_ok=True)
     with locked(place / ".lock", wait=True):
         vectors = EncodedPosts(place, known)
-        missing = {side: vectors.lacks(post_ids) for side, post_ids in sides.items()}
+        missing = {side: vectors.missing(post_ids) for side, post_ids in sides.items()}
         if not any(missing.values()):
             return vectors
         with parsed.alone():

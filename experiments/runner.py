@@ -1,0 +1,117 @@
+"""Jobs one after the other, beside other processes that run the same experiment.
+
+Runner(corpus, shared, folder, models, topic_sets, console).run(jobs)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.models import Models
+from experiments.plan import LOCK, Job
+from graphs.corpus.corpus import Corpus
+from graphs.errors import ConfigError, MathAMRError
+from graphs.shared_files import locked
+from mathamr.stages.console import Console
+from mathamr.stages.settings import JobSettings
+from mathamr.stages.topic_sets import TopicSet
+from mathamr.systems import registry
+
+if TYPE_CHECKING:
+    from mathamr.systems.system import System
+
+
+class Runner:
+    """Runs jobs, beside other processes that run the same.
+
+    Args:
+        corpus: the collection.
+        shared: folder for what jobs share of the collection.
+        folder: ``outputs/EXP``.
+        models: models of the collection.
+        topic_sets: topics that the jobs are measured on, task by task.
+        console: progress and messages.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        shared: Path,
+        folder: Path,
+        models: Models,
+        topic_sets: Sequence[TopicSet],
+        console: Console,
+    ) -> None:
+        self._corpus, self._shared, self._folder, self._models = corpus, shared, folder, models
+        self._topic_sets, self._console = topic_sets, console
+        self._systems: dict[str, System[Any]] = {}
+
+    def _system(self, name: str) -> System[Any]:
+        if name not in self._systems:
+            self._systems[name] = registry.find(name)(self._corpus, self._shared, self._console)
+        return self._systems[name]
+
+    def check(self, base: JobSettings | None, jobs: Sequence[Job]) -> None:
+        """Raise for settings that cannot work, once for each condition.
+
+        Args:
+            base: settings of the command line, whose faults are named first, without a condition; None: no job is of
+                their track.
+        """
+        from experiments.analyses import geometry  # imports torch
+
+        geometry.check(jobs[0].experiment.analyses, jobs[0].config.geometry)
+        if base is not None:
+            self._check(base)
+        for job in {job.condition: job for job in jobs}.values():
+            try:
+                self._check(job.settings)
+            except MathAMRError as error:
+                raise ConfigError(f"condition {job.condition}: {error}") from error
+
+    def _check(self, settings: JobSettings) -> None:
+        registry.check_abilities(registry.find(settings.track), self._topic_sets)
+        self._system(settings.track).check(settings, self._topic_sets)
+
+    def run(self, jobs: Sequence[Job]) -> None:
+        """Run the jobs; those that need work of another process come last, and are waited for."""
+        from experiments.job import Outcome, run_job  # imports torch
+
+        pending, ended = list(jobs), 0
+        while pending:
+            elsewhere: list[Job] = []
+            waiting: list[Job] = []
+            for job in pending:
+                self._console.say(f"[{ended + 1}/{len(jobs)}] {job.name}")
+                if {need.name for need in job.needs} & {other.name for other in [*elsewhere, *waiting]}:
+                    self._console.say("  another process is at what it needs")
+                    waiting.append(job)
+                    continue
+                system = self._system(job.settings.track)
+                outcome = run_job(job, self._folder, system, self._models, self._topic_sets, self._console)
+                if outcome is Outcome.ENDED:
+                    ended += 1
+                elif outcome is Outcome.ELSEWHERE:
+                    self._console.say("  another process is at it")
+                    elsewhere.append(job)
+                else:
+                    self._console.say("  another process is at what it needs")
+                    waiting.append(job)
+            stuck = len(waiting) + len(elsewhere) == len(pending)
+            # Once more: the other process may have ended, or died. Jobs that others need come first.
+            pending = sorted([*waiting, *elsewhere], key=lambda job: job.depth)
+            if stuck and not waiting:
+                return
+            if stuck:
+                self._console.say(f"  waiting for what {waiting[0].name} needs, which another process has in work")
+                self._wait(waiting[0])
+
+    def _wait(self, job: Job) -> None:
+        """Until nobody works at the model of a job, nor at those that it needs."""
+        with self._models.free(job):
+            pass
+        for need in job.needs:
+            with locked(self._folder / "jobs" / need.name / LOCK, wait=True):
+                pass

@@ -1,0 +1,152 @@
+"""Topics that an experiment is measured on: the tasks of ``experiment.tasks``, their topics and their judgments.
+
+topic_sets = read_topic_sets(config.data, config.experiment, corpus, tasks_of(config.experiment, corpus), console)
+topic_sets[0].topics, topic_sets[0].judgments
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast, get_args
+
+from experiments.config import ExperimentConfig
+from graphs.corpus.arqmath import ArqMath
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.queries.collection import NamedTests
+from graphs.errors import ConfigError, CorpusError, suggestion
+from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
+from mathamr.evaluation.result_names import TestName, key, title
+from mathamr.evaluation.runs import Task
+from mathamr.stages.console import Console
+from mathamr.stages.settings import DataSettings
+from mathamr.stages.topic_sets import TopicSet
+
+
+def tasks_of(experiment: ExperimentConfig, corpus: Corpus) -> Sequence[TestName]:
+    """Return the tasks of ``experiment.tasks``, without Task 2 where the collection has no topics of it.
+
+    Raises:
+        ConfigError: an unknown task, or Task 2 alone where there are no topics of it.
+    """
+    named = experiment.tasks
+    if isinstance(corpus, NamedTests):
+        if not named or len(set(named)) < len(named) or not set(named) <= set(corpus.tests()):
+            raise ConfigError(f"experiment.tasks={named}: the tests of this collection are {', '.join(corpus.tests())}")
+        return named
+    if not named or len(set(named)) < len(named) or not set(named) <= {1, 2}:
+        test = any(isinstance(task, str) for task in named)
+        hint = "; tests with names are those of data=pairs and of data=beir with several benchmarks" if test else ""
+        raise ConfigError(f"experiment.tasks={named} is not one of [1], [1,2], [2]{hint}")
+    tasks = [cast(Task, task) for task in sorted(named)]
+    if 2 in tasks and 2 not in corpus.tasks():  # topics of other years, or in conflict, are an error of their reader
+        tasks.remove(2)
+        if not tasks:
+            raise ConfigError(f"experiment.tasks=[2], but collection {corpus.name} has no topics of Task 2")
+    return tasks
+
+
+def read_topic_sets(
+    data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, tasks: Sequence[TestName], console: Console
+) -> list[TopicSet]:
+    """Return the topics of each task with their judgments; say how they are judged.
+
+    Raises:
+        ConfigError: settings that do not fit the collection, or no judged topics.
+        CorpusError: two topics have one id and different texts.
+    """
+    topic_sets = [topic_set_of(data, experiment, corpus, task) for task in tasks]
+    check_ids(corpus, topic_sets)
+    for topic_set in topic_sets:
+        if topic_set.judged_by:
+            console.say(f"  judgments of {title(topic_set.test_name)}: {topic_set.judged_by}")
+        if note := relevant_grade(topic_set.judgments, data.relevant_grade)[1]:
+            console.say(f"  {title(topic_set.test_name)}: {note}")
+    if len(tasks) < len(experiment.tasks):
+        console.say(f"  collection {corpus.name} has no topics of Task 2: only Task 1 is run")
+    return topic_sets
+
+
+def topic_set_of(data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, task: TestName) -> TopicSet:
+    """Return the topics of a task that the experiment is measured on, with their judgments."""
+    years = data.years
+    own_measures = {key(title): measure_of(name) for title, name in experiment.measures.items()}
+    regime = data.regime
+    given = data.relevant_grade
+    if isinstance(corpus, NamedTests):
+        test = corpus.test(str(task))
+        if regime != "full" or years:
+            raise ConfigError(f"data.regime={regime} data.years={years}: tests with names search all; use full and []")
+        if not test.topics or not test.judgments:
+            raise ConfigError(f"test {task} of {data.root} has no judged topics")
+        relevant, _ = relevant_grade(test.judgments, given)
+        measures = own_measures or measures_of_grade(relevant)
+        return TopicSet(
+            1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.swapped, relevant
+        )
+    assert task in (1, 2)
+    task = cast(Task, task)
+    topics = corpus.topics(task, years)
+    judgments = corpus.judgments(task, years)
+    if not topics or not judgments:
+        raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
+    if regime not in get_args(Regime):
+        raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
+    if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):
+        raise ConfigError(
+            f"{len(lost)} judged topics of Task {task} are not among the topics, e.g. {lost[0]}; each would score 0"
+        )
+    wanted = experiment.example.topic
+    known = [topic.topic_id for topic in topics]
+    if task == 1 and wanted is not None and wanted not in known:
+        raise ConfigError(
+            f"experiment.example.topic={wanted} is no topic of this collection{suggestion(wanted, known)}"
+        )
+    posts = None
+    example = experiment.example.post
+    if task == 1 and (regime == "mini" or example is not None):
+        posts = frozenset(post.post_id for post in corpus.posts())
+        if example is not None and example not in posts:
+            raise ConfigError(f"experiment.example.post={example} is no post of this collection")
+    if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell
+        posts = None
+    relevant, _ = relevant_grade(judgments, given)
+    measures = own_measures or measures_of_grade(relevant)
+    return TopicSet(
+        task,
+        topics,
+        judgments,
+        cast(Regime, regime),
+        posts,
+        measures=measures,
+        relevant=relevant,
+        judged_by=judged_by(corpus, task, years),
+    )
+
+
+def judged_by(corpus: Corpus, task: int, years: Sequence[int]) -> str:
+    """Return the files that judgments are read from, with their editions; "" where a collection has one set."""
+    if not isinstance(corpus, ArqMath):
+        return ""
+    files = corpus.judgment_files()
+    counts = corpus.rekeyings() if task == 2 else {}
+    found = []
+    for year in years:
+        if (name := files.get((task, year))) is not None:
+            found.append(name if year not in counts else f"{name}: {counts[year].unknown:,} unknown formulas left out")
+    return "; ".join(found)
+
+
+def check_ids(corpus: Corpus, topic_sets: Sequence[TopicSet]) -> None:
+    """Check that topics with one id have one text: graphs and vectors are kept by ids.
+
+    Raises:
+        CorpusError: two topics have one id and different texts.
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for topic in (topic for topic_set in topic_sets for topic in topic_set.topics):
+        text = (topic.post.title, topic.post.body)
+        if known.setdefault(topic.post.post_id, text) != text:
+            raise CorpusError(
+                f"two topics of collection {corpus.name} have the id {topic.topic_id!r} and different texts, one of "
+                f"them {(text[0] or text[1])[:60]!r}; give each topic an id of its own"
+            )

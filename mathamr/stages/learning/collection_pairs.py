@@ -1,0 +1,66 @@
+"""Training pairs of the searched collection, as settings of training take them.
+
+pairs = CollectionPairs(corpus, console)
+pairs.topic_sets = topic_sets                 # their topics are not learned from
+kept, left_out = pairs(settings.train)
+pairs.split(settings.train).train             # without the pairs that are held out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.post import Pair
+from mathamr.stages.console import Console
+from mathamr.stages.needed import posts_of
+from mathamr.stages.own_pairs import own_pairs
+from mathamr.stages.topic_sets import TopicSet
+from mathamr.training.config import TrainConfig
+from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
+
+
+class CollectionPairs:
+    """Pairs of ``corpus``, read once for each way of making them, for reading passes over the whole collection.
+
+    Attributes:
+        topic_sets: topics that the jobs of this process are measured on, which are not learned from.
+    """
+
+    def __init__(self, corpus: Corpus, console: Console) -> None:
+        self._corpus, self._console = corpus, console
+        self.topic_sets: Sequence[TopicSet] = ()
+        self._found: dict[tuple[str, int], tuple[list[Pair], list[Pair]]] = {}
+        self._learned: dict[tuple[str, int, int | None], frozenset[str]] = {}
+        self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
+
+    def __call__(self, train: TrainConfig) -> tuple[list[Pair], list[Pair]]:
+        """Return the pairs, and those left out since their questions are topics.
+
+        Raises:
+            ConfigError: there are no training pairs.
+        """
+        key = train.positives, train.least_score
+        if key not in self._found:
+            self._found[key] = own_pairs(self._corpus, *key, self.topic_sets, self._console)
+        return self._found[key]
+
+    def learned(self, train: TrainConfig) -> frozenset[str]:
+        """Return the posts that are learned from, if every post is available."""
+        key = train.positives, train.least_score, train.max_pairs
+        if key not in self._learned:
+            pairs, _ = self(train)
+            self._learned[key] = posts_of(sample_pairs(pairs, posts_of(pairs), train.max_pairs))
+        return self._learned[key]
+
+    def split(self, train: TrainConfig) -> PairSplit:
+        """Return the pairs for training and the held-out ones, if every post is available."""
+        key = train.positives, train.least_score, train.max_pairs, train.validation_fraction
+        if key not in self._splits:
+            self._splits[key] = self.split_of(train, posts_of(self(train)[0]))
+        return self._splits[key]
+
+    def split_of(self, train: TrainConfig, available: frozenset[str]) -> PairSplit:
+        """Return the pairs for training and the held-out ones, of the ``available`` posts."""
+        sample = sample_pairs(self(train)[0], available, train.max_pairs)
+        return split_pairs(sample, available, validation_fraction=train.validation_fraction)

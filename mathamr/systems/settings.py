@@ -1,0 +1,272 @@
+"""Settings of the systems of this package, and where each system is.
+
+>>> list(BUILT_IN["graph"].settings.groups())
+['graph', 'train', 'index', 'retrieval', 'model']
+>>> BUILT_IN["bm25"].place
+'mathamr.systems.bm25:BM25System'
+
+Settings are read, and jobs are planned, without torch: a system is imported when one of its jobs runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from graphs.errors import ConfigError
+from mathamr.evaluation.result_names import TestName, title
+from mathamr.model.config import EncoderConfig
+from mathamr.stages import parsers, sources
+from mathamr.stages.collection import given_parser
+from mathamr.stages.needed import extent_of
+from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import identity
+from mathamr.training import checkpoint
+from mathamr.training.config import TrainConfig
+
+# -- track=graph -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig(EncoderConfig):
+    """Settings of the encoder that is trained, or a trained one.
+
+    Attributes:
+        checkpoint: folder of a model that was trained elsewhere; None: one is trained.
+    """
+
+    checkpoint: str | None = None
+
+    @property
+    def encoder(self) -> EncoderConfig:
+        """Settings of the encoder alone, as a checkpoint keeps them."""
+        return EncoderConfig(**{one.name: getattr(self, one.name) for one in fields(EncoderConfig)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSettings(SearchSettings, PreparationSettings):
+    """Settings of :class:`mathamr.systems.graph.GraphSystem`."""
+
+    model: ModelConfig
+
+    free: ClassVar = {"train": ("device", "workers", "checkpoint_every"), "index": ("location", "keep")}
+
+    def model_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of graphs, model and training, and the further collections that are learned from."""
+        parts = {group: self.key_settings(group) for group in ("graph", "model", "train")}
+        if self.model.checkpoint:
+            parts["model"] = {"checkpoint": _weights(self.model.checkpoint)}
+        parts["graph"]["parser"] = _parser(self)
+        for group, key in _TEXT_ENCODERS:  # what a model depends on is their weights
+            if parts[group].get(key):
+                parts[group][key] = identity(parts[group][key])
+        learned_from = sources.fingerprints(self)
+        return {"posts": extent_of(self.data), **parts, **({"sources": learned_from} if learned_from else {})}
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of the search."""
+        return {group: self.key_settings(group) for group in ("index", "retrieval")}
+
+
+# Settings that may name a text encoder.
+_TEXT_ENCODERS = (("model", "label_vectors"), ("model", "sentence_vectors"), ("train", "teacher"))
+
+
+def _weights(path: str) -> str:
+    """Return the hash of a checkpoint's weights.
+
+    Raises:
+        ConfigError: there is no checkpoint.
+    """
+    if not checkpoint.exists(path):
+        raise ConfigError(f"model.checkpoint={path} holds no checkpoint; name a folder such as model/best")
+    return checkpoint.weights_hash(path)
+
+
+def _parser(settings: GraphSettings) -> str:
+    """Return the parser of the graphs: of a given collection the one that made it."""
+    given = settings.data.collection
+    return parsers.name(settings) if given is None else given_parser(Path(given))
+
+
+# -- track=text ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSettings(SearchSettings):
+    """Settings of :class:`mathamr.systems.text.TextSystem`."""
+
+    text: TextConfig
+    train: TrainConfig
+
+    free: ClassVar = {"text": ("checkpoint_every",), "index": ("location", "keep")}
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the encoder is pretrained or fine-tuned, instead of taken as it is."""
+        return bool(self.text.epochs or self.text.pretraining_epochs)
+
+    def model_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of the encoder; of one that is trained, also the seed and what makes pairs."""
+        text = self.key_settings("text")
+        text["encoder"] = identity(text["encoder"])
+        del text["late_interaction"]  # the search alone
+        if self.is_trained:
+            return {"text": text, "train": {name: getattr(self.train, name) for name in _PAIRS}}
+        return {"text": {name: text[name] for name in _AS_IT_IS}}
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of the search."""
+        search = {group: self.key_settings(group) for group in ("index", "retrieval")}
+        return {**search, "late_interaction": self.text.late_interaction}
+
+
+# Settings that the vectors of an encoder depend on that is not trained, and those that make the pairs of one that is.
+_AS_IT_IS = ("encoder", "max_length", "linearize")
+_PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
+
+
+# -- track=bm25 ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class BM25Config:
+    """What BM25 compares: ``by`` text, words and LaTeX; or formulas, pairs of symbols in their trees."""
+
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BM25Settings(JobSettings):
+    """Settings of :class:`mathamr.systems.bm25.BM25System`."""
+
+    bm25: BM25Config
+    retrieval: RetrievalConfig
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings, and the number of results."""
+        return {"bm25": self.key_settings("bm25"), "k": self.retrieval.k}
+
+
+# -- track=fusion ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionConfig:
+    """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
+
+    ``of``: two or more conditions of the experiment. ``how``: rrf, by ranks with the constant
+    ``k``; or weighted, by scores with one of ``weights`` each. Weights are named here, before anything is measured.
+    """
+
+    of: list[str]
+    how: str
+    k: int
+    weights: list[float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionSettings(JobSettings):
+    """Settings of :class:`mathamr.systems.fusion.FusionSystem`."""
+
+    fusion: FusionConfig
+    retrieval: RetrievalConfig
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings, and the number of results."""
+        return {"fusion": self.key_settings("fusion"), "k": self.retrieval.k}
+
+    def needs(self) -> Sequence[str]:
+        """Return the conditions that are fused."""
+        parts = self.fusion.of
+        if len(set(parts)) < max(2, len(parts)):
+            raise ConfigError(f"fusion.of={parts}; fusing takes two or more different conditions")
+        return parts
+
+
+# -- track=run -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenRunConfig:
+    """Run files of another system: ``path`` of Task 1 or a test, ``task2_path`` of Task 2, ``paths`` of named tests."""
+
+    path: str | None
+    task2_path: str | None
+    paths: dict[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenRunSettings(JobSettings):
+    """Settings of :class:`mathamr.systems.given_run.GivenRunSystem`."""
+
+    run: GivenRunConfig
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return the content hash of the run file for each task; empty where none is named.
+
+        The collection may have no topics of a task without a file; ``GivenRunSystem.check`` demands the others.
+
+        Raises:
+            ConfigError: a file that is named does not exist, or is named for several tests.
+        """
+        files = [self._named(task) for task in self.tasks]
+        return {"run": ["" if file is None else hashlib.sha256(file.read_bytes()).hexdigest() for file in files]}
+
+    def path_of(self, task: TestName) -> Path:
+        """Return the run file for a task or a test.
+
+        Raises:
+            ConfigError: no file is named for it, or one for several tests, or there is no such file.
+        """
+        path = self._named(task)
+        if path is None:
+            key = "task2_path=" if task == 2 else "path=" if task == 1 else f"paths.{task}"
+            raise ConfigError(f"track=run needs run.{key}, the run file for {title(task)}")
+        return path
+
+    def _named(self, task: TestName) -> Path | None:
+        """Return the run file that is named for a task or a test; None if none is."""
+        key, value = ("task2_path", self.run.task2_path) if task == 2 else ("path", self.run.path)
+        if isinstance(task, str):
+            named = {test: file for test, file in self.run.paths.items() if file is not None}
+            tests = [test for test in self.tasks if isinstance(test, str)]
+            files = {test: named.get(test, value) for test in tests}
+            shared = [test for test in tests if test != task and files.get(task) and files[test] == files[task]]
+            if shared:
+                raise ConfigError(
+                    f"{files[task]} is the run file for the tests {task} and {', '.join(shared)}; name one for each: "
+                    f"run: {{paths: {{{', '.join(f'{test}: {test}.tsv' for test in tests)}}}}}"
+                )
+            if task in named:
+                key, value = f"paths.{task}", named[task]
+        if value is None:
+            return None
+        path = Path(value)
+        if not path.is_file():
+            raise ConfigError(f"run.{key}={value} is no file")
+        return path
+
+
+# -- all of them -----------------------------------------------------------------------------------------------------
+
+
+class BuiltIn(NamedTuple):
+    """A system of this package: its settings, and its class as ``MODULE:CLASS``, imported when it is used."""
+
+    settings: type[JobSettings]
+    place: str
+
+
+BUILT_IN: Mapping[str, BuiltIn] = {
+    "graph": BuiltIn(GraphSettings, "mathamr.systems.graph:GraphSystem"),
+    "text": BuiltIn(TextSettings, "mathamr.systems.text:TextSystem"),
+    "bm25": BuiltIn(BM25Settings, "mathamr.systems.bm25:BM25System"),
+    "fusion": BuiltIn(FusionSettings, "mathamr.systems.fusion:FusionSystem"),
+    "run": BuiltIn(GivenRunSettings, "mathamr.systems.given_run:GivenRunSystem"),
+}
+"""The systems by the names that ``track=`` takes."""
