@@ -44,6 +44,8 @@ from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, re
 from mathamr.evaluation.result_names import Asked, key, title, titles
 from mathamr.evaluation.runs import Task
 from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.needed import extent_of
 from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import Question
 from mathamr.systems import registry
@@ -88,7 +90,8 @@ def run(config: DictConfig, command: str) -> Ended:
     tasks = tasks_of(config, corpus)
     if missing:
         logbook.check(config.wandb)
-        questions = [pose(config, corpus, task) for task in tasks]
+        files = PostFiles(corpus, shared, console)
+        questions = [pose(config, corpus, files, task) for task in tasks]
         tell_apart(corpus, questions)
         for question in questions:
             if question.judged_by:
@@ -226,7 +229,7 @@ def tasks_of(config: DictConfig, corpus: Corpus) -> Sequence[Asked]:
     return tasks
 
 
-def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
+def pose(config: DictConfig, corpus: Corpus, files: PostFiles, task: Asked) -> Question:
     """The topics of a task that the experiment is measured on, with their judgments."""
     years = list(config.data.years)
     named = config.experiment.get("measures") or {}
@@ -265,7 +268,8 @@ def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
     posts = None
     example = config.experiment.example.post
     if task == 1 and (regime == "mini" or example is not None):
-        posts = frozenset(post.post_id for post in corpus.posts())
+        files.read(texts=extent_of(config.data) == "all")
+        posts = frozenset(post.post_id for post in files.outlines())
         if example is not None and example not in posts:
             raise ConfigError(f"experiment.example.post={example} is no post of this collection")
     if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell

@@ -14,10 +14,11 @@ pairs, and the files in which its formulas' trees are published, if they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
+from graphs.corpus.accepted import Posts
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.judgments import JudgmentSet
 from graphs.corpus.files import Fingerprints, FormulaFiles
@@ -46,6 +47,13 @@ OFFICIAL = "official"
 _PUBLISHED = frozenset(("arqmath", "mathdocs"))
 
 
+class Named(Protocol):
+    """A collection by its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
 class Corpus(Protocol):
     """A collection. Iterators read as they go: a collection need not fit into memory."""
 
@@ -68,8 +76,12 @@ class Corpus(Protocol):
         """The qrels of a task; Task 2 judges visual ids. Not restricted to posts that are in the collection."""
         ...
 
-    def pairs(self) -> Iterator[Pair]:
-        """The training pairs, in a fixed order; both posts of a pair are in the collection, no topic is in any."""
+    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
+        """The training pairs, in a fixed order; both posts of a pair are in the collection, no topic is in any.
+
+        Args:
+            posts: posts that were read before, with or without texts; None: they are read for this.
+        """
         ...
 
     def formulas(self) -> FormulaFiles | None:
@@ -81,7 +93,24 @@ class Corpus(Protocol):
         ...
 
 
-def topics_may_be_posts(corpus: Corpus) -> bool:
+@runtime_checkable
+class Completed(Protocol):
+    """A collection that completes some posts by other files, which are read after the posts."""
+
+    def posts_as_read(self) -> Iterator[Post | Failure]:
+        """The posts in their order, in one pass; some are incomplete."""
+        ...
+
+    def is_incomplete(self, post: Post) -> bool:
+        """Return whether a post as it was read may lack something."""
+        ...
+
+    def completed(self, posts: Callable[[], Iterable[Post]]) -> Iterator[Post]:
+        """Yield ``posts``, which are incomplete, in the form in which ``posts()`` of the collection has them."""
+        ...
+
+
+def topics_may_be_posts(corpus: Named) -> bool:
     """Return whether a topic may be one of the posts: people chose both. ARQMath's and mathdocs' topics are no posts.
 
     >>> topics_may_be_posts(MathDocs())

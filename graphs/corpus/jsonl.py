@@ -36,6 +36,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
+from graphs.corpus.accepted import Posts, accepted_pairs
 from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.post import QUERY, Judgment, Pair, Post, PostKind, Topic, query_post_id
 from graphs.corpus.qrels import read_qrels
@@ -110,20 +111,9 @@ class JsonLines:
             raise CorpusError(f"no {path.name} here; its lines are: topic 0 doc grade", path=self.root)
         return read_qrels(path)
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
         """(question, accepted answer) if any question has one, else (question, answer) for every answer."""
-        accepted: dict[str, str] = {}
-        questions: set[str] = set()
-        for post in self.posts():
-            if isinstance(post, Post) and post.kind == "question":
-                questions.add(post.post_id)
-                if post.accepted_answer_id:
-                    accepted[post.accepted_answer_id] = post.post_id
-        for post in self.posts():
-            if isinstance(post, Post) and post.kind == "answer":
-                question = accepted.get(post.post_id) if accepted else post.parent_id
-                if question is not None and question in questions:
-                    yield Pair(question, post.post_id)
+        return accepted_pairs(posts or self.posts)
 
     def formulas(self) -> None:
         """None: the trees are made from the LaTeX in the posts."""

@@ -43,10 +43,12 @@ from graphs.stores import store
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from mathamr.stages import parsers, sources
-from mathamr.stages.collection import ParsedCollection, chosen_rows, graphs_version, is_done
+from mathamr.stages.collection import ParsedCollection, chosen_rows
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
+from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
+from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import extent_of, needed_posts
 from mathamr.stages.topic_sets import Question
 
@@ -155,12 +157,12 @@ class Preparation:
                 f"data.sources.{name} holds {len(held)} topics of the experiment, {held[0]} among them: a model would "
                 "learn their answers; use a source without them"
             )
-        alike = asked(source.posts(), topics.values())
+        folder = self._shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
+        alike = asked(PostFiles(source, folder, self._console).posts(), topics.values())
         some = f", e.g. {', '.join(alike[:3])}" if alike else ""
         self._console.say(
             f"  source {name}: {len(source.pairs()):,} pairs; posts that read like a topic: {len(alike)}{some}"
         )
-        folder = self._shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
         parsed = ParsedCollection(source, folder, self._console, is_source=True)
         with parsed.alone():
             parsed.make(config)

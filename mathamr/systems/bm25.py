@@ -61,7 +61,7 @@ class BM25System(System):
         tokens = Tokens(config.bm25.by, self._formulas_db)
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
-            posts = self.corpus.posts()
+            posts = self.posts_for(question)
             if question.task == 1:
                 answers = index_answers(posts, tokens, wanted=question.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, answers), answers.nbytes

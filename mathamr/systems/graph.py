@@ -147,6 +147,7 @@ class GraphSystem(System):
             )
         with ranks(training.device):
             pass  # refuses a device that is not there
+        self.post_files.read(texts=extent_of(config.data) == "all")
         sources.check_apart(self._pairs(training), self._preparation.sources(config))
         further = self._source_pairs(config)
         curriculum(
@@ -156,7 +157,7 @@ class GraphSystem(System):
     def _pairs(self, training: TrainConfig) -> list[Pair]:
         key = (training.positives, training.least_score)
         if key not in self._all_pairs:
-            self._all_pairs[key], _ = own_pairs(self.corpus, *key, self._questions, self.console)
+            self._all_pairs[key], _ = own_pairs(self.corpus, self.post_files, *key, self._questions, self.console)
         return self._all_pairs[key]
 
     def _learned(self, config: DictConfig) -> frozenset[str]:
@@ -257,7 +258,7 @@ class GraphSystem(System):
 
             training = settings(TrainConfig, config.train, "train")
             pairs = sample_pairs(self._pairs(training), frozenset(graphs.post_ids()), training.max_pairs)
-            negatives = mining.negatives_of(training, graphs, pairs, posts=self.corpus.posts, report=told)
+            negatives = mining.negatives_of(training, graphs, pairs, posts=self.post_files.every_post, report=told)
             result = train(
                 training,
                 graphs,

@@ -39,7 +39,7 @@ from mathamr.model import encoding_shards
 from mathamr.negatives.text import Mining
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
-from mathamr.stages.needed import NeededPosts, needed_posts, posts_of
+from mathamr.stages.needed import NeededPosts, extent_of, needed_posts, posts_of
 from mathamr.stages.own_pairs import own_pairs
 from mathamr.stages.pretraining import pretrained
 from mathamr.stages.searching import check_search, device_of, index_posts, say_lost, search_posts
@@ -255,7 +255,8 @@ class TextSystem(System):
         """The training pairs of the collection, and those that are left out."""
         key = config.train.positives, config.train.least_score
         if key not in self._all_pairs:
-            self._all_pairs[key] = own_pairs(self.corpus, *key, self._questions, self.console)
+            self.post_files.read(texts=extent_of(config.data) == "all")
+            self._all_pairs[key] = own_pairs(self.corpus, self.post_files, *key, self._questions, self.console)
         return self._all_pairs[key]
 
     def _split(self, config: DictConfig) -> PairSplit:

@@ -37,6 +37,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graphs.corpus.accepted import Posts
 from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.jsonl import JsonLines, post_from, read_lines, topic_from
 from graphs.corpus.post import Judgment, Pair, Post, Topic
@@ -64,8 +65,8 @@ class PairCollection(JsonLines):
                     seen.add(post_id)
                     yield Post(post_id, "question", body=pair[side], markup="text")
 
-    def pairs(self) -> Iterator[Pair]:
-        """The pairs of ``train.jsonl``."""
+    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
+        """The pairs of ``train.jsonl``; of no post anything has to be known."""
         for pair in self._lines("accepted"):
             yield Pair(pair["query_id"], pair["document_id"])
 

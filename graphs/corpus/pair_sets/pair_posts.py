@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from graphs.corpus.accepted import Posts
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.errors import CorpusError, Failure
@@ -34,9 +35,9 @@ class PairPosts(ABC):
     def posts(self) -> Iterator[Post | Failure]:
         """The two posts of each pair; the answer names its question as its parent."""
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
         """Each question with its answer."""
-        for post in self.posts():
+        for post in (posts or self.posts)():
             if isinstance(post, Post) and post.parent_id is not None:
                 yield Pair(post.parent_id, post.post_id)
 

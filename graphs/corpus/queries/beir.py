@@ -33,6 +33,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graphs.corpus.accepted import Posts
 from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.jsonl import MAX_LINE, post_from, read_lines, taken
 from graphs.corpus.post import Judgment, Pair, Post, Topic
@@ -151,10 +152,10 @@ class BeirSuite:
         for test in self._tests.values():
             yield from test.training_queries()
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
         """Iterate over the training pairs of each benchmark."""
         for test in self._tests.values():
-            yield from test.pairs()
+            yield from test.pairs(posts)
 
     def tests(self) -> tuple[str, ...]:
         """Return the names of the folders, in the order of the alphabet."""
