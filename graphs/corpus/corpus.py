@@ -76,12 +76,8 @@ class Corpus(Protocol):
         """The qrels of a task; Task 2 judges visual ids. Not restricted to posts that are in the collection."""
         ...
 
-    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
-        """The training pairs, in a fixed order; both posts of a pair are in the collection, no topic is in any.
-
-        Args:
-            posts: posts that were read before, with or without texts; None: they are read for this.
-        """
+    def pairs(self) -> Iterator[Pair]:
+        """The training pairs, in a fixed order; both posts of a pair are in the collection, no topic is in any."""
         ...
 
     def formulas(self) -> FormulaFiles | None:
@@ -90,6 +86,15 @@ class Corpus(Protocol):
 
     def fingerprints(self) -> Fingerprints:
         """Return one hash for each part; they change with the content, not with time or place of the files."""
+        ...
+
+
+@runtime_checkable
+class PairsOfPosts(Protocol):
+    """A collection whose training pairs follow from its posts."""
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Yield the pairs of ``pairs()``, from all posts of the collection, with or without texts."""
         ...
 
 

@@ -111,9 +111,13 @@ class JsonLines:
             raise CorpusError(f"no {path.name} here; its lines are: topic 0 doc grade", path=self.root)
         return read_qrels(path)
 
-    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[Pair]:
         """(question, accepted answer) if any question has one, else (question, answer) for every answer."""
-        return accepted_pairs(posts or self.posts)
+        return self.pairs_of(self.posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
+        return accepted_pairs(posts)
 
     def formulas(self) -> None:
         """None: the trees are made from the LaTeX in the posts."""

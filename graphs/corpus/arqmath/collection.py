@@ -143,9 +143,13 @@ class ArqMath:
                 except (KeyError, ValueError) as error:
                     raise CorpusError(f"row without a usable {error.args[0]}", path=str(file), line=line) from error
 
-    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[Pair]:
         """(question, accepted answer) if any question has one, else (question, answer) for every answer."""
-        return accepted_pairs(posts or self._intact_posts)
+        return self.pairs_of(self._intact_posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
+        return accepted_pairs(posts)
 
     def _intact_rows(self) -> Iterator[Mapping[str, str]]:
         """The rows of the Posts file that can be read and have usable ids; :meth:`posts` reports the others."""

@@ -33,7 +33,6 @@ from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
-from graphs.corpus.accepted import Posts
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.mathdocs import docstrings, object_names, rst
 from graphs.corpus.mathdocs.docstrings import Docstring
@@ -123,8 +122,8 @@ class MathDocs:
                 judgments.append(Judgment(topic, answer, 3 if name == topic else named))
         return judgments
 
-    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
-        """(question, answer) of every object that is no topic; of no post anything has to be known."""
+    def pairs(self) -> Iterator[Pair]:
+        """(question, answer) of every object that is no topic."""
         for entry in self._entries:
             if not is_topic(entry.name):
                 yield Pair(_question_id(entry), _answer_id(entry))

@@ -65,10 +65,14 @@ class PairCollection(JsonLines):
                     seen.add(post_id)
                     yield Post(post_id, "question", body=pair[side], markup="text")
 
-    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
-        """The pairs of ``train.jsonl``; of no post anything has to be known."""
+    def pairs(self) -> Iterator[Pair]:
+        """The pairs of ``train.jsonl``."""
         for pair in self._lines("accepted"):
             yield Pair(pair["query_id"], pair["document_id"])
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """The pairs of ``train.jsonl``: posts do not tell them."""
+        return self.pairs()
 
     def related(self) -> Iterator[Pair]:
         """Those of ``related.jsonl``."""

@@ -35,9 +35,13 @@ class PairPosts(ABC):
     def posts(self) -> Iterator[Post | Failure]:
         """The two posts of each pair; the answer names its question as its parent."""
 
-    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[Pair]:
         """Each question with its answer."""
-        for post in (posts or self.posts)():
+        return self.pairs_of(self.posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
+        for post in posts():
             if isinstance(post, Post) and post.parent_id is not None:
                 yield Pair(post.parent_id, post.post_id)
 

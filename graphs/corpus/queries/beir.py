@@ -152,10 +152,14 @@ class BeirSuite:
         for test in self._tests.values():
             yield from test.training_queries()
 
-    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[Pair]:
         """Iterate over the training pairs of each benchmark."""
+        return self.pairs_of(self.posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
         for test in self._tests.values():
-            yield from test.pairs(posts)
+            yield from test.pairs_of(posts)
 
     def tests(self) -> tuple[str, ...]:
         """Return the names of the folders, in the order of the alphabet."""

@@ -107,13 +107,17 @@ class QueryCollection(ABC):
                 wanted.remove(query.post_id)
                 yield replace(query, post_id=query_post_id(query.post_id, self._test), kind="question")
 
-    def pairs(self, posts: Posts | None = None) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[Pair]:
         """Iterate over (training query, relevant document), in the order of the judgments."""
+        return self.pairs_of(self.posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
         found = [Pair(query_post_id(one.topic_id, self._test), one.doc_id) for one in self._positives()]
         if not found:
             return
         wanted = {post_id for pair in found for post_id in (pair.question_id, pair.answer_id)}
-        known = {post.post_id for post in (posts or self.posts)() if isinstance(post, Post) and post.post_id in wanted}
+        known = {post.post_id for post in posts() if isinstance(post, Post) and post.post_id in wanted}
         yield from (pair for pair in found if pair.question_id in known and pair.answer_id in known)
 
     def tasks(self) -> list[int]:
