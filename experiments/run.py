@@ -36,7 +36,7 @@ from experiments.plan import LOCK, Job, finished, plan, select, state, status
 from experiments.report import blocks, results, tables
 from experiments.report.results import Experiment
 from graphs.corpus.arqmath import ArqMath
-from graphs.corpus.corpus import Corpus
+from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, CorpusError, MathAMRError, suggestion
 from graphs.shared_files import locked, write_json
@@ -222,7 +222,8 @@ def tasks_of(config: DictConfig, corpus: Corpus) -> Sequence[Asked]:
         hint = "; tests with names are those of data=pairs and of data=beir with several benchmarks" if named else ""
         raise ConfigError(f"experiment.tasks={asked} is not one of [1], [1,2], [2]{hint}")
     tasks = [cast(Task, task) for task in sorted(asked)]
-    if 2 in tasks and 2 not in corpus.tasks():  # topics of other years, or in conflict, are an error of their reader
+    # Topics of other years, or in conflict, are an error of their reader.
+    if 2 in tasks and 2 not in benchmark(corpus).tasks():
         tasks.remove(2)
         if not tasks:
             raise ConfigError(f"experiment.tasks=[2], but collection {corpus.name} has no topics of Task 2")
@@ -249,8 +250,8 @@ def pose(config: DictConfig, corpus: Corpus, files: PostFiles, task: Asked) -> Q
         )
     assert task in (1, 2)
     task = cast(Task, task)
-    topics = corpus.topics(task, years)
-    judgments = corpus.judgments(task, years)
+    asked = benchmark(corpus)
+    topics, judgments = asked.topics(task, years), asked.judgments(task, years)
     if not topics or not judgments:
         raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
     if regime not in get_args(Regime):

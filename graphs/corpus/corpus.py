@@ -8,8 +8,12 @@ Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: data.root is missing: collection 'arqmath' needs the folder it lies in, e.g. data.root=...
 
-A collection gives posts (the answers are what is searched), topics (the queries), judgments (the qrels), training
-pairs, and the files in which its formulas' trees are published, if they are.
+Each collection has :class:`Documents`: posts (the answers are what is searched), and the files in which its formulas'
+trees are published, if they are. It may be a :class:`Benchmark` with topics (the queries) and judgments (the qrels),
+and have :class:`TrainingPairs`:
+
+>>> isinstance(corpus, Benchmark), isinstance(corpus, TrainingPairs)
+(True, True)
 """
 
 from __future__ import annotations
@@ -29,8 +33,9 @@ from graphs.corpus.pair_sets.problems import Problems
 from graphs.corpus.pair_sets.titles import Titles
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.queries.beir import open_beir
+from graphs.corpus.queries.collection import NamedTests
 from graphs.corpus.queries.ir_dataset import IrDataset
-from graphs.errors import ConfigError, Failure
+from graphs.errors import ConfigError, CorpusError, Failure
 
 #: The collections that :func:`open_corpus` knows, and whether they need a folder.
 NAMES = {
@@ -54,8 +59,9 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
-class Corpus(Protocol):
-    """A collection. Iterators read as they go: a collection need not fit into memory."""
+@runtime_checkable
+class Documents(Protocol):
+    """A collection: what is learned from and searched. Iterators read as they go: it need not fit into memory."""
 
     @property
     def name(self) -> str: ...
@@ -63,6 +69,26 @@ class Corpus(Protocol):
     def posts(self) -> Iterator[Post | Failure]:
         """Questions and answers, in a fixed order; a post that cannot be read is a :class:`Failure` in its place."""
         ...
+
+    def formulas(self) -> FormulaFiles | None:
+        """Where the trees of the formulas are published; ``None``: make them from the posts' LaTeX."""
+        ...
+
+    def fingerprints(self) -> Fingerprints:
+        """Return one hash for each part; they change with the content, not with time or place of the files."""
+        ...
+
+
+Corpus = Documents
+"""A collection as :func:`open_corpus` gives it; ``isinstance`` tells which of the other protocols it has."""
+
+
+@runtime_checkable
+class Benchmark(Protocol):
+    """A collection with topics and judgments, by task and year.
+
+    Where tests have names it is :class:`graphs.corpus.queries.collection.NamedTests` instead.
+    """
 
     def tasks(self) -> list[int]:
         """Return the tasks that there are topics of, in whichever year."""
@@ -76,16 +102,13 @@ class Corpus(Protocol):
         """The qrels of a task; Task 2 judges visual ids. Not restricted to posts that are in the collection."""
         ...
 
+
+@runtime_checkable
+class TrainingPairs(Protocol):
+    """A collection with pairs to learn from."""
+
     def pairs(self) -> Iterator[Pair]:
         """The training pairs, in a fixed order; both posts of a pair are in the collection, no topic is in any."""
-        ...
-
-    def formulas(self) -> FormulaFiles | None:
-        """Where the trees of the formulas are published; ``None``: make them from the posts' LaTeX."""
-        ...
-
-    def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part; they change with the content, not with time or place of the files."""
         ...
 
 
@@ -113,6 +136,20 @@ class Completed(Protocol):
     def completed(self, posts: Callable[[], Iterable[Post]]) -> Iterator[Post]:
         """Yield ``posts``, which are incomplete, in the form in which ``posts()`` of the collection has them."""
         ...
+
+
+def benchmark(corpus: Documents) -> Benchmark:
+    """Return a collection that has topics.
+
+    Raises:
+        CorpusError: it has none, or its tests have names.
+    """
+    if isinstance(corpus, Benchmark):
+        return corpus
+    if isinstance(corpus, NamedTests):
+        known = ", ".join(corpus.tests())
+        raise CorpusError(f"the tests of collection {corpus.name} have names; name one or more of {known}")
+    raise CorpusError(f"collection {corpus.name} has no topics: it is learned from, as one of data.sources")
 
 
 def topics_may_be_posts(corpus: Named) -> bool:

@@ -58,10 +58,8 @@ _HTML = re.compile(r"</[a-zA-Z][a-zA-Z0-9]*\s*>|&(?:[a-zA-Z]{2,8}|#\d{1,6}|#x[\d
 MAX_LINE = 32 << 20
 
 
-class JsonLines:
-    """A collection in folder ``root``."""
-
-    name = "jsonl"
+class JsonPosts:
+    """The posts in folder ``root``."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,6 +81,47 @@ class JsonLines:
                     post_id = found.get("post_id")
                     message = f"{path}:{line}: {error.message}"
                     yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
+
+    def formulas(self) -> None:
+        """None: the trees are made from the LaTeX in the posts."""
+        return
+
+    def _hash(self, *names: str) -> str:
+        """Hash those of the files that exist, packed or not."""
+        files = [self.root / (name + end) for name in names for end in ("", ".gz")]
+        return hash_files(self.root, [path for path in files if path.is_file()])
+
+    def _posts_files(self) -> list[tuple[Path, str | None]]:
+        """The files of posts in order, each with the kind of its posts where its name tells it."""
+        named: list[tuple[Path, str | None]] = [
+            (path, kind)
+            for kind in ("question", "answer")
+            for path in sorted(self.root.glob(f"{kind}s*.jsonl*"))
+            if path.name.endswith((".jsonl", ".jsonl.gz"))
+        ]
+        one = any((self.root / name).is_file() for name in ("posts.jsonl", "posts.jsonl.gz"))
+        if one and named:
+            raise CorpusError(f"both posts.jsonl and {named[0][0].name} are here; keep one of them", path=self.root)
+        if named:
+            for path, _ in named:
+                if path.with_name(f"{path.name}.gz").is_file():
+                    raise CorpusError(f"both {path.name} and {path.name}.gz are here; keep one", path=self.root)
+            return named
+        return [(self._file("posts.jsonl"), None)]
+
+    def _file(self, name: str) -> Path:
+        plain, packed = self.root / name, self.root / f"{name}.gz"
+        if plain.is_file() and packed.is_file():
+            raise CorpusError(f"both {name} and {name}.gz are here; keep one", path=self.root)
+        if not plain.is_file() and not packed.is_file():
+            raise CorpusError(f"no {name} (or {name}.gz) here; see graphs/corpus/jsonl.py for the form", path=self.root)
+        return plain if plain.is_file() else packed
+
+
+class JsonLines(JsonPosts):
+    """A collection in folder ``root``."""
+
+    name = "jsonl"
 
     def tasks(self) -> list[int]:
         """Return the tasks whose file of topics exists."""
@@ -119,10 +158,6 @@ class JsonLines:
         """Like :meth:`pairs`, of posts that were read before."""
         return accepted_pairs(posts)
 
-    def formulas(self) -> None:
-        """None: the trees are made from the LaTeX in the posts."""
-        return
-
     def fingerprints(self) -> Fingerprints:
         """Return a hash of the files of each part."""
         return Fingerprints(
@@ -130,37 +165,6 @@ class JsonLines:
             topics=self._hash("topics.jsonl", "topics2.jsonl"),
             judgments=self._hash("qrels.tsv", "qrels2.tsv"),
         )
-
-    def _hash(self, *names: str) -> str:
-        """Hash those of the files that exist, packed or not."""
-        files = [self.root / (name + end) for name in names for end in ("", ".gz")]
-        return hash_files(self.root, [path for path in files if path.is_file()])
-
-    def _posts_files(self) -> list[tuple[Path, str | None]]:
-        """The files of posts in order, each with the kind of its posts where its name tells it."""
-        named: list[tuple[Path, str | None]] = [
-            (path, kind)
-            for kind in ("question", "answer")
-            for path in sorted(self.root.glob(f"{kind}s*.jsonl*"))
-            if path.name.endswith((".jsonl", ".jsonl.gz"))
-        ]
-        one = any((self.root / name).is_file() for name in ("posts.jsonl", "posts.jsonl.gz"))
-        if one and named:
-            raise CorpusError(f"both posts.jsonl and {named[0][0].name} are here; keep one of them", path=self.root)
-        if named:
-            for path, _ in named:
-                if path.with_name(f"{path.name}.gz").is_file():
-                    raise CorpusError(f"both {path.name} and {path.name}.gz are here; keep one", path=self.root)
-            return named
-        return [(self._file("posts.jsonl"), None)]
-
-    def _file(self, name: str) -> Path:
-        plain, packed = self.root / name, self.root / f"{name}.gz"
-        if plain.is_file() and packed.is_file():
-            raise CorpusError(f"both {name} and {name}.gz are here; keep one", path=self.root)
-        if not plain.is_file() and not packed.is_file():
-            raise CorpusError(f"no {name} (or {name}.gz) here; see graphs/corpus/jsonl.py for the form", path=self.root)
-        return plain if plain.is_file() else packed
 
 
 def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:

@@ -27,7 +27,7 @@ from typing import Protocol, runtime_checkable
 
 from graphs.corpus.accepted import Posts
 from graphs.corpus.arqmath import PostLink
-from graphs.corpus.corpus import Corpus, PairsOfPosts
+from graphs.corpus.corpus import Corpus, PairsOfPosts, TrainingPairs
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
 
@@ -62,7 +62,10 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
     Raises:
         ConfigError: for duplicates of a collection without links between posts; for related pairs of one without any.
     """
-    pairs = list(corpus.pairs_of(posts) if posts and isinstance(corpus, PairsOfPosts) else corpus.pairs())
+    if posts is not None and isinstance(corpus, PairsOfPosts):
+        pairs = list(corpus.pairs_of(posts))
+    else:
+        pairs = list(corpus.pairs()) if isinstance(corpus, TrainingPairs) else []
     if positives == "accepted":
         return pairs
     if positives == "related":

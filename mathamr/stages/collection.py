@@ -20,6 +20,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from graphs.corpus.corpus import Documents
 from graphs.corpus.files import FormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
@@ -35,7 +36,7 @@ from mathamr.stages import parsers
 from mathamr.stages.console import Console
 from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
-from mathamr.stages.data.post_files import PostFiles, Readable, held
+from mathamr.stages.data.post_files import PostFiles, held
 from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import NeededPosts
 
@@ -59,7 +60,7 @@ class ParsedCollection:
 
     def __init__(
         self,
-        corpus: Readable,
+        corpus: Documents,
         folder: Path,
         console: Console,
         needed: NeededPosts | None = None,

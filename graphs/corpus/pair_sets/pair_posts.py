@@ -14,13 +14,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from graphs.corpus.accepted import Posts
 from graphs.corpus.files import Fingerprints
-from graphs.corpus.post import Judgment, Pair, Post, Topic
-from graphs.errors import CorpusError, Failure
+from graphs.corpus.post import Pair, Post
+from graphs.errors import Failure
 
 
 class PairPosts(ABC):
@@ -44,18 +44,6 @@ class PairPosts(ABC):
         for post in posts():
             if isinstance(post, Post) and post.parent_id is not None:
                 yield Pair(post.parent_id, post.post_id)
-
-    def tasks(self) -> list[int]:
-        """Return the tasks that there are topics of."""
-        return []
-
-    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """None; raises CorpusError."""
-        raise CorpusError(f"a collection of {self.name} has no topics: it is learned from, as one of data.sources")
-
-    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
-        """None; raises CorpusError."""
-        raise CorpusError(f"a collection of {self.name} has no judgments: it is learned from, as one of data.sources")
 
     def formulas(self) -> None:
         """None: the trees are made from the LaTeX in the posts."""

@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
-from graphs.corpus.corpus import Completed, topics_may_be_posts
-from graphs.corpus.files import Fingerprints, FormulaFiles
+from graphs.corpus.corpus import Completed, Documents, topics_may_be_posts
 from graphs.corpus.post import Post
 from graphs.errors import Failure
 from graphs.shared_files import locked
@@ -29,23 +27,10 @@ from mathamr.stages.data.texts import build_texts
 from mathamr.stages.data.versions import graphs_version, is_done
 
 
-class Readable(Protocol):
-    """A collection whose posts can be read."""
-
-    @property
-    def name(self) -> str: ...
-
-    def posts(self) -> Iterator[Post | Failure]: ...
-
-    def formulas(self) -> FormulaFiles | None: ...
-
-    def fingerprints(self) -> Fingerprints: ...
-
-
 class PostFiles:
     """The posts of ``corpus``, kept in ``folder``; of several processes one reads them, others wait."""
 
-    def __init__(self, corpus: Readable, folder: Path, console: Console) -> None:
+    def __init__(self, corpus: Documents, folder: Path, console: Console) -> None:
         self._corpus, self._folder, self._console = corpus, folder, console
         self._catalogue, self._texts = folder / "catalogue.db", folder / "posts.db"
         self._done = self._texts.with_suffix(".done")
