@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
+from graphs.corpus import installed
 from graphs.corpus.accepted import Posts
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.judgments import JudgmentSet
@@ -173,7 +174,7 @@ def open_corpus(
     """Open the collection ``name``.
 
     Args:
-        name: one of :data:`NAMES`.
+        name: one of :data:`NAMES`, or of a package (:mod:`graphs.corpus.installed`).
         root: folder of the collection, for those that need one.
         judgments: which judgments count, where a collection has several sets (arqmath).
         split: judgments to test on (beir); ``None``: ``test``.
@@ -184,8 +185,9 @@ def open_corpus(
         ConfigError: an unknown name, a root that is missing or superfluous, an option that the collection lacks.
         CorpusError: the folder does not hold such a collection.
     """
-    if name not in NAMES:
-        raise ConfigError(f"unknown collection {name!r}; known are {', '.join(sorted(NAMES))}")
+    opened = None if name in NAMES else installed.opener(name)
+    if name not in NAMES and opened is None:
+        raise ConfigError(f"unknown collection {name!r}; known are {', '.join(sorted([*NAMES, *installed.names()]))}")
     for key, value, of in (
         ("judgments", None if judgments == OFFICIAL else judgments, "arqmath"),
         ("split", split, "beir"),
@@ -193,6 +195,11 @@ def open_corpus(
     ):
         if value is not None and name != of:
             raise ConfigError(f"data.{key}={value}: collection {name!r} has no such choice, only {of!r}; leave it out")
+    if opened is not None:
+        folder = _folder(root) if root is not None else None
+        if not isinstance(found := opened(folder), Documents):
+            raise ConfigError(f"collection {name!r} gives no documents; see graphs.corpus.corpus.Documents")
+        return found
     if not NAMES[name]:
         if root is not None:
             raise ConfigError(
@@ -205,9 +212,7 @@ def open_corpus(
         return MathDocs()
     if root is None or not str(root):
         raise ConfigError(f"data.root is missing: collection {name!r} needs the folder it lies in, e.g. data.root=...")
-    folder = Path(root)
-    if not folder.is_dir():
-        raise ConfigError(f"data.root={str(root)!r} is not a folder")
+    folder = _folder(root)
     if name == "beir":
         return open_beir(folder, split or "test", relevant)
     if name == "arqmath":
@@ -219,3 +224,10 @@ def open_corpus(
         "titles": Titles,
     }
     return kinds[name](folder)
+
+
+def _folder(root: str | Path) -> Path:
+    folder = Path(root)
+    if not folder.is_dir():
+        raise ConfigError(f"data.root={str(root)!r} is not a folder")
+    return folder
