@@ -41,6 +41,7 @@ from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.sources import open_data
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
@@ -84,7 +85,8 @@ def run(composed: DictConfig, command: str) -> Ended:
     tasks = tasks_of(experiment, corpus)
     if missing:
         logbook.check(config.wandb)
-        topic_sets = read_topic_sets(config.data, experiment, corpus, tasks, console)
+        files = PostFiles(corpus, shared, console)
+        topic_sets = read_topic_sets(config.data, experiment, corpus, files, tasks, console)
         base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
         runner = Runner(corpus, shared, folder, models, topic_sets, console)
         runner.check(base, missing)

@@ -17,7 +17,7 @@ from experiments.composition import configuration_of
 from experiments.config import read
 from experiments.report import results
 from experiments.report.results import Row
-from graphs.corpus.corpus import Corpus
+from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, EvaluationError
@@ -40,7 +40,7 @@ class Collection:
 
     def topic_ids(self, task: Task) -> set[str]:
         """The topics of a task."""
-        return {topic.topic_id for topic in self.corpus.topics(task, self.years)}
+        return {topic.topic_id for topic in benchmark(self.corpus).topics(task, self.years)}
 
     def known(self, wanted: set[str], *, formulas: bool) -> dict[str, Known]:
         """Of the ``wanted`` posts those that are there, with the ids of their formulas; one pass over the posts."""

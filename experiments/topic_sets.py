@@ -1,6 +1,7 @@
 """Topics that an experiment is measured on: the tasks of ``experiment.tasks``, their topics and their judgments.
 
-topic_sets = read_topic_sets(config.data, config.experiment, corpus, tasks_of(config.experiment, corpus), console)
+tasks = tasks_of(config.experiment, corpus)
+topic_sets = read_topic_sets(config.data, config.experiment, corpus, post_files, tasks, console)
 topic_sets[0].topics, topic_sets[0].judgments
 """
 
@@ -11,13 +12,15 @@ from typing import cast, get_args
 
 from experiments.config import ExperimentConfig
 from graphs.corpus.arqmath import ArqMath
-from graphs.corpus.corpus import Corpus
+from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, CorpusError, suggestion
 from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
 from mathamr.evaluation.result_names import TestName, key, title
 from mathamr.evaluation.runs import Task
 from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import DataSettings
 from mathamr.stages.topic_sets import TopicSet
 
@@ -38,7 +41,8 @@ def tasks_of(experiment: ExperimentConfig, corpus: Corpus) -> Sequence[TestName]
         hint = "; tests with names are those of data=pairs and of data=beir with several benchmarks" if test else ""
         raise ConfigError(f"experiment.tasks={named} is not one of [1], [1,2], [2]{hint}")
     tasks = [cast(Task, task) for task in sorted(named)]
-    if 2 in tasks and 2 not in corpus.tasks():  # topics of other years, or in conflict, are an error of their reader
+    # Topics of other years, or in conflict, are an error of their reader.
+    if 2 in tasks and 2 not in benchmark(corpus).tasks():
         tasks.remove(2)
         if not tasks:
             raise ConfigError(f"experiment.tasks=[2], but collection {corpus.name} has no topics of Task 2")
@@ -46,7 +50,12 @@ def tasks_of(experiment: ExperimentConfig, corpus: Corpus) -> Sequence[TestName]
 
 
 def read_topic_sets(
-    data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, tasks: Sequence[TestName], console: Console
+    data: DataSettings,
+    experiment: ExperimentConfig,
+    corpus: Corpus,
+    files: PostFiles,
+    tasks: Sequence[TestName],
+    console: Console,
 ) -> list[TopicSet]:
     """Return the topics of each task with their judgments; say how they are judged.
 
@@ -54,7 +63,7 @@ def read_topic_sets(
         ConfigError: settings that do not fit the collection, or no judged topics.
         CorpusError: two topics have one id and different texts.
     """
-    topic_sets = [topic_set_of(data, experiment, corpus, task) for task in tasks]
+    topic_sets = [topic_set_of(data, experiment, corpus, files, task) for task in tasks]
     check_ids(corpus, topic_sets)
     for topic_set in topic_sets:
         if topic_set.judged_by:
@@ -66,7 +75,9 @@ def read_topic_sets(
     return topic_sets
 
 
-def topic_set_of(data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, task: TestName) -> TopicSet:
+def topic_set_of(
+    data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, files: PostFiles, task: TestName
+) -> TopicSet:
     """Return the topics of a task that the experiment is measured on, with their judgments."""
     years = data.years
     own_measures = {key(title): measure_of(name) for title, name in experiment.measures.items()}
@@ -85,8 +96,8 @@ def topic_set_of(data: DataSettings, experiment: ExperimentConfig, corpus: Corpu
         )
     assert task in (1, 2)
     task = cast(Task, task)
-    topics = corpus.topics(task, years)
-    judgments = corpus.judgments(task, years)
+    own = benchmark(corpus)
+    topics, judgments = own.topics(task, years), own.judgments(task, years)
     if not topics or not judgments:
         raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
     if regime not in get_args(Regime):
@@ -104,7 +115,8 @@ def topic_set_of(data: DataSettings, experiment: ExperimentConfig, corpus: Corpu
     posts = None
     example = experiment.example.post
     if task == 1 and (regime == "mini" or example is not None):
-        posts = frozenset(post.post_id for post in corpus.posts())
+        files.read(texts=extent_of(data) == "all")
+        posts = frozenset(post.post_id for post in files.outlines())
         if example is not None and example not in posts:
             raise ConfigError(f"experiment.example.post={example} is no post of this collection")
     if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell

@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
 def of_index(given: argparse.Namespace) -> str:
     """Search an index with topics."""
-    from graphs.corpus.corpus import open_corpus
+    from graphs.corpus.corpus import benchmark, open_corpus
     from mathamr.evaluation.runs import write_run
     from mathamr.retrieval.index import Strategy
     from mathamr.stages.console import Console
@@ -95,7 +95,7 @@ def of_index(given: argparse.Namespace) -> str:
         given.device,
         given.name,
     )
-    topics = open_corpus(given.corpus, given.root).topics(given.task, given.years)
+    topics = benchmark(open_corpus(given.corpus, given.root)).topics(given.task, given.years)
     found = search_index(given.index, topics, settings, Console())
     write_run(found.run, given.out)
     count, results = len(found.run.rankings), sum(map(len, found.run.rankings.values()))
@@ -107,7 +107,7 @@ def of_index(given: argparse.Namespace) -> str:
 
 def of_bm25(given: argparse.Namespace) -> str:
     """Search a collection by BM25."""
-    from graphs.corpus.corpus import open_corpus
+    from graphs.corpus.corpus import benchmark, open_corpus
     from mathamr.evaluation.runs import Run, write_run
     from mathamr.retrieval.lexical import Tokens
     from mathamr.stages.console import Console
@@ -118,7 +118,7 @@ def of_bm25(given: argparse.Namespace) -> str:
     corpus, console = open_corpus(given.corpus, given.root), Console()
     tokens = Tokens(given.by, given.formulas)
     index = LexicalIndex.build(corpus.posts(), tokens, given.task, console, formulas_db=given.formulas)
-    found = index.search(corpus.topics(given.task, given.years), given.k)
+    found = index.search(benchmark(corpus).topics(given.task, given.years), given.k)
     for topic_id in found.lost:
         console.say(f"topic {topic_id}: its query formula is not in its post; scores 0")
     write_run(Run.from_results(given.name, found.results, task=given.task), given.out)

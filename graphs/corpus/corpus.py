@@ -8,16 +8,22 @@ Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: data.root is missing: collection 'arqmath' needs the folder it lies in, e.g. data.root=...
 
-A collection gives posts (the answers are what is searched), topics (the queries), judgments (the qrels), training
-pairs, and the files in which its formulas' trees are published, if they are.
+Each collection has :class:`Documents`: posts (the answers are what is searched), and the files in which its formulas'
+trees are published, if they are. It may be a :class:`Benchmark` with topics (the queries) and judgments (the qrels),
+and have :class:`TrainingPairs`:
+
+>>> isinstance(corpus, Benchmark), isinstance(corpus, TrainingPairs)
+(True, True)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
+from graphs.corpus import installed
+from graphs.corpus.accepted import Posts
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.judgments import JudgmentSet
 from graphs.corpus.files import Fingerprints, FormulaFiles
@@ -28,8 +34,9 @@ from graphs.corpus.pair_sets.problems import Problems
 from graphs.corpus.pair_sets.titles import Titles
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.queries.beir import open_beir
+from graphs.corpus.queries.collection import NamedTests
 from graphs.corpus.queries.ir_dataset import IrDataset
-from graphs.errors import ConfigError, Failure
+from graphs.errors import ConfigError, CorpusError, Failure
 
 #: The collections that :func:`open_corpus` knows, and whether they need a folder.
 NAMES = {
@@ -46,8 +53,16 @@ OFFICIAL = "official"
 _PUBLISHED = frozenset(("arqmath", "mathdocs"))
 
 
-class Corpus(Protocol):
-    """A collection. Iterators read as they go: a collection need not fit into memory."""
+class Named(Protocol):
+    """A collection by its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class Documents(Protocol):
+    """A collection: what is learned from and searched. Iterators read as they go: it need not fit into memory."""
 
     @property
     def name(self) -> str: ...
@@ -55,6 +70,26 @@ class Corpus(Protocol):
     def posts(self) -> Iterator[Post | Failure]:
         """Questions and answers, in a fixed order; a post that cannot be read is a :class:`Failure` in its place."""
         ...
+
+    def formulas(self) -> FormulaFiles | None:
+        """Where the trees of the formulas are published; ``None``: make them from the posts' LaTeX."""
+        ...
+
+    def fingerprints(self) -> Fingerprints:
+        """Return one hash for each part; they change with the content, not with time or place of the files."""
+        ...
+
+
+Corpus = Documents
+"""A collection as :func:`open_corpus` gives it; ``isinstance`` tells which of the other protocols it has."""
+
+
+@runtime_checkable
+class Benchmark(Protocol):
+    """A collection with topics and judgments, by task and year.
+
+    Where tests have names it is :class:`graphs.corpus.queries.collection.NamedTests` instead.
+    """
 
     def tasks(self) -> list[int]:
         """Return the tasks that there are topics of, in whichever year."""
@@ -68,20 +103,57 @@ class Corpus(Protocol):
         """The qrels of a task; Task 2 judges visual ids. Not restricted to posts that are in the collection."""
         ...
 
+
+@runtime_checkable
+class TrainingPairs(Protocol):
+    """A collection with pairs to learn from."""
+
     def pairs(self) -> Iterator[Pair]:
         """The training pairs, in a fixed order; both posts of a pair are in the collection, no topic is in any."""
         ...
 
-    def formulas(self) -> FormulaFiles | None:
-        """Where the trees of the formulas are published; ``None``: make them from the posts' LaTeX."""
+
+@runtime_checkable
+class PairsOfPosts(Protocol):
+    """A collection whose training pairs follow from its posts."""
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Yield the pairs of ``pairs()``, from all posts of the collection, with or without texts."""
         ...
 
-    def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part; they change with the content, not with time or place of the files."""
+
+@runtime_checkable
+class Completed(Protocol):
+    """A collection that completes some posts by other files, which are read after the posts."""
+
+    def posts_as_read(self) -> Iterator[Post | Failure]:
+        """The posts in their order, in one pass; some are incomplete."""
+        ...
+
+    def is_incomplete(self, post: Post) -> bool:
+        """Return whether a post as it was read may lack something."""
+        ...
+
+    def completed(self, posts: Callable[[], Iterable[Post]]) -> Iterator[Post]:
+        """Yield ``posts``, which are incomplete, in the form in which ``posts()`` of the collection has them."""
         ...
 
 
-def topics_may_be_posts(corpus: Corpus) -> bool:
+def benchmark(corpus: Documents) -> Benchmark:
+    """Return a collection that has topics.
+
+    Raises:
+        CorpusError: it has none, or its tests have names.
+    """
+    if isinstance(corpus, Benchmark):
+        return corpus
+    if isinstance(corpus, NamedTests):
+        known = ", ".join(corpus.tests())
+        raise CorpusError(f"the tests of collection {corpus.name} have names; name one or more of {known}")
+    raise CorpusError(f"collection {corpus.name} has no topics: it is learned from, as one of data.sources")
+
+
+def topics_may_be_posts(corpus: Named) -> bool:
     """Return whether a topic may be one of the posts: people chose both. ARQMath's and mathdocs' topics are no posts.
 
     >>> topics_may_be_posts(MathDocs())
@@ -102,7 +174,7 @@ def open_corpus(
     """Open the collection ``name``.
 
     Args:
-        name: one of :data:`NAMES`.
+        name: one of :data:`NAMES`, or of a package (:mod:`graphs.corpus.installed`).
         root: folder of the collection, for those that need one.
         judgments: which judgments count, where a collection has several sets (arqmath).
         split: judgments to test on (beir); ``None``: ``test``.
@@ -113,8 +185,9 @@ def open_corpus(
         ConfigError: an unknown name, a root that is missing or superfluous, an option that the collection lacks.
         CorpusError: the folder does not hold such a collection.
     """
-    if name not in NAMES:
-        raise ConfigError(f"unknown collection {name!r}; known are {', '.join(sorted(NAMES))}")
+    opened = None if name in NAMES else installed.opener(name)
+    if name not in NAMES and opened is None:
+        raise ConfigError(f"unknown collection {name!r}; known are {', '.join(sorted([*NAMES, *installed.names()]))}")
     for key, value, of in (
         ("judgments", None if judgments == OFFICIAL else judgments, "arqmath"),
         ("split", split, "beir"),
@@ -122,6 +195,11 @@ def open_corpus(
     ):
         if value is not None and name != of:
             raise ConfigError(f"data.{key}={value}: collection {name!r} has no such choice, only {of!r}; leave it out")
+    if opened is not None:
+        folder = _folder(root) if root is not None else None
+        if not isinstance(found := opened(folder), Documents):
+            raise ConfigError(f"collection {name!r} gives no documents; see graphs.corpus.corpus.Documents")
+        return found
     if not NAMES[name]:
         if root is not None:
             raise ConfigError(
@@ -134,9 +212,7 @@ def open_corpus(
         return MathDocs()
     if root is None or not str(root):
         raise ConfigError(f"data.root is missing: collection {name!r} needs the folder it lies in, e.g. data.root=...")
-    folder = Path(root)
-    if not folder.is_dir():
-        raise ConfigError(f"data.root={str(root)!r} is not a folder")
+    folder = _folder(root)
     if name == "beir":
         return open_beir(folder, split or "test", relevant)
     if name == "arqmath":
@@ -148,3 +224,10 @@ def open_corpus(
         "titles": Titles,
     }
     return kinds[name](folder)
+
+
+def _folder(root: str | Path) -> Path:
+    folder = Path(root)
+    if not folder.is_dir():
+        raise ConfigError(f"data.root={str(root)!r} is not a folder")
+    return folder

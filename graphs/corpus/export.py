@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from graphs.corpus.corpus import Corpus
+from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.leaks import pairs_without_topics
+from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import QUERY, Pair, Post
 from graphs.corpus.queries.collection import HeldOut, NamedTests
 from graphs.corpus.text.placeholders import extract
@@ -75,10 +76,11 @@ def export_beir(
         asked = corpus.test(str(task))
     else:
         assert isinstance(task, int)
-        asked = HeldOut(corpus.topics(task, years), corpus.judgments(task, years))
+        tests = benchmark(corpus)
+        asked = HeldOut(tests.topics(task, years), tests.judgments(task, years))
     if not asked.topics or not asked.judgments:
         raise CorpusError(f"collection {corpus.name} has no judged topics for task {task} and years {list(years)}")
-    pairs, _ = pairs_without_topics(list(corpus.pairs()), corpus.posts(), asked.topics)
+    pairs, _ = pairs_without_topics(training_pairs(corpus, "accepted", 0), corpus.posts(), asked.topics)
     topic_ids = {topic.topic_id for topic in asked.topics}
     query_ids = {pair.question_id: _query_id(pair.question_id, topic_ids) for pair in pairs}
     (folder / "qrels").mkdir(parents=True, exist_ok=True)

@@ -36,6 +36,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
+from graphs.corpus.accepted import Posts, accepted_pairs
 from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.post import QUERY, Judgment, Pair, Post, PostKind, Topic, query_post_id
 from graphs.corpus.qrels import read_qrels
@@ -57,10 +58,8 @@ _HTML = re.compile(r"</[a-zA-Z][a-zA-Z0-9]*\s*>|&(?:[a-zA-Z]{2,8}|#\d{1,6}|#x[\d
 MAX_LINE = 32 << 20
 
 
-class JsonLines:
-    """A collection in folder ``root``."""
-
-    name = "jsonl"
+class JsonPosts:
+    """The posts in folder ``root``."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,59 +82,9 @@ class JsonLines:
                     message = f"{path}:{line}: {error.message}"
                     yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
 
-    def tasks(self) -> list[int]:
-        """Return the tasks whose file of topics exists."""
-        names = {1: "topics.jsonl", 2: "topics2.jsonl"}
-        return [task for task, name in names.items() for end in ("", ".gz") if (self.root / f"{name}{end}").is_file()]
-
-    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """The topics of a task; here every broken line is a CorpusError, for a query must not get lost."""
-        _check(task, years)
-        path = self._file(f"topics{_suffix(task)}.jsonl")
-        topics: list[Topic] = []
-        for line, found in read_lines(path):
-            if isinstance(found, Failure):
-                raise CorpusError(found.message)
-            try:
-                topics.append(topic_from(found, task))
-            except CorpusError as error:
-                raise CorpusError(error.message, path=path, line=line) from error
-        return topics
-
-    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
-        """The qrels of a task."""
-        _check(task, years)
-        path = self.root / f"qrels{_suffix(task)}.tsv"
-        if not path.is_file():
-            raise CorpusError(f"no {path.name} here; its lines are: topic 0 doc grade", path=self.root)
-        return read_qrels(path)
-
-    def pairs(self) -> Iterator[Pair]:
-        """(question, accepted answer) if any question has one, else (question, answer) for every answer."""
-        accepted: dict[str, str] = {}
-        questions: set[str] = set()
-        for post in self.posts():
-            if isinstance(post, Post) and post.kind == "question":
-                questions.add(post.post_id)
-                if post.accepted_answer_id:
-                    accepted[post.accepted_answer_id] = post.post_id
-        for post in self.posts():
-            if isinstance(post, Post) and post.kind == "answer":
-                question = accepted.get(post.post_id) if accepted else post.parent_id
-                if question is not None and question in questions:
-                    yield Pair(question, post.post_id)
-
     def formulas(self) -> None:
         """None: the trees are made from the LaTeX in the posts."""
         return
-
-    def fingerprints(self) -> Fingerprints:
-        """Return a hash of the files of each part."""
-        return Fingerprints(
-            posts=hash_files(self.root, [path for path, _ in self.posts_files]),
-            topics=self._hash("topics.jsonl", "topics2.jsonl"),
-            judgments=self._hash("qrels.tsv", "qrels2.tsv"),
-        )
 
     def _hash(self, *names: str) -> str:
         """Hash those of the files that exist, packed or not."""
@@ -167,6 +116,55 @@ class JsonLines:
         if not plain.is_file() and not packed.is_file():
             raise CorpusError(f"no {name} (or {name}.gz) here; see graphs/corpus/jsonl.py for the form", path=self.root)
         return plain if plain.is_file() else packed
+
+
+class JsonLines(JsonPosts):
+    """A collection in folder ``root``."""
+
+    name = "jsonl"
+
+    def tasks(self) -> list[int]:
+        """Return the tasks whose file of topics exists."""
+        names = {1: "topics.jsonl", 2: "topics2.jsonl"}
+        return [task for task, name in names.items() for end in ("", ".gz") if (self.root / f"{name}{end}").is_file()]
+
+    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
+        """The topics of a task; here every broken line is a CorpusError, for a query must not get lost."""
+        _check(task, years)
+        path = self._file(f"topics{_suffix(task)}.jsonl")
+        topics: list[Topic] = []
+        for line, found in read_lines(path):
+            if isinstance(found, Failure):
+                raise CorpusError(found.message)
+            try:
+                topics.append(topic_from(found, task))
+            except CorpusError as error:
+                raise CorpusError(error.message, path=path, line=line) from error
+        return topics
+
+    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
+        """The qrels of a task."""
+        _check(task, years)
+        path = self.root / f"qrels{_suffix(task)}.tsv"
+        if not path.is_file():
+            raise CorpusError(f"no {path.name} here; its lines are: topic 0 doc grade", path=self.root)
+        return read_qrels(path)
+
+    def pairs(self) -> Iterator[Pair]:
+        """(question, accepted answer) if any question has one, else (question, answer) for every answer."""
+        return self.pairs_of(self.posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
+        return accepted_pairs(posts)
+
+    def fingerprints(self) -> Fingerprints:
+        """Return a hash of the files of each part."""
+        return Fingerprints(
+            posts=hash_files(self.root, [path for path, _ in self.posts_files]),
+            topics=self._hash("topics.jsonl", "topics2.jsonl"),
+            judgments=self._hash("qrels.tsv", "qrels2.tsv"),
+        )
 
 
 def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:

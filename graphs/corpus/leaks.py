@@ -17,7 +17,8 @@ to its question, also where it is paired with a duplicate of that:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Collection, Iterable
 
 from graphs.corpus.post import Pair, Post, Topic
 from graphs.corpus.sources import comparable
@@ -34,19 +35,28 @@ def pairs_without_topics(
         posts: all posts of the collection, streamed.
         topics: all topics that the experiment is measured on.
     """
+    return pairs_apart(pairs, ((post, digests(post)) for post in posts if isinstance(post, Post)), topics)
+
+
+def pairs_apart(
+    pairs: Iterable[Pair], posts: Iterable[tuple[Post, Collection[bytes]]], topics: Iterable[Topic]
+) -> tuple[list[Pair], list[Pair]]:
+    """Return what :func:`pairs_without_topics` does.
+
+    Args:
+        posts: all posts of the collection, with or without texts, and the :func:`digests` of each.
+    """
     topics = list(topics)
     ids = {topic.post.parent_id for topic in topics if topic.post.parent_id}  # what topic_of names
-    texts = {text for topic in topics for text in _texts(topic.post)}
+    texts = {digest for topic in topics for digest in digests_of_text(topic.post)}
     pairs = list(pairs)
     paired = {pair.answer_id for pair in pairs}
     held: set[str] = set()
     answers: set[str] = set()
     parents: dict[str, str] = {}  # an answer may come before its question
-    for post in posts:
-        if isinstance(post, Failure):
-            continue
+    for post, known in posts:
         if post.kind == "question":
-            if post.post_id in ids or not texts.isdisjoint(_texts(post)):
+            if post.post_id in ids or not texts.isdisjoint(known):
                 held.add(post.post_id)
                 answers |= {post.accepted_answer_id} if post.accepted_answer_id else set()
         elif post.parent_id is not None and post.post_id in paired:
@@ -59,7 +69,21 @@ def pairs_without_topics(
     return kept, left_out
 
 
-def _texts(post: Post) -> set[str]:
-    """Return the comparable texts of a post: title, body, and both together."""
+DIGEST_BYTES = 16
+
+
+def digests(post: Post) -> list[bytes]:
+    """Return hashes of the texts that tell a topic among questions; none of other posts.
+
+    >>> question = Post("7", "question", title="Is $x$ odd?")
+    >>> digests(question) == digests(Post("8", "question", title="is x <b>odd</b>")), digests(Post("9", "answer"))
+    (True, [])
+    """
+    return digests_of_text(post) if post.kind == "question" else []
+
+
+def digests_of_text(post: Post) -> list[bytes]:
+    """Return hashes of the comparable texts of a post: title, body, and both together."""
     title, body = comparable(post.title), comparable(post.body)
-    return {text for text in (title, body, f"{title} {body}".strip()) if text}
+    texts = dict.fromkeys(text for text in (title, body, f"{title} {body}".strip()) if text)
+    return [hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).digest() for text in texts]

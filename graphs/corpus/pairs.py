@@ -25,8 +25,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
+from graphs.corpus.accepted import Posts
 from graphs.corpus.arqmath import PostLink
-from graphs.corpus.corpus import Corpus
+from graphs.corpus.corpus import Corpus, PairsOfPosts, TrainingPairs
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
 
@@ -49,18 +50,22 @@ class Related(Protocol):
     def related(self) -> Iterable[Pair]: ...
 
 
-def training_pairs(corpus: Corpus, positives: str, least_score: int) -> list[Pair]:
+def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Posts | None = None) -> list[Pair]:
     """The pairs of ``corpus``, accepted answers first, no pair twice.
 
     Args:
         positives: one of :data:`POSITIVES`. ``answers`` adds every answer with votes, ``duplicates`` to each question
             the answers of its duplicates, ``all`` both; ``related`` what is related to it.
         least_score: votes that an answer needs, where it is not accepted.
+        posts: posts that were read before, with or without texts; None: they are read for this.
 
     Raises:
         ConfigError: for duplicates of a collection without links between posts; for related pairs of one without any.
     """
-    pairs = list(corpus.pairs())
+    if posts is not None and isinstance(corpus, PairsOfPosts):
+        pairs = list(corpus.pairs_of(posts))
+    else:
+        pairs = list(corpus.pairs()) if isinstance(corpus, TrainingPairs) else []
     if positives == "accepted":
         return pairs
     if positives == "related":
@@ -77,7 +82,7 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int) -> list[Pai
                 "use train.positives=answers or accepted"
             )
         duplicates = [(link.post_id, link.related_id) for link in corpus.links() if link.kind == _DUPLICATE]
-    return chosen(corpus.posts(), pairs, duplicates, positives, least_score)
+    return chosen((posts or corpus.posts)(), pairs, duplicates, positives, least_score)
 
 
 def chosen(

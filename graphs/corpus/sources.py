@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 
-from graphs.corpus.corpus import Corpus
+from graphs.corpus.corpus import Corpus, TrainingPairs
 from graphs.corpus.files import Fingerprints, FormulaFiles
 from graphs.corpus.post import Pair, Post
 from graphs.errors import Failure
@@ -40,7 +40,7 @@ class Source:
 
     @cached_property
     def _pairs(self) -> list[Pair]:
-        return list(islice(self._corpus.pairs(), self._most_pairs))
+        return list(islice(self._corpus.pairs(), self._most_pairs)) if isinstance(self._corpus, TrainingPairs) else []
 
     def posts(self) -> Iterator[Post | Failure]:
         """The posts that are in pairs, in the order of the collection, which is read up to the last of them."""

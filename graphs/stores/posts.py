@@ -22,12 +22,14 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from graphs import database
+from graphs.corpus.corpus import Completed
 from graphs.corpus.post import Markup, PlaceholderText, Post, PostKind
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
@@ -80,25 +82,55 @@ def build(
     posts: Iterable[Post | Failure],
     formula_ids: Iterable[tuple[str, Sequence[str]]],
     progress: Callable[[int], None] | None = None,
+    completing: Completed | None = None,
 ) -> int:
-    """Write the posts and the formula ids of their graphs; returns the number of posts. Of one id the first counts."""
+    """Write the posts and the formula ids of their graphs; returns the number of posts. Of one id the first counts.
+
+    Args:
+        completing: collection that ``posts`` were read from and that completes them afterwards.
+    """
+    incomplete: list[str] = []
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
         connection.executemany(
             "INSERT OR REPLACE INTO formulas VALUES (?, ?)",
             ((post_id, json.dumps(list(names))) for post_id, names in formula_ids),
         )
-        connection.executemany("INSERT OR IGNORE INTO post VALUES (?, ?, ?, ?, ?, ?, ?)", _rows(posts, progress))
+        connection.executemany(
+            "INSERT OR IGNORE INTO post VALUES (?, ?, ?, ?, ?, ?, ?)", _rows(posts, progress, incomplete, completing)
+        )
+        if completing is not None and incomplete:
+            whole = completing.completed(lambda: _posts(connection, incomplete))
+            rows = ((post.title, post.body, post.post_id) for post in whole)
+            connection.executemany("UPDATE post SET title = ?, body = ? WHERE post_id = ?", rows)
         connection.commit()
         (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
     return int(count)
 
 
-def _rows(posts: Iterable[Post | Failure], progress: Callable[[int], None] | None) -> Iterator[tuple[str | None, ...]]:
+def _rows(
+    posts: Iterable[Post | Failure],
+    progress: Callable[[int], None] | None,
+    incomplete: list[str],
+    completing: Completed | None,
+) -> Iterator[tuple[str | None, ...]]:
     for post in posts:
         if isinstance(post, Post):
+            if completing is not None and completing.is_incomplete(post):
+                incomplete.append(post.post_id)
             yield post.post_id, post.kind, post.title, post.body, post.markup, post.parent_id, post.formula_prefix
         if progress is not None:
             progress(1)
+
+
+def _posts(connection: sqlite3.Connection, post_ids: Sequence[str]) -> Iterator[Post]:
+    for start in range(0, len(post_ids), IDS_PER_QUERY):
+        ids = post_ids[start : start + IDS_PER_QUERY]
+        query = (
+            "SELECT post_id, kind, title, body, markup, parent_id, formula_prefix FROM post"
+            f" WHERE post_id IN ({','.join('?' * len(ids))})"
+        )
+        for post_id, kind, title, body, markup, parent, prefix in connection.execute(query, ids).fetchall():
+            yield Post(post_id, kind, title, body, markup, parent_id=parent, formula_prefix=prefix)
 
 
 class PostTexts:
@@ -130,6 +162,10 @@ class PostTexts:
     def all_ids(self) -> list[str]:
         """Return the ids of all posts, empty ones included; sorted."""
         return [post_id for (post_id,) in self._connection.execute("SELECT post_id FROM post ORDER BY post_id")]
+
+    def posts(self, post_ids: Sequence[str]) -> dict[str, Post]:
+        """Return the posts of these ids as they came, as far as they are there; without tags, score and answer."""
+        return {post.post_id: post for post in _posts(self._connection, post_ids)}
 
     def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
         """The posts of these ids, as far as they are there."""

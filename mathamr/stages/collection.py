@@ -16,11 +16,11 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import Literal, cast
 
-from graphs.corpus.files import Fingerprints, FormulaFiles, hash_contents
+from graphs.corpus.corpus import Documents
+from graphs.corpus.files import FormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure
@@ -28,31 +28,18 @@ from graphs.formulas import store as formula_store
 from graphs.formulas.store import FormulaStore
 from graphs.graph.virtual_nodes import FormulaMode
 from graphs.graph.vocabulary import Counts, Row
-from graphs.shared_files import key, locked, read_json, write_json
+from graphs.shared_files import key, read_json, write_json
 from graphs.stores import collection
 from graphs.stores.collection import Collection
-from graphs.stores.posts import PostTexts
 from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console
 from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
-from mathamr.stages.data.texts import build_texts
+from mathamr.stages.data.post_files import PostFiles, held
+from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import NeededPosts
 from mathamr.stages.settings import JobSettings, ParsedSettings
-
-
-class Parsable(Protocol):
-    """A collection whose posts can be parsed."""
-
-    @property
-    def name(self) -> str: ...
-
-    def posts(self) -> Iterator[Post | Failure]: ...
-
-    def formulas(self) -> FormulaFiles | None: ...
-
-    def fingerprints(self) -> Fingerprints: ...
 
 
 @dataclass(frozen=True)
@@ -74,7 +61,7 @@ class ParsedCollection:
 
     def __init__(
         self,
-        corpus: Parsable,
+        corpus: Documents,
         folder: Path,
         console: Console,
         needed: NeededPosts | None = None,
@@ -83,6 +70,7 @@ class ParsedCollection:
     ) -> None:
         self._corpus, self._folder, self._console, self._needed = corpus, folder, console, needed
         self._is_source = is_source
+        self._files = PostFiles(corpus, folder, console)
 
     @property
     def folder(self) -> Path:
@@ -97,14 +85,7 @@ class ParsedCollection:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the folder."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        lock = self._folder / ".lock"
-        with locked(lock) as mine:
-            if mine:
-                yield
-                return
-        self._console.say(f"  waiting for another process that works in {self._folder}")
-        with locked(lock, wait=True):
+        with held(self._folder, ".lock", self._console):
             yield
 
     # -- graphs ------------------------------------------------------------------------------------------------------
@@ -135,10 +116,11 @@ class ParsedCollection:
         elif self._needed is None:
             done = path.with_suffix(".done")
             if not (is_done(done, path, self._console) and _is_whole(path)):
-                self._add(path, config, self._corpus.posts(), formulas, "posts to graphs", "posts", self._total(path))
+                posts = self._files.posts()
+                self._add(path, config, posts, formulas, "posts to graphs", "posts", self._total(path))
                 done.write_text(graphs_version(), encoding="utf-8")
         elif missing := self._needed.all - _known(path):
-            some = _those(self._corpus.posts(), missing)
+            some = self._files.posts(missing)
             self._add(path, config, some, formulas, "posts to graphs", "posts", len(missing), whole=False)
         self._make_topics(config, topics, formulas, given)
         return formulas
@@ -178,19 +160,16 @@ class ParsedCollection:
             raise ConfigError(f"data.collection={given} is shard {shard}; merge all shards with scripts/collection.py")
         if not meta.get("finished") and self._needed is None:
             raise ConfigError(f"data.collection={given} is not finished; run its build again until it ends")
-        wanted = self._needed.all if self._needed is not None else _texts_in(self._folder / "posts.db")
+        wanted = self._needed.all if self._needed is not None else self._files.text_ids()
         there = len(posts & wanted)
         if not there:
             raise ConfigError(f"data.collection={given} has a graph of none of the {len(wanted):,} posts")
         self._console.once(f"  {given}: graphs of {there:,} of {len(wanted):,} posts")
 
-    def _total(self, path: Path) -> int | None:
-        """Return how many posts are still to be parsed, where the texts of all posts are there to be counted."""
-        texts = self._folder / "posts.db"
-        if not texts.with_suffix(".done").exists():
-            return None
-        with PostTexts(texts) as posts:
-            return max(0, posts.count() - len(_known(path)))
+    def _total(self, path: Path) -> int:
+        """Return how many posts are still to be parsed."""
+        with self._files.catalogue() as kept:
+            return max(0, kept.count() - len(_known(path)))
 
     def _add(
         self,
@@ -225,21 +204,7 @@ class ParsedCollection:
 
     def texts(self) -> Path:
         """Make posts.db: the texts, without formula ids, which depend on the graphs."""
-        path = self._folder / "posts.db"
-        done = path.with_suffix(".done")
-        if done.exists() and path.exists():
-            return path
-        if self._needed is None:
-            build_texts(self._corpus.posts(), path, self._console)
-            done.touch()
-            return path
-        missing = self._needed.all.difference(_texts_in(path))
-        kept = self._folder / "posts.absent.json"
-        absent = frozenset((read_json(kept) or {}).get("posts", ()))
-        if missing := missing - absent:
-            build_texts(_those(self._corpus.posts(), missing), path, self._console, len(missing))
-            write_json(kept, {"posts": sorted(absent | missing.difference(_texts_in(path)))})
-        return path
+        return self._files.texts(None if self._needed is None else self._needed.all)
 
     def formulas(self, config: JobSettings) -> Path | None:
         """Make formulas.db, where the collection publishes trees."""
@@ -386,30 +351,6 @@ def given_parser(path: Path) -> str:
         return str(graphs.meta.get("parser", "unknown"))
 
 
-def is_done(done: Path, path: Path, console: Console) -> bool:
-    """Return whether a stage is finished; say once where another version of the code has made it."""
-    if not (done.exists() and path.exists()):
-        return False
-    if done.read_text(encoding="utf-8") != graphs_version():
-        console.once(f"  {path} was made by another version of graphs/; delete {done} and it to make it anew")
-    return True
-
-
-@cache
-def graphs_version() -> str:
-    """Return a hash of the code that makes graphs: what another version has made is not passed off as this one's."""
-    digest = hashlib.sha256()
-    root = Path(collection.__file__).parents[1]
-    for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
-        digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:12]
-
-
-def _those(posts: Iterable[Post | Failure], wanted: frozenset[str]) -> Iterator[Post | Failure]:
-    """Yield the wanted posts and all failures of reading."""
-    return (post for post in posts if isinstance(post, Failure) or post.post_id in wanted)
-
-
 def _known(path: Path) -> frozenset[str]:
     """Return the ids of the posts that have a graph or a record of a failure."""
     if not path.exists():
@@ -426,13 +367,6 @@ def _copy_topics(given: Path, path: Path, topics: Iterable[str], source: str) ->
     if rows:
         collection.add_graphs(path, rows, source=source, parser=parser)
     return frozenset(row.post_id for row in rows)
-
-
-def _texts_in(path: Path) -> frozenset[str]:
-    if not path.exists():
-        return frozenset()
-    with PostTexts(path) as texts:
-        return frozenset(texts.all_ids())
 
 
 def _is_whole(path: Path) -> bool:

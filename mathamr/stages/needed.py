@@ -30,6 +30,7 @@ from graphs.errors import ConfigError, Failure
 from graphs.formulas.visual_ids import posts_with_visual_ids
 from graphs.shared_files import read_json, write_json
 from mathamr.stages.console import Console, Stage
+from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.settings import DataSettings, JobSettings
 from mathamr.stages.topic_sets import TopicSet
 
@@ -129,7 +130,7 @@ def searched_posts(
 ) -> frozenset[str]:
     """Return the ids of answers, of posts with formulas of some visual ids, and of their questions.
 
-    Finding them takes a pass over the collection. Its result is kept in ``folder``.
+    Finding them takes a pass over the catalogue. Its result is kept in ``folder``.
     """
     judged, looks = frozenset(answers), frozenset(visual_ids)
     digest = hashlib.sha256("\0".join([*sorted(judged), "", *sorted(looks)]).encode()).hexdigest()[:12]
@@ -142,8 +143,10 @@ def searched_posts(
             wanted |= posts_with_visual_ids(files, looks, advance)
     elif looks:
         formula_ids = looks  # the collection publishes no visual ids: a formula's own id is judged
+    kept_posts = PostFiles(corpus, folder, console)
+    posts = kept_posts.posts() if formula_ids else kept_posts.outlines()  # without texts a post has no formulas
     with console.stage("questions of judged answers", unit="posts") as advance:
-        found = with_questions(_counted(corpus.posts(), advance), wanted, formula_ids)
+        found = with_questions(_counted(posts, advance), wanted, formula_ids)
     folder.mkdir(parents=True, exist_ok=True)
     if lost := len(judged - found):
         console.say(f"  {lost:,} of {len(judged):,} judged posts are not in the collection")

@@ -6,7 +6,8 @@ It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
     collection-PARSER.db          graphs of the posts, of all or of those that were needed so far; beside it
                                   collection-PARSER.failures.tsv, the posts without one
     topic-graphs-PARSER.db        graphs of the topics that were asked for so far
-    posts.db                      texts of the posts, for examples
+    catalogue.db                  all posts without texts (:mod:`mathamr.stages.data.post_files`)
+    posts.db                      texts of the posts, which graphs are made from and examples are shown of
     counts-PARSER-MODE-HASH.json  how often each label and relation occurs in what is learned from, by formula mode
     preprocessed-HASH.db          tensors of the posts that are learned from, for each parser, formula mode and
                                   vocabulary; virtual nodes are added when they are loaded, so one file serves every
@@ -44,10 +45,12 @@ from graphs.stores import store
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from mathamr.stages import parsers, sources
-from mathamr.stages.collection import ParsedCollection, chosen_rows, graphs_version, is_done
+from mathamr.stages.collection import ParsedCollection, chosen_rows
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
+from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
+from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import extent_of, needed_posts
 from mathamr.stages.settings import GraphConfig, ParsedSettings, PreparationSettings
 from mathamr.stages.topic_sets import TopicSet
@@ -162,12 +165,12 @@ class Preparation:
                 f"data.sources.{name} holds {len(held)} topics of the experiment, {held[0]} among them: a model would "
                 "learn their answers; use a source without them"
             )
-        alike = asked(source.posts(), topics.values())
+        folder = self._shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
+        alike = asked(PostFiles(source, folder, self._console).posts(), topics.values())
         some = f", e.g. {', '.join(alike[:3])}" if alike else ""
         self._console.say(
             f"  source {name}: {len(source.pairs()):,} pairs; posts that read like a topic: {len(alike)}{some}"
         )
-        folder = self._shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
         parsed = ParsedCollection(source, folder, self._console, is_source=True)
         with parsed.alone():
             parsed.make(config)

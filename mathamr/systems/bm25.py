@@ -45,7 +45,7 @@ class BM25System(System[BM25Settings]):
         tokens = Tokens(settings.bm25.by, self._formulas_db)
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
-            posts = self.corpus.posts()
+            posts = self.posts_for(topic_set)
             if topic_set.task == 1:
                 answers = index_answers(posts, tokens, wanted=topic_set.indexed, progress=advance)
                 searchable, size = _Searchable(tokens, answers), answers.nbytes

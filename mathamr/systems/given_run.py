@@ -89,7 +89,7 @@ class GivenRunSystem(System[GivenRunSettings]):
         """Return the post of each of the ``wanted`` formulas that the collection has. Memory grows with these only."""
         return {
             formula.formula_id: post.post_id
-            for post in self.corpus.posts()
+            for post in self.post_files.every_post()
             if isinstance(post, Post)
             for formula in extract(post).formulas
             if formula.formula_id in wanted

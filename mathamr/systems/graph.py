@@ -31,7 +31,7 @@ from mathamr.stages.label_vectors import LabelText
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
 from mathamr.stages.learning.teacher import teacher
-from mathamr.stages.needed import posts_of
+from mathamr.stages.needed import extent_of, posts_of
 from mathamr.stages.retrieval.formula_search import (
     Formulas,
     index_formulas,
@@ -73,7 +73,7 @@ class GraphSystem(System[GraphSettings]):
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         super().__init__(corpus, shared, console)
-        self._pairs = CollectionPairs(corpus, console)
+        self._pairs = CollectionPairs(corpus, self.post_files, console)
         self._preparation = Preparation(corpus, shared, console, self._pairs.learned)
         self._label_text = LabelText(console)
         self._sentence_text = SentenceText(console)
@@ -106,6 +106,7 @@ class GraphSystem(System[GraphSettings]):
             )
         with ranks(training.device):
             pass  # refuses a device that is not there
+        self.post_files.read(texts=extent_of(settings.data) == "all")
         sources.check_apart(self._pairs(training)[0], self._preparation.sources(settings))
         further = self._source_pairs(settings)
         available = posts_of(chain.from_iterable(further.values()))
@@ -181,7 +182,7 @@ class GraphSystem(System[GraphSettings]):
         data = TrainingData(
             graphs,
             self._pairs(training)[0],
-            posts=self.corpus.posts,
+            posts=self.post_files.every_post,
             visual_ids=self._formulas(prepared).by_post() if training.compares_formulas else None,
             sources=self._source_pairs(settings),
             teacher=lambda pairs, negatives: self._teacher(settings, pairs, negatives),

@@ -23,20 +23,22 @@ The base class is a system without a model and without vectors: neither ``train`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.placeholders import extract
+from graphs.errors import Failure
 from graphs.formulas.store import FormulaStore
 from graphs.stores.posts import PostText, PostTexts
 from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.lexical import visual_ids_of
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
-from mathamr.stages.needed import needed_posts
+from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.needed import NeededPosts, needed_posts
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
 
@@ -54,6 +56,7 @@ class System(ABC, Generic[Settings]):
         corpus: the collection.
         shared: folder for what jobs share of the collection.
         console: progress and messages.
+        post_files: posts of the collection, kept in ``shared``, so that it is read once.
     """
 
     name: ClassVar[str]
@@ -70,8 +73,10 @@ class System(ABC, Generic[Settings]):
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         self.corpus, self.shared, self.console = corpus, shared, console
+        self.post_files = PostFiles(corpus, shared, console)
         self._texts: Path | None = None
         self._formulas_db: Path | None = None
+        self._some_posts: NeededPosts | None = None  # whose texts are made; None: of all posts
         self._visual_ids: dict[str, str] | None = None
 
     # -- before anything runs ------------------------------------------------------------------------------------
@@ -91,8 +96,15 @@ class System(ABC, Generic[Settings]):
         collection = ParsedCollection(self.corpus, self.shared, self.console, needed)
         with collection.alone():
             self._texts = collection.texts()
+            self._some_posts = needed
             if formulas:
                 self._formulas_db = collection.formulas(settings)
+
+    def posts_for(self, topic_set: TopicSet) -> Iterator[Post | Failure]:
+        """Yield at least the posts that answers or formulas are among, in the order of the collection."""
+        if self._some_posts is not None and topic_set.regime == "judged":
+            return self.post_files.posts(self._some_posts.all)
+        return self.post_files.every_post()
 
     def source(self, settings: Settings) -> str:
         """Return the identity of what ``prepare`` made: a model trained on something else is not used."""
@@ -134,7 +146,7 @@ class System(ABC, Generic[Settings]):
         if self._visual_ids is None:
             store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
             self._visual_ids = {}
-            for post in (post for post in self.corpus.posts() if isinstance(post, Post)):
+            for post in (post for post in self.post_files.every_post() if isinstance(post, Post)):
                 self._visual_ids |= visual_ids_of(extract(post).formulas, store)
         return self._visual_ids
 

@@ -36,7 +36,7 @@ from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.pretraining import pretrained
 from mathamr.stages.learning.text_encoder import finetune_encoder
-from mathamr.stages.needed import NeededPosts, needed_posts
+from mathamr.stages.needed import NeededPosts, extent_of, needed_posts
 from mathamr.stages.retrieval.searching import check_search, device_of, index_posts, say_lost, search_posts
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
 from mathamr.stages.topic_sets import (
@@ -77,7 +77,7 @@ class TextSystem(System[TextSettings]):
         super().__init__(corpus, shared, console)
         self._texts = self._posts_db = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
-        self._collection_pairs = CollectionPairs(corpus, console)
+        self._collection_pairs = CollectionPairs(corpus, self.post_files, console)
         self._opened: set[tuple[str, int | None]] = set()
 
     # -- before anything runs ----------------------------------------------------------------------------------------
@@ -102,6 +102,9 @@ class TextSystem(System[TextSettings]):
 
     def prepare(self, settings: TextSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Make posts.db, and the encoder ``tiny`` where it is named; no graphs."""
+        self.post_files.read(
+            texts=extent_of(settings.data) == "all"
+        )  # once: pairs and texts are read from what it keeps
         collection = ParsedCollection(self.corpus, self.shared, self.console, self._needed(settings, topic_sets))
         with collection.alone():
             collection.texts()

@@ -23,7 +23,7 @@ from graphs.shared_files import locked
 from graphs.stores.collection import Collection, ParserFactory, build
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import qrels_of, read_run
-from tests.experiments.tiny_settings import TINY
+from tests.experiments.tiny_settings import TINY, built
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS = 10
@@ -317,14 +317,14 @@ def test_values_that_are_none_are_refused_before_anything_is_built(
 ) -> None:
     with pytest.raises(MathAMRError, match=message):
         run(composed(collection, tmp_path / "out", *override.split(), conditions={"none": {}}), "command")
-    assert not (tmp_path / "out" / "shared").exists()
+    assert built(tmp_path / "out") == set()
 
 
 def test_what_a_condition_gets_wrong_is_said_once_before_anything_is_built(collection: Path, tmp_path: Path) -> None:
     conditions = {"none": {}, "huge": {"train": {"batch_size": 4000}}}
     with pytest.raises(ConfigError, match=r"condition huge: train\.batch_size=4000 is larger than the training set"):
         run(composed(collection, tmp_path / "out", conditions=conditions), "command")
-    assert not (tmp_path / "out" / "shared").exists()
+    assert built(tmp_path / "out") == set()
 
 
 def test_a_missing_root_names_the_key(tmp_path: Path) -> None:

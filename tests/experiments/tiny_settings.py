@@ -38,3 +38,9 @@ def refusal(collection: Path, out: Path, *settings: str) -> str:
     with pytest.raises(ConfigError) as refused:
         run(trial(*places, *settings), "the command")
     return str(refused.value)
+
+
+def built(outputs: Path) -> set[str]:
+    """Return the names of what jobs share, without the posts of the collection, which the pairs are read from."""
+    posts = ("catalogue.", "posts.", ".posts.")
+    return {path.name for path in outputs.glob("shared/*/*") if not path.name.startswith(posts)}

@@ -20,7 +20,8 @@ one.
 **Ids that got lost.** Some posts have formula spans without an id, although the latex TSVs list their formulas. Such a
 span gets the id of the post's first listed formula with the same LaTeX that no span carries yet; the others get an id
 of their own in :mod:`graphs.corpus.text.placeholders`. Finding them costs one more pass over the posts and, if there
-are any, one over the latex TSVs; it is done once, when the posts are first read.
+are any, one over the latex TSVs; it is done once, when the posts are first read. A reader that keeps the posts saves
+the further pass: it completes those that it has kept (:class:`graphs.corpus.corpus.Completed`).
 
 **Broken XML.** A row that is broken, or longer than 10 MB, is a Failure (``broken_row``, ``long_row``), and the next
 row is read. Where the file or its archive breaks off, the posts before are kept and a Failure (``broken_xml``) is the
@@ -34,12 +35,13 @@ re-keyed to visual ids (:mod:`graphs.corpus.arqmath.rekeying`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
+from graphs.corpus.accepted import Posts, accepted_pairs
 from graphs.corpus.arqmath.inventory import Inventory, inventory_of
 from graphs.corpus.arqmath.judgments import Judgments, JudgmentSet
 from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
@@ -95,6 +97,11 @@ class ArqMath:
     def posts(self) -> Iterator[Post | Failure]:
         """Questions and answers in the order of the file. Memory does not grow with the file."""
         listed = self._lost_ids
+        for post in self.posts_as_read():
+            yield with_ids(post, listed[post.post_id]) if isinstance(post, Post) and post.post_id in listed else post
+
+    def posts_as_read(self) -> Iterator[Post | Failure]:
+        """Like :meth:`posts`, in one pass: ids of formulas that got lost are missing."""
         count = 0
         first: Failure | None = None
         for line, row in surviving_rows(self.posts_file):
@@ -107,8 +114,6 @@ class ArqMath:
             if post is None:
                 continue
             count += 1
-            if isinstance(post, Post) and post.post_id in listed:
-                post = with_ids(post, listed[post.post_id])
             yield post
         if not count:
             if first is not None:
@@ -116,6 +121,17 @@ class ArqMath:
             raise CorpusError(
                 "has no <row> of a question or an answer; is this a Posts file?", path=str(self.posts_file)
             )
+
+    def is_incomplete(self, post: Post) -> bool:
+        """Return whether a formula of a post as it was read lacks its id."""
+        return named_formulas(post.title + post.body) is not None
+
+    def completed(self, posts: Callable[[], Iterable[Post]]) -> Iterator[Post]:
+        """Yield incomplete posts with the ids that got lost. Reads the latex TSVs, and ``posts`` twice."""
+        named = {post.post_id: named_formulas(post.title + post.body) or set() for post in posts()}
+        listed = listed_formulas(self._representation("latex"), "post_id", named) if named else {}
+        for post in posts():
+            yield with_ids(post, listed.get(post.post_id, {}))
 
     def links(self) -> Iterator[PostLink]:
         """Links between questions (``PostLinks*.xml``); none if the collection comes without that file."""
@@ -129,19 +145,11 @@ class ArqMath:
 
     def pairs(self) -> Iterator[Pair]:
         """(question, accepted answer) if any question has one, else (question, answer) for every answer."""
-        accepted = self._accepted
-        questions = self._question_ids if not accepted else frozenset()
-        for row in self._intact_rows():
-            if row.get("PostTypeId") != "2":
-                continue
-            answer = row["Id"]
-            if accepted:
-                question = accepted.get(answer)
-            else:
-                parent = row.get("ParentId")
-                question = parent if parent in questions else None
-            if question is not None:
-                yield Pair(question, answer)
+        return self.pairs_of(self._intact_posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
+        return accepted_pairs(posts)
 
     def _intact_rows(self) -> Iterator[Mapping[str, str]]:
         """The rows of the Posts file that can be read and have usable ids; :meth:`posts` reports the others."""
@@ -152,18 +160,10 @@ class ArqMath:
         except CorpusError:
             return
 
-    @cached_property
-    def _accepted(self) -> dict[str, str]:
-        """Accepted answer -> its question."""
-        return {
-            row["AcceptedAnswerId"]: row["Id"]
-            for row in self._intact_rows()
-            if row.get("PostTypeId") == "1" and row.get("AcceptedAnswerId")
-        }
-
-    @property
-    def _question_ids(self) -> frozenset[str]:
-        return frozenset(row["Id"] for row in self._intact_rows() if row.get("PostTypeId") == "1")
+    def _intact_posts(self) -> Iterator[Post | Failure]:
+        """The posts of the rows that can be read."""
+        found = (_post(row, self.posts_file, 0) for row in self._intact_rows())
+        return (post for post in found if post is not None)
 
     @cached_property
     def _lost_ids(self) -> Listed:

@@ -32,14 +32,14 @@ A test searches those files of answers in which something is judged for it. A te
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from graphs.corpus.files import Fingerprints, hash_files
-from graphs.corpus.jsonl import JsonLines, post_from, read_lines, topic_from
-from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.jsonl import JsonPosts, post_from, read_lines, topic_from
+from graphs.corpus.post import Pair, Post
 from graphs.corpus.qrels import read_qrels
 from graphs.corpus.queries.collection import HeldOut
 from graphs.errors import ConfigError, CorpusError, Failure
@@ -48,7 +48,7 @@ _KEYS = frozenset(("query", "document", "query_id", "document_id"))
 _TEST = re.compile(r"topics-([a-z][a-z0-9_]*)\.jsonl")
 
 
-class PairCollection(JsonLines):
+class PairCollection(JsonPosts):
     """The files in folder ``root``."""
 
     name = "pairs"
@@ -126,18 +126,6 @@ class PairCollection(JsonLines):
         everything = len(sides) == len(self._answers)
         searched = None if everything else frozenset().union(*(self._answers[place] for place in sides))
         return HeldOut(topics, judgments, searched, any("document" in topic.post.tags for topic in topics))
-
-    def tasks(self) -> list[int]:
-        """Return no task: tests have names."""
-        return []
-
-    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """None: tests have names; raises ConfigError."""
-        raise ConfigError(f"experiment.tasks names a test of data=pairs, one or more of {', '.join(self.tests())}")
-
-    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
-        """Likewise."""
-        raise ConfigError(f"experiment.tasks names a test of data=pairs, one or more of {', '.join(self.tests())}")
 
     def fingerprints(self) -> Fingerprints:
         """Return a hash of the files of each part."""

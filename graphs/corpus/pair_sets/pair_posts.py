@@ -14,12 +14,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
+from graphs.corpus.accepted import Posts
 from graphs.corpus.files import Fingerprints
-from graphs.corpus.post import Judgment, Pair, Post, Topic
-from graphs.errors import CorpusError, Failure
+from graphs.corpus.post import Pair, Post
+from graphs.errors import Failure
 
 
 class PairPosts(ABC):
@@ -36,21 +37,13 @@ class PairPosts(ABC):
 
     def pairs(self) -> Iterator[Pair]:
         """Each question with its answer."""
-        for post in self.posts():
+        return self.pairs_of(self.posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
+        for post in posts():
             if isinstance(post, Post) and post.parent_id is not None:
                 yield Pair(post.parent_id, post.post_id)
-
-    def tasks(self) -> list[int]:
-        """Return the tasks that there are topics of."""
-        return []
-
-    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """None; raises CorpusError."""
-        raise CorpusError(f"a collection of {self.name} has no topics: it is learned from, as one of data.sources")
-
-    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
-        """None; raises CorpusError."""
-        raise CorpusError(f"a collection of {self.name} has no judgments: it is learned from, as one of data.sources")
 
     def formulas(self) -> None:
         """None: the trees are made from the LaTeX in the posts."""

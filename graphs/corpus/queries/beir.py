@@ -33,9 +33,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graphs.corpus.accepted import Posts
 from graphs.corpus.files import Fingerprints, hash_files
 from graphs.corpus.jsonl import MAX_LINE, post_from, read_lines, taken
-from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.post import Judgment, Pair, Post
 from graphs.corpus.qrels import Row, grade_of, judgments_of
 from graphs.corpus.queries.collection import HeldOut, QueryCollection
 from graphs.errors import ConfigError, CorpusError, Failure
@@ -153,8 +154,12 @@ class BeirSuite:
 
     def pairs(self) -> Iterator[Pair]:
         """Iterate over the training pairs of each benchmark."""
+        return self.pairs_of(self.posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
         for test in self._tests.values():
-            yield from test.pairs()
+            yield from test.pairs_of(posts)
 
     def tests(self) -> tuple[str, ...]:
         """Return the names of the folders, in the order of the alphabet."""
@@ -166,18 +171,6 @@ class BeirSuite:
             raise ConfigError(f"experiment.tasks: {name!r} is no test of {self.root}; known are {self._known()}")
         test = self._tests[name]
         return HeldOut(test.topics(1), test.judgments(1))
-
-    def tasks(self) -> list[int]:
-        """Return no task: tests have names."""
-        return []
-
-    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """Raise ConfigError: the tests have names."""
-        raise ConfigError(f"experiment.tasks={task}: name tests of {self.root}, one or more of {self._known()}")
-
-    def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
-        """Raise ConfigError: the tests have names."""
-        raise ConfigError(f"experiment.tasks={task}: name tests of {self.root}, one or more of {self._known()}")
 
     def formulas(self) -> None:
         """Return None: the trees are made from the LaTeX in the documents."""

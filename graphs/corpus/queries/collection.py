@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from graphs.corpus.accepted import Posts
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Judgment, Pair, Post, Topic, query_post_id
 from graphs.corpus.qrels import relevant_grade
@@ -108,15 +109,16 @@ class QueryCollection(ABC):
 
     def pairs(self) -> Iterator[Pair]:
         """Iterate over (training query, relevant document), in the order of the judgments."""
-        positives = self._positives()
-        if not positives:
+        return self.pairs_of(self.posts)
+
+    def pairs_of(self, posts: Posts) -> Iterator[Pair]:
+        """Like :meth:`pairs`, of posts that were read before."""
+        found = [Pair(query_post_id(one.topic_id, self._test), one.doc_id) for one in self._positives()]
+        if not found:
             return
-        wanted = {judgment.doc_id for judgment in positives}
-        documents = {one.post_id for one in self.documents() if isinstance(one, Post) and one.post_id in wanted}
-        queries = {one.post_id for one in self.queries() if isinstance(one, Post)}
-        for judgment in positives:
-            if judgment.doc_id in documents and judgment.topic_id in queries:
-                yield Pair(query_post_id(judgment.topic_id, self._test), judgment.doc_id)
+        wanted = {post_id for pair in found for post_id in (pair.question_id, pair.answer_id)}
+        known = {post.post_id for post in posts() if isinstance(post, Post) and post.post_id in wanted}
+        yield from (pair for pair in found if pair.question_id in known and pair.answer_id in known)
 
     def tasks(self) -> list[int]:
         """Return the tasks that there are topics of."""

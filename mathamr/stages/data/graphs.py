@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 
-from graphs.corpus.corpus import Corpus
+from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure
 from graphs.stores import collection
@@ -172,7 +172,8 @@ def posts_of(
     corpus: Corpus, kinds: Sequence[str], tasks: Sequence[int], years: Sequence[int]
 ) -> Iterator[Post | Failure]:
     """Yield the posts of these kinds and all failures of reading, then the topics if they are among the kinds."""
-    topics = (topic.post for task in tasks for topic in corpus.topics(task, years)) if "topic" in kinds else ()
+    asked = ((topic.post for topic in benchmark(corpus).topics(task, years)) for task in tasks)
+    topics = chain.from_iterable(asked) if "topic" in kinds else ()
     posts = corpus.posts() if set(POSTS) & set(kinds) else ()
     return chain((post for post in posts if isinstance(post, Failure) or post.kind in kinds), topics)
 

@@ -1,6 +1,6 @@
 """Training pairs of the searched collection, as settings of training take them.
 
-pairs = CollectionPairs(corpus, console)
+pairs = CollectionPairs(corpus, post_files, console)
 pairs.topic_sets = topic_sets                 # their topics are not learned from
 kept, left_out = pairs(settings.train)
 pairs.split(settings.train).train             # without the pairs that are held out
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Pair
 from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.needed import posts_of
 from mathamr.stages.own_pairs import own_pairs
 from mathamr.stages.topic_sets import TopicSet
@@ -27,8 +28,8 @@ class CollectionPairs:
         topic_sets: topics that the jobs of this process are measured on, which are not learned from.
     """
 
-    def __init__(self, corpus: Corpus, console: Console) -> None:
-        self._corpus, self._console = corpus, console
+    def __init__(self, corpus: Corpus, files: PostFiles, console: Console) -> None:
+        self._corpus, self._files, self._console = corpus, files, console
         self.topic_sets: Sequence[TopicSet] = ()
         self._found: dict[tuple[str, int], tuple[list[Pair], list[Pair]]] = {}
         self._learned: dict[tuple[str, int, int | None], frozenset[str]] = {}
@@ -42,7 +43,7 @@ class CollectionPairs:
         """
         key = train.positives, train.least_score
         if key not in self._found:
-            self._found[key] = own_pairs(self._corpus, *key, self.topic_sets, self._console)
+            self._found[key] = own_pairs(self._corpus, self._files, *key, self.topic_sets, self._console)
         return self._found[key]
 
     def learned(self, train: TrainConfig) -> frozenset[str]:

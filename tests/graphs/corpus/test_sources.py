@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphs.corpus.corpus import open_corpus
+from graphs.corpus.corpus import Benchmark, TrainingPairs, benchmark, open_corpus
 from graphs.corpus.post import Pair, Post
 from graphs.corpus.sources import Source
 from graphs.errors import CorpusError, Failure
@@ -55,10 +55,10 @@ def test_problems_and_their_solutions(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["titles", "problems"])
 def test_what_is_learned_from_has_no_topics(tmp_path: Path, name: str) -> None:
     corpus = open_corpus(name, written(tmp_path / "some", "questions.jsonl", []))
-    with pytest.raises(CorpusError, match="it is learned from, as one of"):
-        corpus.topics(1, [])
-    with pytest.raises(CorpusError, match="it is learned from, as one of"):
-        corpus.judgments(1, [])
+    assert isinstance(corpus, TrainingPairs)
+    assert not isinstance(corpus, Benchmark)
+    with pytest.raises(CorpusError, match=f"{name} has no topics: it is learned from, as one of data.sources"):
+        benchmark(corpus)
     assert corpus.formulas() is None
 
 

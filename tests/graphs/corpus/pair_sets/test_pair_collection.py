@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graphs.corpus.corpus import open_corpus
+from graphs.corpus.corpus import Benchmark, benchmark, open_corpus
 from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Pair, Post
@@ -37,8 +37,9 @@ def test_posts_and_pairs(root: Path) -> None:
     assert {name for name, post in posts.items() if post.kind == "question"} == {"q1", "q2", "q3", "elsewhere"}
     assert posts["q1"].body == "text of q1"
     assert list(corpus.pairs()) == [Pair("q1", "d1"), Pair("q1", "d2"), Pair("q2", "d2"), Pair("q3", "elsewhere")]
-    with pytest.raises(ConfigError, match=r"experiment.tasks names a test of data=pairs, one or more of unseen"):
-        corpus.topics(1, [])
+    assert not isinstance(corpus, Benchmark)
+    with pytest.raises(CorpusError, match="the tests of collection pairs have names; name one or more of unseen"):
+        benchmark(corpus)
     before = corpus.fingerprints()
     (root / "qrels-unseen.tsv").write_text("t1 0 d3 2\n")
     assert corpus.fingerprints() != before

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphs.corpus.corpus import open_corpus
+from graphs.corpus.corpus import Benchmark, benchmark, open_corpus
 from graphs.corpus.post import Judgment, Pair, Post
 from graphs.corpus.queries.beir import Beir, BeirSuite, open_beir
 from graphs.corpus.queries.collection import NamedTests
@@ -129,8 +129,9 @@ def test_benchmarks_that_share_a_corpus_are_tests_with_names(root: Path) -> None
     assert [post.post_id for post in suite.posts() if isinstance(post, Post)][-2:] == ["query:easy/2", "query:hard/2"]
     with pytest.raises(ConfigError, match=r"'middle' is no test of .*; known are easy, hard"):
         suite.test("middle")
-    with pytest.raises(ConfigError, match="one or more of easy, hard"):
-        suite.topics(1)
+    assert not isinstance(suite, Benchmark)
+    with pytest.raises(CorpusError, match="the tests of collection beir have names; name one or more of easy, hard"):
+        benchmark(suite)
     alone = open_corpus("beir", root / "easy")
     assert [post.post_id for post in alone.posts() if isinstance(post, Post)] == ["1", "2", "3", "4", "query:2"]
     lines(root / "easy" / "corpus.jsonl", [{"_id": "1", "text": "own"}])

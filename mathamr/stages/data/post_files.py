@@ -1,0 +1,156 @@
+"""The posts of a collection, read once and kept: catalogue.db (all but texts) and posts.db (texts).
+
+files = PostFiles(open_corpus("mathdocs"), Path("outputs/shared/mathdocs-b1d7c2"), console)
+files.read(texts=True)                     # one pass over the collection makes both files
+list(files.outlines())                     # all posts without texts: of pairs, searched posts, leaks
+list(files.posts(frozenset({"7"})))        # a post with its text: graphs are made from it
+
+Where all texts are wanted, the collection is read once; where some are, twice: the catalogue tells which. Later runs,
+and other processes, read the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from graphs.corpus.corpus import Completed, Documents, topics_may_be_posts
+from graphs.corpus.post import Post
+from graphs.errors import Failure
+from graphs.shared_files import locked
+from graphs.stores import catalogue
+from graphs.stores.catalogue import Catalogue
+from graphs.stores.posts import PostTexts
+from mathamr.stages.console import Console
+from mathamr.stages.data.texts import build_texts
+from mathamr.stages.data.versions import graphs_version, is_done
+
+
+class PostFiles:
+    """The posts of ``corpus``, kept in ``folder``; of several processes one reads them, others wait."""
+
+    def __init__(self, corpus: Documents, folder: Path, console: Console) -> None:
+        self._corpus, self._folder, self._console = corpus, folder, console
+        self._catalogue, self._texts = folder / "catalogue.db", folder / "posts.db"
+        self._done = self._texts.with_suffix(".done")
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, *, texts: bool) -> None:
+        """Make catalogue.db, with ``texts`` also posts.db of all posts, as far as they are missing.
+
+        Raises:
+            CorpusError: the collection cannot be read.
+        """
+        if self._has_catalogue() and (not texts or self.has_all_texts):
+            return
+        with self._alone():
+            wants_texts = texts and not self.has_all_texts
+            if wants_texts:
+                with self._recorded() as posts:
+                    build_texts(posts, self._texts, self._console, completing=self._completing())
+                self._done.write_text(graphs_version(), encoding="utf-8")
+            elif not self._has_catalogue():
+                with self._recorded() as posts, self._console.stage("posts read", unit="posts") as advance:
+                    for _ in posts:
+                        advance(1)
+
+    def _has_catalogue(self) -> bool:
+        return catalogue.is_whole(self._catalogue)
+
+    @property
+    def has_all_texts(self) -> bool:
+        """Whether posts.db has the texts of all posts."""
+        return is_done(self._done, self._texts, self._console)
+
+    @contextmanager
+    def _recorded(self) -> Iterator[Iterator[Post | Failure]]:
+        """Give the posts of the collection, which are recorded in the catalogue as they go by."""
+        asked = topics_may_be_posts(self._corpus)
+        with catalogue.recording(self._catalogue, with_digests=asked) as record:
+            yield _each(self._read(), record)
+
+    def _read(self) -> Iterator[Post | Failure]:
+        completing = self._completing()
+        return self._corpus.posts() if completing is None else completing.posts_as_read()
+
+    def _completing(self) -> Completed | None:
+        return self._corpus if isinstance(self._corpus, Completed) else None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with held(self._folder, ".posts.lock", self._console):
+            yield
+
+    # -- posts without texts -----------------------------------------------------------------------------------------
+
+    def outlines(self) -> Iterator[Post | Failure]:
+        """Yield all posts without texts, and failures of reading, in the order of the collection."""
+        with self.catalogue() as kept:
+            yield from kept.posts()
+
+    @contextmanager
+    def catalogue(self) -> Iterator[Catalogue]:
+        """Open the catalogue; it is made where it is missing."""
+        self.read(texts=False)
+        with Catalogue(self._catalogue) as kept:
+            yield kept
+
+    # -- texts -------------------------------------------------------------------------------------------------------
+
+    def texts(self, wanted: frozenset[str] | None = None) -> Path:
+        """Return posts.db with the wanted posts, as far as the collection has them; None: all."""
+        if wanted is None:
+            self.read(texts=True)
+            return self._texts
+        if self.has_all_texts or not wanted - self.text_ids():
+            return self._texts
+        with self.catalogue() as kept:
+            known = kept.known(wanted)
+        with self._alone():
+            if self.has_all_texts or not (missing := known - self.text_ids()):
+                return self._texts
+            some = (post for post in self._read() if isinstance(post, Post) and post.post_id in missing)
+            build_texts(some, self._texts, self._console, len(missing), completing=self._completing())
+        return self._texts
+
+    def text_ids(self) -> frozenset[str]:
+        """Return the ids of the posts whose texts are kept so far."""
+        if not self._texts.exists():
+            return frozenset()
+        with PostTexts(self._texts) as texts:
+            return frozenset(texts.all_ids())
+
+    def posts(self, wanted: frozenset[str] | None = None) -> Iterator[Post | Failure]:
+        """Yield the wanted posts and all failures of reading, in the order of the collection; None: all posts."""
+        path = self.texts(wanted)
+        with self.catalogue() as kept:
+            if not path.exists():  # of no wanted post
+                yield from (post for post in kept.posts() if isinstance(post, Failure))
+                return
+            with PostTexts(path) as texts:
+                yield from kept.whole(texts, wanted)
+
+    def every_post(self) -> Iterator[Post | Failure]:
+        """Yield all posts: from the files, or from the collection where the texts of some posts are kept only."""
+        return self.posts() if self.has_all_texts else self._corpus.posts()
+
+
+@contextmanager
+def held(folder: Path, lock: str, console: Console) -> Iterator[None]:
+    """Hold the lock of this name in ``folder``; say so where another process holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / lock) as mine:
+        if mine:
+            yield
+            return
+    console.say(f"  waiting for another process that works in {folder}")
+    with locked(folder / lock, wait=True):
+        yield
+
+
+def _each(posts: Iterable[Post | Failure], record: Callable[[Post | Failure], None]) -> Iterator[Post | Failure]:
+    for post in posts:
+        record(post)
+        yield post

@@ -1,0 +1,86 @@
+"""The collection of docs/your-collection.md: installed as a package of its own, learned from and searched."""
+
+import csv
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.run import run
+from graphs.corpus import installed
+from graphs.corpus.corpus import Benchmark, Documents, TrainingPairs, open_corpus
+from graphs.errors import ConfigError
+from tests.experiments.tiny_settings import SMALL, trial
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def install(blocks: list[tuple[str, str]], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, target = folder / "package", folder / "site"
+    package.mkdir()
+    for name, content in blocks:
+        (package / name).write_text(content)
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--quiet"]
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", str(target), str(package)]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    monkeypatch.syspath_prepend(target)
+    monkeypatch.delitem(sys.modules, "mathamr_faq", raising=False)
+
+
+@pytest.fixture
+def example() -> list[tuple[str, str]]:
+    text = (ROOT / "docs" / "your-collection.md").read_text()
+    blocks = re.findall(r"^`(pyproject\.toml|[\w/]+\.py)`\n\n```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert [name for name, _ in blocks] == ["pyproject.toml", "mathamr_faq.py"]
+    return blocks
+
+
+@pytest.fixture
+def faq(tmp_path: Path) -> Path:
+    root = tmp_path / "faq"
+    root.mkdir()
+    subjects = ("ring", "group", "field", "lattice", "module", "sheaf", "graph", "tree") * 4
+    lines = (f"Is the {name} number {i} finite?\tThe {name} has ${i}$ elements." for i, name in enumerate(subjects))
+    (root / "faq.tsv").write_text("\n".join(lines) + "\n")
+    (root / "asked.tsv").write_text("How large is the lattice with $3$ elements?\t4\nWhich tree has $7$?\t8\n")
+    return root
+
+
+@pytest.mark.parametrize("track", ["bm25", "graph"])
+def test_a_collection_of_another_package(
+    track: str, example: list[tuple[str, str]], faq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(example, tmp_path, monkeypatch)
+    corpus = open_corpus("faq", faq)
+    assert isinstance(corpus, Documents)
+    assert isinstance(corpus, Benchmark)
+    assert isinstance(corpus, TrainingPairs)
+    settings = ["data=jsonl", "data.name=faq", f"data.root={faq}", "data.regime=full", f"track={track}"]
+    config = trial(*SMALL, "train.device=cpu", "index=exact", *settings, f"outputs={tmp_path / 'out'}")
+    ended = run(config, "command")
+    assert ended.failed == 0, ended.table
+    with (tmp_path / "out" / "trial-alone" / "results.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["ndcg_prime"]) > (0.9 if track == "bm25" else 0)
+    with pytest.raises(ConfigError, match="is not a folder"):
+        open_corpus("faq", faq / "elsewhere")
+    with pytest.raises(ConfigError, match="unknown collection 'fqa'; known are arqmath, beir, faq"):
+        open_corpus("fqa", faq)
+
+
+def test_packages_that_give_no_collection(
+    example: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (name, project), (module, _) = example
+    more = 'faq = "mathamr_faq:Faq"\nlost = "mathamr_faq:Lost"\nempty = "mathamr_faq:Empty"\nword = "mathamr_faq:WORD"'
+    broken = "class Empty:\n    def __init__(self, root): ...\n\nWORD = 'faq'\n"
+    install([(name, project.replace('faq = "mathamr_faq:Faq"', more)), (module, broken)], tmp_path, monkeypatch)
+    assert {"empty", "faq", "lost", "word"} <= set(installed.names())
+    with pytest.raises(ConfigError, match="collection 'empty' gives no documents"):
+        open_corpus("empty")
+    with pytest.raises(ConfigError, match=r"collection lost of mathamr-faq 0\.1 .* cannot be imported: AttributeError"):
+        open_corpus("lost")
+    with pytest.raises(ConfigError, match=r"collection word of mathamr-faq 0\.1 .* is not a class or a function"):
+        open_corpus("word")

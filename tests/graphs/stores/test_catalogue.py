@@ -1,0 +1,116 @@
+"""catalogue.db: what is read back is what was read, and there is all of it or nothing."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphs import database
+from graphs.corpus.jsonl import JsonLines
+from graphs.corpus.leaks import digests, pairs_apart, pairs_without_topics
+from graphs.corpus.mathdocs.collection import MathDocs
+from graphs.corpus.pairs import training_pairs
+from graphs.corpus.post import Pair, Post, Topic
+from graphs.errors import Failure, StoreError
+from graphs.stores import posts as post_texts
+from graphs.stores.catalogue import PURPOSE, Catalogue, is_whole, recording
+from graphs.stores.posts import PostTexts
+
+POSTS: list[Post | Failure] = [
+    Post("q", "question", "Is $x$ odd?", "<p>I ask.</p>", tags=("a", "b-c"), accepted_answer_id="b", score=10**30),
+    Failure("", "read", "bad_row", "posts.xml:2: half a pair \ud800"),
+    Post("a", "answer", body="No\0", markup="text", parent_id="q", score=-3, formula_prefix="2020:"),
+    Post("b", "answer", body="$y$", parent_id="q"),
+    Post("q", "question", "Another one with this id", markup="text"),
+    Post("c d", "answer"),
+]
+
+
+def kept(folder: Path, posts: Iterable[Post | Failure]) -> tuple[Path, Path]:
+    posts = list(posts)
+    with recording(folder / "catalogue.db") as record:
+        for post in posts:
+            record(post)
+    post_texts.build(folder / "posts.db", posts, ())
+    return folder / "catalogue.db", folder / "posts.db"
+
+
+@pytest.mark.parametrize("posts", [POSTS, [], list(MathDocs().posts())[:600]], ids=["odd", "none", "mathdocs"])
+def test_posts_are_read_back_whole_and_in_order(posts: list[Post | Failure], tmp_path: Path) -> None:
+    catalogue, texts = kept(tmp_path, posts)
+    with Catalogue(catalogue) as found, PostTexts(texts) as words:
+        assert list(found.whole(words)) == posts
+        bare = [
+            post if isinstance(post, Failure) else replace(post, title="", body="", markup="html", formula_prefix="")
+            for post in posts
+        ]
+        assert list(found.posts()) == bare
+        assert found.count() == len({post.post_id for post in posts if isinstance(post, Post)})
+
+
+def test_wanted_posts_with_all_failures(tmp_path: Path) -> None:
+    catalogue, texts = kept(tmp_path, POSTS)
+    with Catalogue(catalogue) as found, PostTexts(texts) as words:
+        assert list(found.whole(words, frozenset({"b", "elsewhere"}))) == [POSTS[1], POSTS[3]]
+        assert found.known(frozenset({"b", "elsewhere"})) == {"b"}
+
+
+def test_pairs_without_texts_are_those_of_the_posts(tmp_path: Path) -> None:
+    lines = [
+        {"post_id": "q1", "kind": "question", "accepted_answer_id": "a2"},
+        {"post_id": "a2", "kind": "answer", "parent_id": "q1", "score": 1},
+        {"post_id": "a1", "kind": "answer", "parent_id": "q1", "score": 4},
+        {"post_id": "q2", "kind": "question", "accepted_answer_id": "a3"},
+        {"post_id": "a3", "kind": "answer", "parent_id": "q2"},
+    ]
+    (tmp_path / "posts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + "broken\n")
+    corpus = JsonLines(tmp_path)
+    path, _ = kept(tmp_path, corpus.posts())
+    with Catalogue(path) as found:
+        for positives in ("accepted", "answers"):
+            assert training_pairs(corpus, positives, 1, found.posts) == training_pairs(corpus, positives, 1)
+        assert training_pairs(corpus, "answers", 1, found.posts) == [
+            Pair("q1", "a2"), Pair("q2", "a3"), Pair("q1", "a1")
+        ]  # fmt: skip
+
+
+def test_topics_are_told_by_hashes(tmp_path: Path) -> None:
+    posts = [*POSTS, Post("n", "question", "Other", "Words"), Post("m", "question", body="I ask")]
+    topics = [Topic("t", Post("t", "topic", title="is x odd", markup="text"))]
+    pairs = [Pair("q", "a"), Pair("n", "b"), Pair("n", "c"), Pair("m", "c")]
+    path, _ = kept(tmp_path, posts)
+    with Catalogue(path) as found:
+        expected = pairs_without_topics(pairs, posts, topics)
+        assert pairs_apart(pairs, found.with_digests(), topics) == expected
+        assert expected[0] == [Pair("n", "c"), Pair("m", "c")]  # b is an answer to q
+        known = {post.post_id: hashes for post, hashes in found.with_digests()}
+        assert known["n"] == digests(Post("", "question", "other", "words!"))
+        assert len(known["n"]) == 3
+
+
+def record_and_break_off(path: Path) -> None:
+    with recording(path) as record:
+        record(POSTS[0])
+        raise OSError("the disk is gone")
+
+
+def test_there_are_all_posts_or_none(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    with pytest.raises(OSError, match="gone"):
+        record_and_break_off(path)
+    assert not is_whole(path)
+    kept(tmp_path, POSTS)
+    assert is_whole(path)
+    with pytest.raises(OSError, match="gone"):
+        record_and_break_off(path)
+    with Catalogue(path) as found:  # as it was
+        assert len(list(found.posts())) == len(POSTS)
+    with database.writer(path, "", purpose=PURPOSE) as connection:
+        database.write_meta(connection, form=0)
+        connection.commit()
+    assert not is_whole(path)  # of another version
+    (tmp_path / "other.db").write_text("no database")
+    with pytest.raises(StoreError, match="not a readable SQLite database"):
+        is_whole(tmp_path / "other.db")

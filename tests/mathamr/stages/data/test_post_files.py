@@ -1,0 +1,124 @@
+"""A collection is read once where all texts are wanted, twice where some are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import pytest
+
+from graphs.corpus.arqmath import ArqMath
+from graphs.corpus.arqmath import collection as arqmath
+from graphs.corpus.mathdocs.collection import MathDocs
+from graphs.corpus.post import Post
+from graphs.errors import CorpusError, Failure
+from graphs.stores.posts import PostTexts
+from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
+
+
+class Counted(MathDocs):
+    """The embedded collection; counts the passes over its posts."""
+
+    def __init__(self) -> None:
+        self.passes = 0
+
+    def posts(self) -> Iterator[Post | Failure]:
+        self.passes += 1
+        return super().posts()
+
+
+def ids(posts: Iterator[Post | Failure]) -> list[str]:
+    return [post.post_id for post in posts]
+
+
+def test_one_pass_for_everything(tmp_path: Path) -> None:
+    corpus = Counted()
+    files = PostFiles(corpus, tmp_path, Console())
+    files.read(texts=True)
+    everything = list(MathDocs().posts())
+    assert list(files.posts()) == everything
+    assert ids(files.outlines()) == ids(iter(everything))
+    wanted = frozenset(ids(iter(everything))[5:300:7])
+    assert list(files.posts(wanted)) == [post for post in everything if post.post_id in wanted]
+    assert list(PostFiles(corpus, tmp_path, Console()).every_post()) == everything  # as another process does
+    assert corpus.passes == 1
+
+
+def test_a_second_pass_for_the_texts_of_some_posts(tmp_path: Path) -> None:
+    corpus = Counted()
+    files = PostFiles(corpus, tmp_path, Console())
+    first, second, third = list(files.outlines())[:3]
+    assert corpus.passes == 1
+    some = frozenset({first.post_id, third.post_id, "elsewhere"})
+    assert ids(files.posts(some)) == [first.post_id, third.post_id]
+    assert files.texts(some).exists()
+    assert corpus.passes == 2
+    assert files.text_ids() == {first.post_id, third.post_id}
+    assert not files.has_all_texts
+    assert ids(files.posts(frozenset({second.post_id}))) == [second.post_id]  # more are wanted later
+    assert corpus.passes == 3
+    assert len(list(files.posts())) == len(list(MathDocs().posts()))
+    assert corpus.passes == 4
+    assert files.has_all_texts
+    assert list(PostFiles(corpus, tmp_path / "new", Console()).posts(frozenset({"elsewhere"}))) == []
+
+
+def test_a_collection_that_breaks_off_leaves_no_files(tmp_path: Path) -> None:
+    class Broken(Counted):
+        broken = True
+
+        def posts(self) -> Iterator[Post | Failure]:
+            yield from super().posts()
+            if self.broken:
+                raise CorpusError("the file breaks off")
+
+    corpus = Broken()
+    files = PostFiles(corpus, tmp_path, Console())
+    for texts in (True, False):
+        with pytest.raises(CorpusError, match="breaks off"):
+            files.read(texts=texts)
+    assert files.text_ids() == frozenset()
+    corpus.broken = False
+    assert list(files.posts()) == list(MathDocs().posts())
+    assert corpus.passes == 3
+
+
+def arqmath_folder(root: Path) -> Path:
+    """Three posts; the second has a formula whose id got lost, and one that no TSV lists."""
+    span = '<span class="math-container"{}>${}$</span>'
+    named = span.format(' id="10"', "x")
+    lost = f"So {span.format('', 'y')} and {span.format('', 'u')}."
+    posts = [
+        {"Id": "1", "PostTypeId": "1", "Title": f"Is {named} odd?", "Tags": "<a>"},
+        {"Id": "2", "PostTypeId": "2", "ParentId": "1", "Body": lost, "Score": "4"},
+        {"Id": "3", "PostTypeId": "2", "ParentId": "1", "Body": "No."},
+    ]
+    lines = ("<row " + " ".join(f"{key}={quoteattr(value)}" for key, value in post.items()) + "/>" for post in posts)
+    (root / "Posts.xml").write_text("<posts>\n" + "\n".join(lines) + "\n</posts>")
+    (root / "latex_representation_v3").mkdir()
+    header = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\n"
+    (root / "latex_representation_v3" / "1.tsv").write_text(
+        f"{header}10\t1\t1\ttitle\t\t5\t5\t\tx\n11\t2\t1\tanswer\t\t6\t6\t\ty\n"
+    )
+    return root
+
+
+def test_ids_that_got_lost_cost_no_pass_over_the_posts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = ArqMath(arqmath_folder(tmp_path))
+    expected = list(corpus.posts())
+    assert 'id="11"' in expected[1].body  # type: ignore[union-attr]
+    passes = []
+    real = arqmath.surviving_rows
+    monkeypatch.setattr(arqmath, "surviving_rows", lambda file: passes.append(file) or real(file))
+    files = PostFiles(ArqMath(tmp_path), tmp_path / "all", Console())
+    assert list(files.posts()) == expected
+    assert len(passes) == 1
+    pairs = list(corpus.pairs())
+    passes.clear()
+    assert list(corpus.pairs_of(files.outlines)) == pairs
+    assert not passes
+    some = PostFiles(ArqMath(tmp_path), tmp_path / "some", Console())
+    assert list(some.posts(frozenset({"2"}))) == expected[1:2]
+    assert len(passes) == 2
+    with PostTexts(some.texts(frozenset({"2"}))) as texts:
+        assert [formula.formula_id for formula in texts.get(["2"])["2"].text.formulas] == ["11", "2:1"]
