@@ -17,6 +17,7 @@ from graphs.whole_file import write_whole
 from mathamr.negatives import mining
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
+from mathamr.stages.data.identity import check_same_posts
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
 from mathamr.training.config import TrainConfig
 
@@ -47,6 +48,7 @@ def prepare_training(
     out.mkdir(parents=True, exist_ok=True)
     tensors, pair_file, negative_file = (out / name for name in ("preprocessed.db", "pairs.tsv", "negatives.tsv"))
     with Collection(collection) as source:
+        check_same_posts(source, corpus)
         rows = source.rows(*POSTS)
         counts = count_labels(rows, settings.spec.formulas, console, total=len(source), workers=settings.workers)
         labels = build_vocabulary([counts], settings, console)
