@@ -46,6 +46,7 @@ from mathamr.systems import registry
 
 # Settings of the collection that no result depends on: where files are.
 _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
+_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOCK = ".lock"
 """The file in a job's folder that the process which runs it holds."""
 
@@ -97,6 +98,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
         raise ConfigError("experiment.conditions and experiment.seeds name no job; add +exp=NAME, see conf/exp/")
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"experiment.seeds repeats a seed: {seeds}; two jobs would have one output")
+    _check_name(experiment.name)
     _check_names(conditions)
     _check_labels(conditions, experiment.get("labels") or {})
     named = {"baseline": [experiment.baseline], "only": list(experiment.get("only") or [])}
@@ -125,11 +127,20 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     return jobs
 
 
+def _check_name(name: object) -> None:
+    """The experiment becomes a folder below ``outputs``, beside ``outputs/shared``."""
+    if not _FOLDER.fullmatch(str(name)) or str(name).lower() == "shared":
+        raise ConfigError(
+            f"experiment.name={str(name)!r} becomes a folder of outputs; use letters, digits and . _ + - only, and "
+            "another name than shared"
+        )
+
+
 def _check_names(conditions: Sequence[str]) -> None:
     """Each condition becomes a folder, also where file names do not tell upper from lower case."""
     folders: dict[str, str] = {}
     for condition in conditions:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", condition):
+        if not _FOLDER.fullmatch(condition):
             raise ConfigError(f"condition {condition!r} becomes a folder; use letters, digits and . _ + - only")
         twin = folders.setdefault(condition.lower(), condition)
         if twin != condition:
