@@ -34,7 +34,7 @@ from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
-from graphs.shared_files import locked
+from graphs.shared_files import only_writer
 from graphs.stores import posts
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import bytes_on_disk
@@ -166,10 +166,7 @@ def check_backend(backend: str, location: str | None = None) -> None:
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold ``path`` as its only builder; a second one is refused with a :class:`StoreError`."""
-    path.mkdir(parents=True, exist_ok=True)
-    with locked(path / ".lock", patience=0) as held:
-        if not held:
-            raise StoreError("another process is building this index; wait until it has finished", path=path)
+    with only_writer(path, "building this index"):
         yield
 
 

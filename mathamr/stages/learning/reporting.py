@@ -8,11 +8,13 @@ with training_stage("training", Console(), JsonLines(Path("model/log.jsonl"))) a
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from graphs.shared_files import only_writer
 from mathamr.stages.console import Console, Stage
 
 Log = Callable[[dict[str, Any]], None]
@@ -64,6 +66,20 @@ def epoch_as_text(record: Mapping[str, Any]) -> str:
     if "pairs_per_s" in record:
         parts.append(f"{record['pairs_per_s']:,.1f} pairs/s")
     return f"epoch {record['epoch'] + 1}{stage}: {', '.join(parts)}"
+
+
+@contextmanager
+def only_trainer(out: Path) -> Iterator[None]:
+    """Hold ``out`` as the only training into it; of several ranks the first does.
+
+    Raises:
+        StoreError: another process trains into the folder, or it cannot be written to.
+    """
+    if int(os.environ.get("RANK", "0")) != 0:
+        yield
+        return
+    with only_writer(out, "training into this folder"):
+        yield
 
 
 class JsonLines:
