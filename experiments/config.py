@@ -26,7 +26,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, suggestion
 from mathamr.stages.settings import schema_of
 from mathamr.systems import registry
 
@@ -204,7 +204,7 @@ def validated(config: DictConfig) -> DictConfig:
     """The configuration with nothing missing.
 
     Raises:
-        ConfigError: names the first key that has no value.
+        ConfigError: names the first key that has no value, or that ``++KEY=VALUE`` has made up.
     """
     try:
         missing = sorted(OmegaConf.missing_keys(config))
@@ -212,6 +212,9 @@ def validated(config: DictConfig) -> DictConfig:
         raise ConfigError(str(error).splitlines()[0]) from error
     if missing:
         raise ConfigError(f"{missing[0]} has no value; give {missing[0]}=... on the command line")
+    known = set(ConfigStore.instance().load("schema.yaml").node) - {"defaults"}
+    if unknown := sorted(str(name) for name in set(config) - known):
+        raise ConfigError(f"unknown key {unknown[0]}{suggestion(unknown[0], [str(name) for name in known])}")
     if config.workers < 1:
         raise ConfigError(f"workers={config.workers} must be at least 1")
     return config

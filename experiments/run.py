@@ -12,37 +12,39 @@ Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/
 The same command may run in several processes at once, on machines that share the folder ``outputs``: each takes jobs
 that no other works at, and none trains a model that another one trains.
 
-Exit codes: 0 done; 1 a job failed, the table says why; 2 a message says what is wrong; 75 stopped by a signal, saved.
+Exit codes: 0 done; 1 a job failed, the table says why, or the program has a fault; 2 a message says what is wrong; 75
+stopped by a signal, saved; 130 stopped by Ctrl-C. ``--debug`` shows the traceback of what ended the run.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import logbook
+from experiments.command import ended_by, take_debug
 from experiments.config import register, validated
 from experiments.models import Models
 from experiments.plan import LOCK, Job, finished, plan, select, state, status
+from experiments.questions import pose, tasks_of, tell_apart
+from experiments.refusals import CONFIGURATION_ERRORS, refusal
 from experiments.report import blocks, results, tables
 from experiments.report.results import Experiment
-from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.queries.collection import NamedTests
-from graphs.errors import ConfigError, CorpusError, MathAMRError, suggestion
+from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, write_json
-from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
-from mathamr.evaluation.result_names import Asked, key, title, titles
-from mathamr.evaluation.runs import Task
+from mathamr.evaluation.metrics import relevant_grade
+from mathamr.evaluation.result_names import Asked, title, titles
 from mathamr.stages.console import Console
 from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import Question
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from mathamr.systems.system import System
 
 LIST = "list"
+_DEBUG = "MATHAMR_DEBUG"  # in the environment: the way from start() through Hydra to main()
 _PRINTED = 4  # measures that fit into a terminal
 
 
@@ -203,116 +206,6 @@ class _Runner:
                 pass
 
 
-def tasks_of(config: DictConfig, corpus: Corpus) -> Sequence[Asked]:
-    """The tasks of ``experiment.tasks``, without Task 2 where the collection has no topics of it.
-
-    Raises:
-        ConfigError: a task that is none, or Task 2 alone where there are no topics of it.
-    """
-    asked = list(config.experiment.tasks)
-    if isinstance(corpus, NamedTests):
-        if not asked or len(set(asked)) < len(asked) or not set(asked) <= set(corpus.tests()):
-            raise ConfigError(f"experiment.tasks={asked}: the tests of this collection are {', '.join(corpus.tests())}")
-        return asked
-    if not asked or len(set(asked)) < len(asked) or not set(asked) <= {1, 2}:
-        named = any(isinstance(task, str) for task in asked)
-        hint = "; tests with names are those of data=pairs and of data=beir with several benchmarks" if named else ""
-        raise ConfigError(f"experiment.tasks={asked} is not one of [1], [1,2], [2]{hint}")
-    tasks = [cast(Task, task) for task in sorted(asked)]
-    if 2 in tasks and 2 not in corpus.tasks():  # topics of other years, or in conflict, are an error of their reader
-        tasks.remove(2)
-        if not tasks:
-            raise ConfigError(f"experiment.tasks=[2], but collection {corpus.name} has no topics of Task 2")
-    return tasks
-
-
-def pose(config: DictConfig, corpus: Corpus, task: Asked) -> Question:
-    """The topics of a task that the experiment is measured on, with their judgments."""
-    years = list(config.data.years)
-    named = config.experiment.get("measures") or {}
-    own_measures = {key(str(title)): measure_of(str(name)) for title, name in named.items()}
-    regime = config.data.regime
-    given = config.data.get("relevant_grade")
-    if isinstance(corpus, NamedTests):
-        test = corpus.test(str(task))
-        if regime != "full" or years:
-            raise ConfigError(f"data.regime={regime} data.years={years}: tests with names search all; use full and []")
-        if not test.topics or not test.judgments:
-            raise ConfigError(f"test {task} of {config.data.root} has no judged topics")
-        relevant, _ = relevant_grade(test.judgments, given)
-        measures = own_measures or measures_of_grade(relevant)
-        return Question(
-            1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.turned, relevant
-        )
-    assert task in (1, 2)
-    task = cast(Task, task)
-    topics = corpus.topics(task, years)
-    judgments = corpus.judgments(task, years)
-    if not topics or not judgments:
-        raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
-    if regime not in get_args(Regime):
-        raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
-    if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):
-        raise ConfigError(
-            f"{len(lost)} judged topics of Task {task} are not among the topics, e.g. {lost[0]}; each would score 0"
-        )
-    wanted = config.experiment.example.topic
-    known = [topic.topic_id for topic in topics]
-    if task == 1 and wanted is not None and wanted not in known:
-        raise ConfigError(
-            f"experiment.example.topic={wanted} is no topic of this collection{suggestion(wanted, known)}"
-        )
-    posts = None
-    example = config.experiment.example.post
-    if task == 1 and (regime == "mini" or example is not None):
-        posts = frozenset(post.post_id for post in corpus.posts())
-        if example is not None and example not in posts:
-            raise ConfigError(f"experiment.example.post={example} is no post of this collection")
-    if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell
-        posts = None
-    relevant, _ = relevant_grade(judgments, given)
-    measures = own_measures or measures_of_grade(relevant)
-    return Question(
-        task,
-        topics,
-        judgments,
-        cast(Regime, regime),
-        posts,
-        measures=measures,
-        relevant=relevant,
-        judged_by=judged_by(corpus, task, years),
-    )
-
-
-def judged_by(corpus: Corpus, task: int, years: Sequence[int]) -> str:
-    """Return the files that judgments are read from, with their editions; "" where a collection has one set."""
-    if not isinstance(corpus, ArqMath):
-        return ""
-    files = corpus.judgment_files()
-    counts = corpus.rekeyings() if task == 2 else {}
-    found = []
-    for year in years:
-        if (name := files.get((task, year))) is not None:
-            found.append(name if year not in counts else f"{name}: {counts[year].unknown:,} unknown formulas left out")
-    return "; ".join(found)
-
-
-def tell_apart(corpus: Corpus, questions: Sequence[Question]) -> None:
-    """Check that one id of a topic is one text: graphs and vectors are kept by ids.
-
-    Raises:
-        CorpusError: two topics have one id and different texts.
-    """
-    asked: dict[str, tuple[str, str]] = {}
-    for topic in (topic for question in questions for topic in question.topics):
-        text = (topic.post.title, topic.post.body)
-        if asked.setdefault(topic.post.post_id, text) != text:
-            raise CorpusError(
-                f"two topics of collection {corpus.name} have the id {topic.topic_id!r} and different texts, one of "
-                f"them {(text[0] or text[1])[:60]!r}; give each topic an id of its own"
-            )
-
-
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     """How each job and its model stand, and what is left to do."""
     rows = [[job.name, state(job, folder), models.state(job), job.key, job.model_key] for job in jobs]
@@ -370,22 +263,54 @@ def _plain(group: DictConfig) -> Any:
 
 @hydra.main(config_path="../conf", config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
-    """Hydra's entry point."""
-    command = shlex.join(["python", "-m", "experiments.run", *HydraConfig.get().overrides.task])
+    """Hydra's entry point; ends the process with the exit code where that is not 0."""
+    words = list(HydraConfig.get().overrides.task)
     try:
-        ended = run(validated(config), command)
+        ended = run(validated(config), shlex.join(["python", "-m", "experiments.run", *words]))
         print(ended.table)
-        if ended.failed:
-            sys.exit(1)
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on from the last finished stage or checkpoint", file=sys.stderr)
-        sys.exit(130)
+        sys.stdout.flush()
     except Interrupted as error:
         print(error, file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
-    except MathAMRError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get(_DEBUG):
+            raise
+        sys.exit(ended_by(error))
+    if ended.failed:
+        sys.exit(1)
+
+
+def start(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = take_debug(words)
+    before = sys.argv
+    # Hydra would print its errors, and end with 1, which means that a job has failed.
+    changed = {"HYDRA_FULL_ERROR": "1"} | ({_DEBUG: "1"} if debug else {})
+    os.environ.update(changed)
+    try:
+        if why := _refuse_launcher(words):
+            raise ConfigError(why)
+        register()
+        sys.argv = [before[0], *words]
+        main()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 2
+    except CONFIGURATION_ERRORS as error:
+        if debug:
+            raise
+        from experiments.composition import known_keys  # imports torch
+
+        return ended_by(refusal(error, known_keys()))
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            raise
+        return ended_by(error)
+    finally:
+        sys.argv = before
+        for name in changed:
+            os.environ.pop(name, None)
+    return 0
 
 
 def _refuse_launcher(arguments: Sequence[str]) -> str | None:
@@ -402,12 +327,4 @@ def _refuse_launcher(arguments: Sequence[str]) -> str | None:
 
 
 if __name__ == "__main__":
-    if refusal := _refuse_launcher(sys.argv[1:]):
-        print(f"error: {refusal}", file=sys.stderr)
-        sys.exit(2)
-    try:
-        register()
-    except MathAMRError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    main()
+    sys.exit(start())

@@ -17,6 +17,7 @@ A killed writer leaves at most its own ``.NAME.HEX.part``, which nobody reads. D
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     It is on the disk before it does. Of several writers at once the last one's file stays. Where the block raises,
     ``path`` stays as it was. Permissions are those of the file in the block: with ``open`` as the umask says.
     """
+    if not path.name or path.is_dir():  # said before the work is done, not after it
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         yield partial

@@ -16,11 +16,11 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.command import command
 from experiments.report import figures, geometry_report, heat_map, page, results, weighting_report, years
 from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.report.results import Experiment, Row
@@ -361,16 +361,12 @@ def _development(experiment: Experiment) -> list[Block]:
     return [table, Text(note)]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@command
+def main(arguments: Sequence[str] | None = None) -> str:
     """Read the folders, write the report, say where it is."""
     parser = argparse.ArgumentParser(prog="python -m experiments.report", description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="outputs/EXP, or outputs with several")
     parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")
     options = parser.parse_args(arguments)
-    try:
-        write([results.read(folder) for folder in results.find(options.folders)], options.out)
-    except MathAMRError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"{options.out}/report.html, {options.out}/report.md, {options.out}/results.csv")
-    return 0
+    write([results.read(folder) for folder in results.find(options.folders)], options.out)
+    return f"{options.out}/report.html, {options.out}/report.md, {options.out}/results.csv"

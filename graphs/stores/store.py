@@ -29,7 +29,7 @@ import numpy.typing as npt
 import torch
 
 from graphs import database
-from graphs.errors import Failure, StoreError
+from graphs.errors import Failure, GraphError, StoreError
 from graphs.graph.batching import GraphBatch, collate_packed
 from graphs.graph.tensors import Convert, GraphArrays, decode, worker_died
 from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec, check_structure
@@ -211,12 +211,21 @@ class GraphStore:
                 raise StoreError(message, path=path)
         if not meta.get("complete"):
             raise StoreError("preprocessing did not finish; run it again, it goes on where it stopped", path=path)
-        self.vocabulary = Vocabulary.from_json(meta["vocabulary"])
-        self.spec = VirtualNodeSpec(**meta["virtual_nodes"])
-        self.config_hash: str = meta["config_hash"]
-        self.source: str = meta["source"]
+        try:
+            self.vocabulary = Vocabulary.from_json(meta["vocabulary"])
+            self.spec = VirtualNodeSpec(**meta["virtual_nodes"])
+            self.config_hash: str = meta["config_hash"]
+            self.source: str = meta["source"]
+        except (KeyError, TypeError, ValueError, GraphError) as error:
+            message = f"damaged (its meta table: {error!r}); delete it and preprocess again"
+            raise StoreError(message, path=path) from error
+        self._refuse_damage()
         if sentence_vectors is not None:
             check_structure(self.spec.structure)
+
+    def _refuse_damage(self) -> None:
+        if config_hash(self.spec, self.vocabulary) != self.config_hash:
+            raise StoreError("damaged (its vocabulary); delete it and preprocess again", path=self.path)
 
     @property
     def _connection(self) -> sqlite3.Connection:
@@ -300,10 +309,7 @@ class GraphStore:
         for start in range(0, len(post_ids), _IDS_PER_QUERY):
             ids = post_ids[start : start + _IDS_PER_QUERY]
             query = f"SELECT g.post_id, {columns} FROM graph g{join} WHERE g.post_id IN ({','.join('?' * len(ids))})"
-            try:
-                rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
-            except sqlite3.DatabaseError as error:
-                raise StoreError(f"damaged ({error}); delete it and preprocess again", path=self.path) from error
+            rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
         for post_id in post_ids:
             if post_id not in rows:
                 raise StoreError(self._why_missing(post_id), path=self.path)

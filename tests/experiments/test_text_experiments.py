@@ -12,8 +12,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from experiments.config import register, validated
+from experiments.questions import tell_apart
 from experiments.report import results
-from experiments.run import run, tell_apart
+from experiments.run import run
 from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import CorpusError, MathAMRError
 from mathamr.evaluation import result_names as columns
