@@ -18,6 +18,7 @@ stopped by a signal, saved; 130 stopped by Ctrl-C. ``--debug`` shows the traceba
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
@@ -43,6 +44,7 @@ from experiments.report.results import Experiment
 from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, write_json
+from mathamr.evaluation.efficiency import give_back_memory
 from mathamr.evaluation.metrics import relevant_grade
 from mathamr.evaluation.result_names import Asked, title, titles
 from mathamr.stages.console import Console
@@ -180,6 +182,8 @@ class _Runner:
                     continue
                 system = self._system(job.config)
                 outcome = run_job(job, self._folder, system, self._models, self._questions, self._console)
+                gc.collect()  # a job's tensors may be in cycles: the next job is not charged for them
+                give_back_memory()
                 if outcome is Outcome.ENDED:
                     ended += 1
                 elif outcome is Outcome.ELSEWHERE:
