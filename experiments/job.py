@@ -41,15 +41,16 @@ from omegaconf import OmegaConf
 
 from experiments import logbook
 from experiments.analyses import failures, geometry, job_examples, weighting
+from experiments.judging import completed, judge, judged
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.plan import LOCK, Job, failure, finished, state
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
-from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
-from mathamr.evaluation.result_names import column, file_name, titles
-from mathamr.evaluation.runs import Qrels, Run, qrels_of, read_run, write_run
+from mathamr.evaluation.metrics import Evaluation
+from mathamr.evaluation.result_names import column, file_name, title, titles
+from mathamr.evaluation.runs import Run, read_run, write_run
 from mathamr.stages.console import Console
 from mathamr.stages.topic_sets import Encoded, Question, Retrieved, Trained
 from mathamr.systems.system import System
@@ -94,7 +95,7 @@ def run_job(
                 made = models.stage(job, system, questions, book.record)
                 if made is None:
                     return Outcome.NEED_ELSEWHERE
-                result = _run(job, place, system, models, *made, questions, book)
+                result = _run(job, place, system, models, *made, questions, book, console)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
         except Exception as error:  # noqa: BLE001 - whatever one job dies of (no memory, a library), others go on
@@ -151,6 +152,7 @@ def _run(
     encoded: Encoded,
     questions: Sequence[Question],
     book: Logbook,
+    console: Console,
 ) -> dict[str, Any]:
     """From the model's vectors to scores."""
     log = models.folder(job) / LOG
@@ -186,6 +188,10 @@ def _run(
         }
         if question.judged_by:
             measured["judgments"] = question.judged_by
+        whole = completed(system, encoded, question, run, visual_ids)
+        for line in whole.short():
+            console.say(f"  {title(question.asked)}: {line}")
+        measured |= whole.columns()
         result |= {column(question.asked, name): value for name, value in measured.items()}
         topics = [[topic, *own.values()] for topic, own in sorted(scores.per_topic.items())]
         book.table(file_name(question.asked, "topics"), ["topic", *scores.aggregate], topics)
@@ -297,29 +303,6 @@ def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager
         config={**config, "condition": job.condition},
         say=console.say,
     )
-
-
-def judge(run: Run, question: Question, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
-    """Score a run on the question's topics. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
-    collection = question.collection
-    if visual_ids is not None and question.regime == "mini":
-        collection = frozenset(visual_ids.values())
-    return evaluate(
-        run,
-        qrels_of(question.judgments),
-        task=question.task,
-        regime=question.regime,
-        collection=collection,
-        visual_ids=visual_ids,
-        measures=question.measures,
-        relevant=question.relevant,
-    )
-
-
-def judged(question: Question) -> Qrels:
-    """The judgments that count."""
-    qrels = qrels_of(question.judgments)
-    return qrels if question.collection is None else restrict(qrels, question.collection, question.relevant)
 
 
 def _identity(job: Job) -> dict[str, Any]:

@@ -131,6 +131,16 @@ class PostTexts:
         """Return the ids of all posts, empty ones included; sorted."""
         return [post_id for (post_id,) in self._connection.execute("SELECT post_id FROM post ORDER BY post_id")]
 
+    def there(self, post_ids: Sequence[str]) -> list[str]:
+        """Return those of the ids that have a title or a text."""
+        found: set[str] = set()
+        for start in range(0, len(post_ids), IDS_PER_QUERY):
+            ids = post_ids[start : start + IDS_PER_QUERY]
+            marks = ",".join("?" * len(ids))
+            query = f"SELECT post_id FROM post WHERE trim(title || body) != '' AND post_id IN ({marks})"
+            found.update(post_id for (post_id,) in self._connection.execute(query, ids))
+        return [post_id for post_id in post_ids if post_id in found]
+
     def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
         """The posts of these ids, as far as they are there."""
         found: dict[str, PostText] = {}

@@ -178,6 +178,20 @@ class System:
         """
         return None
 
+    def there(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
+        """Return those of the posts that are searched: with vectors where the system makes some, else with a text."""
+        if (with_vectors := getattr(encoded.vectors, "there", None)) is not None:
+            return list(with_vectors(post_ids))
+        if self._texts is None:
+            return post_ids
+        with PostTexts(self._texts) as texts:
+            return texts.there(post_ids)
+
+    def readable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
+        """Return those of the topics, by the ids of their posts, that the system can search with."""
+        with_vectors = getattr(encoded.vectors, "there", None)
+        return post_ids if with_vectors is None else list(with_vectors(post_ids))
+
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
         """Return posts as they are shown."""
         if self._texts is None:

@@ -76,6 +76,11 @@ class OneAnswer:
     def space(self, config: Any, encoded: Encoded, question: Question, choose: Any) -> None:
         return None
 
+    def there(self, encoded: Encoded, post_ids: Any) -> Any:
+        return post_ids
+
+    readable = there
+
     def texts(self, post_ids: Any) -> dict[str, PostText]:
         title, text = PlaceholderText(("T",), ()), PlaceholderText(("Let it be.",), ())
         return {name: PostText(name, title, text, []) for name in post_ids}

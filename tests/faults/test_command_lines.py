@@ -110,10 +110,9 @@ def words_of(actions: list[argparse.Action], draw: random.Random, places: tuple[
     for action in actions:
         if draw.random() > (0.95 if action.required else 0.15):
             continue
-        count = {None: 1, 0: 0, "*": draw.randint(0, 2), "+": draw.randint(1, 2), "?": 1}.get(
-            action.nargs, action.nargs
-        )
-        words += action.option_strings[:1] + [value_of(action, draw, places) for _ in range(int(count or 0))]
+        counts = {None: 1, 0: 0, "*": draw.randint(0, 2), "+": draw.randint(1, 2), "?": 1}
+        count = int(counts.get(action.nargs, action.nargs) or 0)
+        words += [*action.option_strings[:1], *(value_of(action, draw, places) for _ in range(count))]
     return [*words, *(["--no-such-option"] if draw.random() < 0.1 else [])]
 
 
@@ -149,7 +148,7 @@ def test_wrong_words_for_searches(places: tuple[str, ...], tmp_path: Path) -> No
         draw = random.Random(number)
         key = draw.choice(("k", "task", "exact", "pool", "nope"))
         line = [f"index={draw.choice(places)}", f"{key}={draw.choice(NUMBERS)}"]
-        line += draw.choice([[], ["a query"], ["two", "queries"], ["port=x"]])
+        line = [*line, *draw.choice([[], ["a query"], ["two", "queries"], ["port=x"]])]
         for script in ("search.py", "serve.py"):
             done = run_script(script, *line, folder=tmp_path)
             check(done.returncode, done.stderr, [script, *line])
