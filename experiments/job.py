@@ -41,7 +41,7 @@ from omegaconf import OmegaConf
 
 from experiments import logbook
 from experiments.analyses import failures, geometry, job_examples, weighting
-from experiments.judging import completed, judge, judged
+from experiments.judging import check_searched, completed, judge, judged
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.plan import LOCK, Job, failure, finished, state
@@ -233,6 +233,7 @@ def _search(
     job: Job, folder: Path, system: System, encoded: Encoded, question: Question
 ) -> tuple[Retrieved, dict[str, float]]:
     """What is found, and the costs of index and search. The index is removed unless it is to be kept."""
+    check_searched(system, encoded, question)
     keep = bool(job.config.index.get("keep"))
     own = folder.with_name(file_name(question.asked, folder.name))
     shutil.rmtree(own, ignore_errors=True)  # what a killed run has left

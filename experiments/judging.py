@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from graphs.errors import ConfigError
 from mathamr.evaluation.completeness import Completeness, completeness
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.runs import Qrels, Run, qrels_of
@@ -30,6 +31,23 @@ def judge(run: Run, question: Question, visual_ids: Mapping[str, str] | None = N
         measures=question.measures,
         relevant=question.relevant,
     )
+
+
+def check_searched(system: System, encoded: Encoded, question: Question) -> None:
+    """Check that some of the only answers that are searched, e.g. the judged ones, are in the collection.
+
+    Raises:
+        ConfigError: none of them is.
+    """
+    if question.task != 1 or not question.indexed:
+        return
+    wanted = sorted(question.indexed)
+    if not system.there(encoded, wanted):
+        what = "judged posts" if question.regime == "judged" else "answers of the test"
+        raise ConfigError(
+            f"none of the {len(wanted):,} {what} is in the collection, e.g. {wanted[0]}; are the judgments of this "
+            "collection?"
+        )
 
 
 def judged(question: Question, visual_ids: Mapping[str, str] | None = None) -> Qrels:

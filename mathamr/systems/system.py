@@ -184,6 +184,8 @@ class System:
             return list(with_vectors(post_ids))
         if self._texts is None:
             return post_ids
+        if not self._texts.is_file():  # no post is needed
+            return []
         with PostTexts(self._texts) as texts:
             return texts.there(post_ids)
 

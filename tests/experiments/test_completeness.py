@@ -41,3 +41,11 @@ def test_topics_without_a_graph_are_counted_and_the_report_begins_with_a_warning
     assert first == "Warning: Task 1: 2 of 10 topics could not be read (no graph) and score 0."
     assert "1 of 10 topics has no relevant document among those that are searched and scores 0" in report
     assert first in (folder / "report.html").read_text()
+
+
+def test_judged_posts_that_are_not_in_the_collection_are_named(collection: Path, tmp_path: Path) -> None:
+    (collection / "qrels.tsv").write_text("T.1\t0\tgone\t3\nT.2\t0\tlost\t3\n")
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "data.regime=judged", "track=bm25"]
+    assert run(trial(*places), "the command").failed == 1
+    (failed,) = tmp_path.glob("*/jobs/*/failed.json")
+    assert "none of the 2 judged posts is in the collection, e.g. gone" in json.loads(failed.read_text())["reason"]
