@@ -117,9 +117,10 @@ def _of_file(error: OSError) -> str:
     >>> _of_file(OSError(errno.ENOSPC, "No space left on device", "outputs/run.tsv"))
     'outputs/run.tsv: No space left on device; make room, then run it again: finished work is kept'
     """
-    if error.filename is None or error.strerror is None:
+    if error.strerror is None:
         return str(error)
-    return f"{error.filename}: {error.strerror}; {_WAYS_OUT.get(error.errno or 0, 'give another path')}"
+    place = "" if error.filename is None else f"{error.filename}: "
+    return f"{place}{error.strerror}; {_WAYS_OUT.get(error.errno or 0, 'give another path')}"
 
 
 def _nobody_reads(error: Exception) -> bool:

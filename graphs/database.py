@@ -101,7 +101,7 @@ class Cursor(sqlite3.Cursor):
 def _explained(error: sqlite3.DatabaseError, path: Path) -> Exception:
     """Return the error to raise instead: of disk and file one that names the file, else ``error``."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "Could not decode to UTF-8" in str(error):
         return StoreError(f"not a readable SQLite database ({error}); delete it and build it again", path=path)
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return StoreError(f"{error}; make room or the folder writable, then run it again: it resumes", path=path)

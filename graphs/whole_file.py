@@ -40,6 +40,10 @@ def whole_file(path: Path) -> Iterator[Path]:
         with partial.open("r+b") as file:
             os.fsync(file.fileno())
         partial.replace(path)
+    except OSError as error:
+        if error.filename is None:  # a full disk is met by a write, which names no file
+            error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

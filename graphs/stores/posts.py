@@ -31,7 +31,7 @@ from graphs import database
 from graphs.corpus.post import Markup, PlaceholderText, Post, PostKind
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import Failure
+from graphs.errors import Failure, StoreError
 
 PURPOSE = "texts of posts"
 IDS_PER_QUERY = 512
@@ -154,5 +154,12 @@ class PostTexts:
             for post_id, kind, title, body, markup, prefix, parent_title, names in self._connection.execute(query, ids):
                 post = Post(post_id, cast(PostKind, kind), title, body, cast(Markup, markup), formula_prefix=prefix)
                 heading = Post("title", "question", title=title or parent_title or "", markup=cast(Markup, markup))
-                found[post_id] = PostText(post_id, extract(heading), extract(post), json.loads(names or "[]"))
+                found[post_id] = PostText(post_id, extract(heading), extract(post), _ids(post_id, names))
         return found
+
+
+def _ids(post_id: str, names: str | None) -> list[str]:
+    try:
+        return list(json.loads(names or "[]"))
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"the formulas of post {post_id} are damaged ({error}); build the file again") from error

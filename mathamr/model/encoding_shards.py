@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +100,8 @@ def in_shards(
                 made = encode_some(ids).to("cpu")
                 tensors = {"vectors": made.vectors.float().contiguous(), "sizes": made.sizes.contiguous()}
                 with whole_file(name) as partial:
-                    safetensors.torch.save_file(tensors, partial, metadata={"identity": who})
+                    known = {"identity": who, "sha256": _content(tensors)}
+                    safetensors.torch.save_file(tensors, partial, metadata=known)
             with safe_open(name, "pt") as file:
                 shard_sizes.append(file.get_tensor("sizes"))
                 widths.add(file.get_slice("vectors").get_shape()[1])
@@ -114,7 +115,7 @@ def in_shards(
             vectors = safetensors.torch.load_file(name)["vectors"]
             packed[row : row + len(vectors)] = vectors.numpy()
             row += len(vectors)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # the latter of a full disk
         raise StoreError(f"the vectors cannot be written: {error}; make room, and run it again", path=folder) from error
     return Encoded(VectorSets.of_sizes(torch.from_numpy(packed), sizes), there)
 
@@ -129,10 +130,23 @@ def _digest(identity: str, post_ids: Sequence[str]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
+def _content(tensors: Mapping[str, torch.Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in ("vectors", "sizes"):
+        digest.update(tensors[name].numpy().tobytes())
+    return digest.hexdigest()
+
+
 def _is_of(name: Path, who: str) -> bool:
-    """Whether a shard is there, readable, and holds what is asked for."""
+    """Return whether a shard is there, undamaged, and holds what is asked for."""
     try:
         with safe_open(name, "pt") as file:
-            return bool((file.metadata() or {}).get("identity") == who)
-    except (OSError, SafetensorError):  # none yet, or what a full disk or a power cut has left: it is made again
-        return False
+            known = file.metadata() or {}
+        return known.get("identity") == who and known.get("sha256") == _content(safetensors.torch.load_file(name))
+    except (
+        OSError,
+        SafetensorError,
+        KeyError,
+        ValueError,
+    ):
+        return False  # none yet, or what a full disk or a power cut has left: it is made again

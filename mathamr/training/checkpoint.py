@@ -17,7 +17,7 @@ Traceback (most recent call last):
 graphs.errors.TrainingError: ...best: the checkpoint was trained with the vocabulary 3f2a, not with 77b0; ...
 
 A folder holds ``model.safetensors`` (weights) and ``checkpoint.json`` (:class:`CheckpointInfo`, and the SHA-256 of
-each other file, by which damage shows); the ``last``
+each file, by which damage shows); the ``last``
 checkpoint of a run also ``state.safetensors`` and ``state.json``: optimizer, position in the data, history. There is no
 generator to save (see :mod:`mathamr.training.graph.loading`), and no pickle anywhere. :func:`save` writes and syncs a
 folder beside the old one, then renames: between the two renames ``NAME`` is missing and ``.NAME.next`` stands in for
@@ -110,7 +110,8 @@ def save(
     if state is not None:
         files |= {_STATE_TENSORS: _tensor_bytes(state.tensors), _STATE: _json_bytes(state.scalars)}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    files[_INFO] = _json_bytes({"format": _FORMAT, _DIGESTS: digests, **dataclasses.asdict(info)})
+    values = {"format": _FORMAT, **json.loads(_json_bytes(dataclasses.asdict(info)))}
+    files[_INFO] = _json_bytes({_DIGESTS: {**digests, _INFO: _digest_of(values)}, **values})
     writing, following, previous = _siblings(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,12 +165,15 @@ def load(
     path = Path(path)
     folder = _existing(path)
     values = _read_json(folder / _INFO)
-    if values.pop("format", None) != _FORMAT:
+    if values.get("format") != _FORMAT:
         raise TrainingError(f"not a checkpoint of format {_FORMAT}; train again with this version", path=path)
-    digests = values.pop(_DIGESTS, {})
     known = {field.name for field in dataclasses.fields(CheckpointInfo)}
-    if values.keys() != known:
-        raise TrainingError(f"{_INFO} has wrong keys: {sorted(values.keys() ^ known)}", path=path)
+    if differing := (values.keys() ^ known) - {"format", _DIGESTS}:
+        raise TrainingError(f"{_INFO} has wrong keys: {sorted(differing)}", path=path)
+    digests = values.pop(_DIGESTS, {})
+    if not isinstance(digests, dict) or digests.get(_INFO, _digest_of(values)) != _digest_of(values):
+        raise TrainingError("damaged: not the file that was written; use another checkpoint", path=folder / _INFO)
+    del values["format"]
     info = CheckpointInfo(**values)
     hashes = (
         ("the vocabulary", info.vocabulary_hash, vocabulary_hash),
@@ -324,6 +328,10 @@ def _refuse_damage(path: Path, digests: Mapping[str, str]) -> None:
             raise TrainingError("damaged: not the file that was written; use another checkpoint", path=path)
     except OSError as error:
         raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
+
+
+def _digest_of(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:

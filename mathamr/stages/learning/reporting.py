@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from graphs.errors import TrainingError
 from graphs.shared_files import only_writer
 from mathamr.stages.console import Console, Stage
 
@@ -90,5 +91,9 @@ class JsonLines:
 
     def __call__(self, record: Mapping[str, Any]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            message = f"the log cannot be written: {error.strerror}; make room, then run it again: it resumes"
+            raise TrainingError(message, path=self._path) from error
