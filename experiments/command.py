@@ -22,6 +22,7 @@ Ctrl-C. Of several ranks the first prints. Where nobody reads the output any mor
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import sys
@@ -125,14 +126,11 @@ def _of_file(error: OSError) -> str:
 
 def _nobody_reads(error: Exception) -> bool:
     """Return whether standard output has been closed by its reader; then nothing more is written to it."""
-    if not isinstance(error, BrokenPipeError):
+    if not isinstance(error, BrokenPipeError) or error.filename is not None:
         return False
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
+    with contextlib.suppress(OSError, ValueError):  # a stand-in for standard output, which has no descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
-        return True
-    return False
+    return True
 
 
 def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

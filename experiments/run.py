@@ -34,7 +34,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments import logbook
 from experiments.command import ended_by, take_debug
-from experiments.config import register, validated
+from experiments.config import CONF, register, validated
 from experiments.models import Models
 from experiments.plan import LOCK, Job, finished, plan, select, state, status
 from experiments.questions import pose, tasks_of, tell_apart
@@ -265,7 +265,7 @@ def _plain(group: DictConfig) -> Any:
     return OmegaConf.to_container(group, resolve=True)
 
 
-@hydra.main(config_path="../conf", config_name="config", version_base="1.3")
+@hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
     """Hydra's entry point; ends the process with the exit code where that is not 0."""
     words = list(HydraConfig.get().overrides.task)

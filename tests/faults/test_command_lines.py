@@ -170,7 +170,7 @@ def test_wrong_words_for_experiments(places: tuple[str, ...], tmp_path: Path) ->
         "+nope": VALUES,
         "~train": ("",),
     }
-    for number in range(LINES // 4):
+    for number in range(LINES // 10):
         draw = random.Random(number)
         line = ["+exp=trial", "data=jsonl", f"data.root={places[5]}", f"outputs={tmp_path}"]
         for _ in range(draw.randint(1, 2)):
