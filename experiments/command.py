@@ -5,9 +5,11 @@
         given = argparse.ArgumentParser().parse_args(arguments)
         return "what is printed"
 
-``main()`` then returns an exit code: 0, or the number that the function returns; 2 after a message on standard error
-that says what is wrong; 75 where training was told to stop and has saved; 130 after Ctrl-C. Of several ranks the first
-prints.
+``main()`` then returns an exit code: 0, or the number that the function returns; 1 after a fault of the program; 2
+after a message on standard error that says what is wrong; 75 where training was told to stop and has saved; 130 after
+Ctrl-C. Of several ranks the first prints. Where nobody reads the output any more (``| head``), that is no error.
+
+``--debug``, which every command takes, lets the exception out, with its traceback.
 
 >>> @command
 ... def main(arguments: Sequence[str] | None = None) -> str:
@@ -20,6 +22,8 @@ prints.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -29,6 +33,20 @@ from typing import Protocol
 
 from graphs.errors import MathAMRError
 
+DEBUG = "--debug"
+FAULT = 1
+"""Exit code after a fault of the program."""
+SHOWN = 300
+"""Characters of an unexpected error in a message."""
+_READ_ONLY = "make it writable, or choose another place"
+_WAYS_OUT = {
+    errno.ENOSPC: "make room, then run it again: finished work is kept",
+    errno.EDQUOT: "make room, then run it again: finished work is kept",
+    errno.EFBIG: "allow larger files (ulimit -f), then run it again: finished work is kept",
+    errno.EACCES: _READ_ONLY,
+    errno.EPERM: _READ_ONLY,
+    errno.EROFS: _READ_ONLY,
+}
 STOPPED = 130
 """Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
@@ -44,21 +62,75 @@ def command(function: Callable[[Sequence[str] | None], str | int | None]) -> Mai
 
     @wraps(function)
     def main(arguments: Sequence[str] | None = None) -> int:
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        debug = take_debug(words)
         try:
-            result = function(arguments)
-        except (MathAMRError, OSError) as error:
-            print(error, file=sys.stderr)
-            return error.exit_code if isinstance(error, MathAMRError) else MathAMRError.exit_code
-        except KeyboardInterrupt:
-            print("stopped; the same command resumes from what is saved", file=sys.stderr)
-            return STOPPED
-        if isinstance(result, int):
-            return result
-        if result and int(os.environ.get("RANK", "0")) == 0:
-            print(result)
-        return 0
+            result = function(words)
+            if isinstance(result, str) and result and int(os.environ.get("RANK", "0")) == 0:
+                print(result)
+            sys.stdout.flush()
+        except (Exception, KeyboardInterrupt) as error:
+            if debug:
+                raise
+            return ended_by(error)
+        return result if isinstance(result, int) else 0
 
     return main
+
+
+def take_debug(words: list[str]) -> bool:
+    """Take ``--debug`` out of the words of a command line; return whether it was there.
+
+    >>> words = ["--out", "index", "--debug"]
+    >>> take_debug(words), words
+    (True, ['--out', 'index'])
+    """
+    there = DEBUG in words
+    words[:] = [word for word in words if word != DEBUG]
+    return there
+
+
+def ended_by(error: Exception | KeyboardInterrupt) -> int:
+    """Say on standard error what ended a command; return its exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        print("stopped; the same command resumes from what is saved", file=sys.stderr)
+        return STOPPED
+    if _nobody_reads(error):
+        return 0
+    if isinstance(error, MathAMRError):
+        print(error, file=sys.stderr)
+        return error.exit_code
+    if isinstance(error, OSError):
+        print(_of_file(error), file=sys.stderr)
+        return MathAMRError.exit_code
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, of a GPU
+        print(f"out of memory; use smaller batches or fewer workers ({error})".removesuffix(" ()"), file=sys.stderr)
+        return MathAMRError.exit_code
+    lines = str(error).strip().splitlines() or [""]
+    print(f"a fault of the program: {type(error).__name__}: {lines[0][:SHOWN]}", file=sys.stderr)
+    print(f"run it again with {DEBUG} to see where, and please report it", file=sys.stderr)
+    return FAULT
+
+
+def _of_file(error: OSError) -> str:
+    """Return the file, what is wrong with it, and the way out.
+
+    >>> _of_file(OSError(errno.ENOSPC, "No space left on device", "outputs/run.tsv"))
+    'outputs/run.tsv: No space left on device; make room, then run it again: finished work is kept'
+    """
+    if error.strerror is None:
+        return str(error)
+    place = "" if error.filename is None else f"{error.filename}: "
+    return f"{place}{error.strerror}; {_WAYS_OUT.get(error.errno or 0, 'give another path')}"
+
+
+def _nobody_reads(error: Exception) -> bool:
+    """Return whether standard output has been closed by its reader; then nothing more is written to it."""
+    if not isinstance(error, BrokenPipeError) or error.filename is not None:
+        return False
+    with contextlib.suppress(OSError, ValueError):  # a stand-in for standard output, which has no descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
+    return True
 
 
 def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from experiments.config import register, validated
+from experiments.refusals import CONFIGURATION_ERRORS, refusal
 from graphs.amr import parsers
 from graphs.errors import ConfigError
 from mathamr.default_settings import CONF, values
@@ -45,8 +44,8 @@ def read_groups(overrides: Sequence[str], *groups: str) -> list[dict[str, Any]]:
             cast(dict[str, Any], OmegaConf.to_container(config[group], resolve=True, throw_on_missing=True))
             for group in groups
         ]
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(str(error).splitlines()[0]) from error
+    except CONFIGURATION_ERRORS as error:
+        raise refusal(error, known_keys()) from error
 
 
 def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]:
@@ -102,5 +101,15 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         try:
             return validated(compose("config", [*words[3:], *moved]))
-        except HydraException as error:
-            raise ConfigError(f"experiment.json names the command {command!r}: {error}") from error
+        except CONFIGURATION_ERRORS as error:
+            why = refusal(error, known_keys())
+            raise ConfigError(f"experiment.json names the command {command!r}: {why}") from error
+
+
+def known_keys() -> list[str]:
+    """Return every key of the configuration, with its group: ``train.epochs``."""
+    register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = cast(dict[str, Any], OmegaConf.to_container(compose("config")))
+    groups = {name: values for name, values in config.items() if isinstance(values, dict)}
+    return [*config, *(f"{group}.{name}" for group, values in groups.items() for name in values)]

@@ -28,7 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.schema import filled, schema_of
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, suggestion
 from mathamr.default_settings import CONF
 from mathamr.stages.settings import DataSettings, ExampleSettings, JobSettings
 from mathamr.systems import registry
@@ -154,7 +154,7 @@ def validated(config: DictConfig) -> DictConfig:
     """Return the configuration, in which nothing is missing.
 
     Raises:
-        ConfigError: names the first key that has no value.
+        ConfigError: names the first key that has no value, or that ``++KEY=VALUE`` has made up.
     """
     try:
         missing = sorted(OmegaConf.missing_keys(config))
@@ -162,6 +162,9 @@ def validated(config: DictConfig) -> DictConfig:
         raise ConfigError(str(error).splitlines()[0]) from error
     if missing:
         raise ConfigError(f"{missing[0]} has no value; give {missing[0]}=... on the command line")
+    known = set(ConfigStore.instance().load("schema.yaml").node) - {"defaults"}
+    if unknown := sorted(str(name) for name in set(config) - known):
+        raise ConfigError(f"unknown key {unknown[0]}{suggestion(unknown[0], [str(name) for name in known])}")
     if config.workers < 1:
         raise ConfigError(f"workers={config.workers} must be at least 1")
     return config

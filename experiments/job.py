@@ -39,15 +39,16 @@ from typing import Any
 
 from experiments import logbook
 from experiments.analyses import failures, geometry, job_examples, sampling, weighting
+from experiments.judging import check_searched, completed, judge, judged
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.plan import LOCK, Job, failure, finished, state
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
-from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
-from mathamr.evaluation.result_names import column, file_name, titles
-from mathamr.evaluation.runs import Qrels, Run, qrels_of, read_run, write_run
+from mathamr.evaluation.metrics import Evaluation
+from mathamr.evaluation.result_names import column, file_name, title, titles
+from mathamr.evaluation.runs import Run, read_run, write_run
 from mathamr.stages.console import Console
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
@@ -93,7 +94,7 @@ def run_job(
                 made = models.stage(job, system, topic_sets, book.record)
                 if made is None:
                     return Outcome.NEED_ELSEWHERE
-                result = _run(job, place, system, models, *made, topic_sets, book)
+                result = _run(job, place, system, models, *made, topic_sets, book, console)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
         except Exception as error:  # noqa: BLE001 - whatever one job dies of (no memory, a library), others go on
@@ -150,6 +151,7 @@ def _run(
     encoded: Encoded,
     topic_sets: Sequence[TopicSet],
     book: Logbook,
+    console: Console,
 ) -> dict[str, Any]:
     """From the model's vectors to scores."""
     log = models.folder(job) / LOG
@@ -185,6 +187,10 @@ def _run(
         }
         if topic_set.judged_by:
             measured["judgments"] = topic_set.judged_by
+        whole = completed(system, encoded, topic_set, run, visual_ids)
+        for line in whole.short():
+            console.say(f"  {title(topic_set.test_name)}: {line}")
+        measured |= whole.columns()
         result |= {column(topic_set.test_name, name): value for name, value in measured.items()}
         topics = [[topic, *own.values()] for topic, own in sorted(scores.per_topic.items())]
         book.table(file_name(topic_set.test_name, "topics"), ["topic", *scores.aggregate], topics)
@@ -226,6 +232,7 @@ def _search(
     job: Job, folder: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet
 ) -> tuple[Retrieved, dict[str, float]]:
     """What is found, and the costs of index and search. The index is removed unless it is to be kept."""
+    check_searched(system, encoded, topic_set)
     keep = isinstance(job.settings, SearchSettings) and job.settings.index.keep
     own = folder.with_name(file_name(topic_set.test_name, folder.name))
     shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
@@ -294,29 +301,6 @@ def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager
         config={**job.record, "condition": job.condition},
         say=console.say,
     )
-
-
-def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
-    """Score a run on the topics. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
-    collection = topic_set.collection
-    if visual_ids is not None and topic_set.regime == "mini":
-        collection = frozenset(visual_ids.values())
-    return evaluate(
-        run,
-        qrels_of(topic_set.judgments),
-        task=topic_set.task,
-        regime=topic_set.regime,
-        collection=collection,
-        visual_ids=visual_ids,
-        measures=topic_set.measures,
-        relevant=topic_set.relevant,
-    )
-
-
-def judged(topic_set: TopicSet) -> Qrels:
-    """The judgments that count."""
-    qrels = qrels_of(topic_set.judgments)
-    return qrels if topic_set.collection is None else restrict(qrels, topic_set.collection, topic_set.relevant)
 
 
 def _identity(job: Job) -> dict[str, Any]:

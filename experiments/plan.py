@@ -48,6 +48,7 @@ from mathamr.systems import registry
 
 # Settings of the collection that no result depends on: where files are.
 _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
+_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOCK = ".lock"
 """The file in a job's folder that the process which runs it holds."""
 
@@ -115,6 +116,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     seeds = experiment.seeds
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"experiment.seeds repeats a seed: {seeds}; two jobs would have one output")
+    _check_name(experiment.name)
     _check_names(conditions)
     _check_labels(conditions, experiment.labels)
     others = experiment.baselines
@@ -187,11 +189,20 @@ def _record_of(config: DictConfig) -> dict[str, Any]:
     return {name: value for name, value in plain(config).items() if name not in ("wandb", "experiment")}
 
 
+def _check_name(name: object) -> None:
+    """The experiment becomes a folder below ``outputs``, beside ``outputs/shared``."""
+    if not _FOLDER.fullmatch(str(name)) or str(name).lower() == "shared":
+        raise ConfigError(
+            f"experiment.name={str(name)!r} becomes a folder of outputs; use letters, digits and . _ + - only, and "
+            "another name than shared"
+        )
+
+
 def _check_names(conditions: Sequence[str]) -> None:
     """Each condition becomes a folder, also where file names do not tell upper from lower case."""
     folders: dict[str, str] = {}
     for condition in conditions:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", condition):
+        if not _FOLDER.fullmatch(condition):
             raise ConfigError(f"condition {condition!r} becomes a folder; use letters, digits and . _ + - only")
         twin = folders.setdefault(condition.lower(), condition)
         if twin != condition:

@@ -12,11 +12,13 @@ Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/
 The same command may run in several processes at once, on machines that share the folder ``outputs``: each takes jobs
 that no other works at, and none trains a model that another one trains.
 
-Exit codes: 0 done; 1 a job failed, the table says why; 2 a message says what is wrong; 75 stopped by a signal, saved.
+Exit codes: 0 done; 1 a job failed, the table says why, or the program has a fault; 2 a message says what is wrong; 75
+stopped by a signal, saved; 130 stopped by Ctrl-C. ``--debug`` shows the traceback of what ended the run.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -30,14 +32,16 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from experiments import logbook
-from experiments.config import ExperimentConfig, job_settings, read, register, validated
+from experiments.command import ended_by, take_debug
+from experiments.config import CONF, ExperimentConfig, job_settings, read, register, validated
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status
+from experiments.refusals import CONFIGURATION_ERRORS, refusal
 from experiments.report import blocks, results, tables
 from experiments.report.results import Experiment
 from experiments.runner import Runner
 from experiments.topic_sets import read_topic_sets, tasks_of
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError
 from graphs.shared_files import locked, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
@@ -46,6 +50,7 @@ from mathamr.stages.sources import open_data
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
 LIST = "list"
+_DEBUG = "MATHAMR_DEBUG"  # in the environment: the way from start() through Hydra to main()
 _PRINTED = 4  # measures that fit into a terminal
 
 
@@ -167,24 +172,56 @@ def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-@hydra.main(config_path="../conf", config_name="config", version_base="1.3")
+@hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
-    """Hydra's entry point."""
-    command = shlex.join(["python", "-m", "experiments.run", *HydraConfig.get().overrides.task])
+    """Hydra's entry point; ends the process with the exit code where that is not 0."""
+    words = list(HydraConfig.get().overrides.task)
     try:
-        ended = run(validated(config), command)
+        ended = run(validated(config), shlex.join(["python", "-m", "experiments.run", *words]))
         print(ended.table)
-        if ended.failed:
-            sys.exit(1)
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on from the last finished stage or checkpoint", file=sys.stderr)
-        sys.exit(130)
+        sys.stdout.flush()
     except Interrupted as error:
         print(error, file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
-    except MathAMRError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get(_DEBUG):
+            raise
+        sys.exit(ended_by(error))
+    if ended.failed:
+        sys.exit(1)
+
+
+def start(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = take_debug(words)
+    before = sys.argv
+    # Hydra would print its errors, and end with 1, which means that a job has failed.
+    changed = {"HYDRA_FULL_ERROR": "1"} | ({_DEBUG: "1"} if debug else {})
+    os.environ.update(changed)
+    try:
+        if why := _refuse_launcher(words):
+            raise ConfigError(why)
+        register()
+        sys.argv = [before[0], *words]
+        main()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 2
+    except CONFIGURATION_ERRORS as error:
+        if debug:
+            raise
+        from experiments.composition import known_keys  # imports torch
+
+        return ended_by(refusal(error, known_keys()))
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            raise
+        return ended_by(error)
+    finally:
+        sys.argv = before
+        for name in changed:
+            os.environ.pop(name, None)
+    return 0
 
 
 def _refuse_launcher(arguments: Sequence[str]) -> str | None:
@@ -201,12 +238,4 @@ def _refuse_launcher(arguments: Sequence[str]) -> str | None:
 
 
 if __name__ == "__main__":
-    if refusal := _refuse_launcher(sys.argv[1:]):
-        print(f"error: {refusal}", file=sys.stderr)
-        sys.exit(2)
-    try:
-        register()
-    except MathAMRError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    main()
+    sys.exit(start())

@@ -5,6 +5,7 @@ Runner(corpus, shared, folder, models, topic_sets, console).run(jobs)
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from experiments.plan import LOCK, Job
 from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked
+from mathamr.evaluation.efficiency import give_back_memory
 from mathamr.stages.console import Console
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import TopicSet
@@ -91,6 +93,8 @@ class Runner:
                     continue
                 system = self._system(job.settings.track)
                 outcome = run_job(job, self._folder, system, self._models, self._topic_sets, self._console)
+                gc.collect()  # a job's tensors may be in cycles: the next job is not charged for them
+                give_back_memory()
                 if outcome is Outcome.ENDED:
                     ended += 1
                 elif outcome is Outcome.ELSEWHERE:

@@ -11,7 +11,8 @@
 A file says in its ``meta`` table what it is for, so that the wrong file is refused by name. Writers use SQLite's
 rollback journal, which (unlike its write-ahead log) also works on the network file systems of clusters: a kill at any
 instant leaves the last committed state, to which the next writer or reader returns. A second writer is refused at once
-through a lock on ``FILE.lock``.
+through a lock on ``FILE.lock``. A full disk, a folder that cannot be written to and a damaged page are a
+:class:`graphs.errors.StoreError` that names the file, wherever they are met.
 """
 
 from __future__ import annotations
@@ -32,6 +33,89 @@ _MAP_BYTES = 1 << 40  # SQLite lowers it to what it was compiled for
 _META = "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 
+class Connection(sqlite3.Connection):
+    """A connection whose faults of disk and file are errors that name the file."""
+
+    path: Path
+
+    def cursor(self, *_: Any) -> Cursor:  # type: ignore[override]
+        """Return a cursor whose faults are explained, too."""
+        return super().cursor(Cursor)
+
+    def execute(self, *arguments: Any) -> Cursor:
+        """Run a statement with a new cursor."""
+        return self.cursor().execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> Cursor:
+        """Run a statement for each row with a new cursor."""
+        return self.cursor().executemany(*arguments)
+
+    def executescript(self, script: str) -> Cursor:
+        """Run several statements with a new cursor."""
+        return self.cursor().executescript(script)
+
+    def commit(self) -> None:
+        """Commit."""
+        with _faults_explained(self.path):
+            super().commit()
+
+
+class Cursor(sqlite3.Cursor):
+    """A cursor of a :class:`Connection`."""
+
+    connection: Connection
+
+    def execute(self, *arguments: Any) -> Cursor:
+        """Run a statement."""
+        with _faults_explained(self.connection.path):
+            return super().execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> Cursor:
+        """Run a statement for each row."""
+        with _faults_explained(self.connection.path):
+            return super().executemany(*arguments)
+
+    def executescript(self, script: str) -> Cursor:
+        """Run several statements."""
+        with _faults_explained(self.connection.path):
+            super().executescript(script)
+        return self
+
+    def __next__(self) -> Any:
+        try:  # not by the context manager: this is called for every row
+            return super().__next__()
+        except sqlite3.DatabaseError as error:
+            raise _explained(error, self.connection.path) from error
+
+    def fetchone(self) -> Any:
+        """Return the next row; None after the last."""
+        with _faults_explained(self.connection.path):
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+        with _faults_explained(self.connection.path):
+            return super().fetchall()
+
+
+def _explained(error: sqlite3.DatabaseError, path: Path) -> Exception:
+    """Return the error to raise instead: of disk and file one that names the file, else ``error``."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "Could not decode to UTF-8" in str(error):
+        return StoreError(f"not a readable SQLite database ({error}); delete it and build it again", path=path)
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        return StoreError(f"{error}; make room or the folder writable, then run it again: it resumes", path=path)
+    return error
+
+
+@contextmanager
+def _faults_explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _explained(error, path) from error
+
+
 @contextmanager
 def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterator[sqlite3.Connection]:
     """Open ``path`` as its only writer, making it with ``schema`` (SQL statements) where it does not exist.
@@ -40,12 +124,18 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
         StoreError: when another process writes to it, or it is a file of another purpose.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Path(f"{path}.lock").touch()
+    except OSError as error:
+        raise StoreError(f"cannot be written ({error.strerror}); choose another place", path=path) from error
     with locked(Path(f"{path}.lock"), patience=0) as held:
         if not held:
             message = "another process is writing to this file; wait until it has finished, or write to another file"
             raise StoreError(message, path=path)
-        connection = sqlite3.connect(path)
+        with _faults_explained(path):
+            connection = sqlite3.connect(path, factory=Connection)
+        connection.path = path
         try:
             with _damage_explained(path):
                 connection.execute("PRAGMA synchronous=NORMAL")
@@ -70,7 +160,10 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
     if not path.is_file():
         raise StoreError(f"no such file; build {purpose} first", path=path)
     with _damage_explained(path):
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+        connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, factory=Connection
+        )
+        connection.path = path
         try:
             _roll_back(connection, path)
             if not _tables(connection) & {"meta"}:
@@ -122,8 +215,9 @@ def _roll_back(connection: sqlite3.Connection, path: Path) -> None:
     """Undo what a killed writer left half done, which a connection that only reads cannot; else do nothing."""
     try:
         _tables(connection)
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
+    except StoreError as error:
+        code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
+        if code != sqlite3.SQLITE_READONLY:
             raise
         try:
             with closing(sqlite3.connect(path)) as writing:
@@ -147,8 +241,16 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path, purpose: str) ->
 
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, object]:
-    """All of the ``meta`` table, values decoded from JSON."""
-    return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
+    """All of the ``meta`` table, values decoded from JSON.
+
+    Raises:
+        StoreError: a value is no JSON.
+    """
+    try:
+        return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
+    except (ValueError, TypeError, RecursionError) as error:
+        message = f"damaged (its meta table: {error}); delete it and build it again"
+        raise StoreError(message, path=getattr(connection, "path", None)) from error
 
 
 def write_meta(connection: sqlite3.Connection, **values: object) -> None:

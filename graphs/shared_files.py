@@ -71,6 +71,27 @@ def locked(path: Path, *, wait: bool = False, patience: float = _PATIENCE) -> It
         yield True
 
 
+@contextmanager
+def only_writer(folder: Path, work: str) -> Iterator[None]:
+    """Hold ``folder``, made where it is missing, as the only process that writes to it.
+
+    Args:
+        work: says what two processes must not do at once, e.g. ``building this index``.
+
+    Raises:
+        StoreError: another process holds the folder, or it cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".lock").touch()
+    except OSError as error:
+        raise StoreError(f"cannot be written to ({error.strerror}); choose another folder", path=folder) from error
+    with locked(folder / ".lock", patience=0) as held:
+        if not held:
+            raise StoreError(f"another process is {work}; wait until it has finished, or choose another", path=folder)
+        yield
+
+
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock ``path``."""
     try:

@@ -17,6 +17,7 @@ A killed writer leaves at most its own ``.NAME.HEX.part``, which nobody reads. D
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -31,12 +32,18 @@ def whole_file(path: Path) -> Iterator[Path]:
     It is on the disk before it does. Of several writers at once the last one's file stays. Where the block raises,
     ``path`` stays as it was. Permissions are those of the file in the block: with ``open`` as the umask says.
     """
+    if not path.name or path.is_dir():  # said before the work is done, not after it
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         yield partial
         with partial.open("r+b") as file:
             os.fsync(file.fileno())
         partial.replace(path)
+    except OSError as error:
+        if error.filename is None:  # a full disk is met by a write, which names no file
+            error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

@@ -6,7 +6,8 @@ r"""Search an index as a person would, and see why each post was found.
     python scripts/search.py index=outputs/index            # reads one query a line
 
 Formulas stand between dollar signs. Below each post stands, for every formula and sentence of the query, what matched
-it in the post and how well. scripts/index.py writes indexes.
+it in the post and how well. On standard error stands what of the query the model knows; a query of which it knows
+nothing is not answered. scripts/index.py writes indexes.
 
 ``strategy``: maxsim (default), doc_vn_maxsim, single_vector; ``exact=false`` asks for HNSW, which the backend qdrant
 has. ``task=formulas`` finds formulas like the first one of the query. ``model=FOLDER`` insists on a checkpoint.
@@ -73,6 +74,7 @@ def show(engine: Engine, text: str, settings: Settings) -> int:
         return 2
     lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
     print("\n".join(printable(line) for line in lines))
+    print(printable(f"query: {answer.query.words}"), file=sys.stderr)
     parts = ", ".join(f"{part} {seconds:.3f}" for part, seconds in answer.seconds.items())
     print(f"answered in {time.perf_counter() - start:.3f} s: {parts}", file=sys.stderr)
     return 0

@@ -23,6 +23,8 @@ from experiments.command import command
 from graphs.errors import ConfigError
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from mathamr.search.engine import Engine
     from mathamr.search.settings import Settings
 
@@ -87,13 +89,22 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str) -> None:
     """Answer on ``listener`` until Ctrl-C."""
+    if not listener.getsockname()[0].startswith(("127.", "::1")):
+        print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
+    try:
+        server_of(engine, settings, listener, host).run(sockets=[listener])
+    except KeyboardInterrupt:
+        print("ended", file=sys.stderr)
+
+
+def server_of(engine: Engine, settings: Settings, listener: socket.socket, host: str) -> uvicorn.Server:
+    """Return the server of the page; it prints its address when it answers."""
     import uvicorn
 
     from mathamr.search.web.app import create_app
+    from mathamr.search.web.patience import PatientProtocol
 
     address, port = listener.getsockname()[:2]
-    if not address.startswith(("127.", "::1")):
-        print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
     url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
 
     class Server(uvicorn.Server):
@@ -103,16 +114,14 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str
 
     config = uvicorn.Config(
         create_app(engine, settings, names=[host]),
+        http=PatientProtocol,
         log_level="warning",
         lifespan="off",
         ws="none",
         server_header=False,
         limit_concurrency=MAX_CONNECTIONS,
     )
-    try:
-        Server(config).run(sockets=[listener])
-    except KeyboardInterrupt:
-        print("ended", file=sys.stderr)
+    return Server(config)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ with a tab between; so has that of hard negatives (``--negatives``: question id 
 answer it; set ``train.negatives`` to how many of them are drawn for each question; with ``train.negative_source=model``
 no file is needed). Any key of the groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is
 the checkpoint of the lowest validation loss, ``model/log.jsonl`` has a record for every step. The same command
-resumes an interrupted run.
+resumes an interrupted run. Two commands cannot train into one folder at once.
 
 Exit codes: 0 trained; 2 a message says what is wrong; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run it again to
 resume; 130 stopped by a second Ctrl-C, which does not wait: the next run resumes from the last checkpoint.
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from graphs.stores.store import GraphStore
     from mathamr.stages.console import Console
     from mathamr.stages.learning.graph_model import TrainingData, by_question, summary, train_graph_model
-    from mathamr.stages.learning.reporting import JsonLines
+    from mathamr.stages.learning.reporting import JsonLines, only_trainer
     from mathamr.training.pairs import read_pairs
 
     encoder, config = read_settings(given.settings)
@@ -58,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
         None if given.negatives is None else by_question(read_pairs(given.negatives)),
     )
     log = JsonLines(given.out / "log.jsonl")
-    return summary(train_graph_model(data, config, encoder, given.out, Console(), log=log, resume=given.resume))
+    with only_trainer(given.out):
+        return summary(train_graph_model(data, config, encoder, given.out, Console(), log=log, resume=given.resume))
 
 
 if __name__ == "__main__":

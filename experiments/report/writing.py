@@ -16,11 +16,11 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.command import command
 from experiments.report import figures, geometry_report, heat_map, page, results, weighting_report, years
 from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.report.results import Experiment, Row
@@ -41,6 +41,7 @@ from experiments.report.topic_scores import comparisons, measured, of_conditions
 from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import write_whole
 from mathamr.evaluation import result_names as columns
+from mathamr.evaluation.completeness import COLUMNS, short
 from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.result_names import ARQMATH, TestName, column
 from mathamr.evaluation.significance import Comparison
@@ -91,8 +92,8 @@ def write_csv(rows: Sequence[Row], path: Path, scores: Sequence[str]) -> None:
 
 def report_of(experiment: Experiment) -> list[Block]:
     """Everything that is said of one experiment, in order; a part whose files are broken says so in its place."""
-    blocks: list[Block] = [Heading(experiment.title), *(Code(command) for command in experiment.commands)]
-    blocks.append(Text(_facts(experiment)))
+    blocks: list[Block] = [Heading(experiment.title), *_warnings(experiment)]
+    blocks += [*(Code(command) for command in experiment.commands), Text(_facts(experiment))]
     done = experiment.done()
     troubles = troubles_table(experiment)
     if troubles is not None:
@@ -116,6 +117,23 @@ def report_of(experiment: Experiment) -> list[Block]:
             blocks += _part(title, build)
     if troubles is not None:
         blocks += [Heading("Jobs without a result", 2), troubles]
+    return blocks
+
+
+def _warnings(experiment: Experiment) -> list[Block]:
+    """Topics and judged documents that did not take part, with the conditions; rows of earlier versions do not tell."""
+    rows = [row for done in experiment.done().values() for row in done]
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        for task in experiment.tasks:
+            counts = {name: row.get(column(task, name)) for name in COLUMNS}
+            for line in short(counts):
+                found.setdefault(f"{columns.title(task)}: {line}", []).append(row)
+    blocks: list[Block] = []
+    for line, some in found.items():
+        names = dict.fromkeys(experiment.label(str(row["condition"])) for row in some)
+        where = "" if len(some) == len(rows) else f" ({', '.join(names)})"
+        blocks.append(Text(f"Warning: {line}{where}."))
     return blocks
 
 
@@ -361,16 +379,12 @@ def _development(experiment: Experiment) -> list[Block]:
     return [table, Text(note)]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@command
+def main(arguments: Sequence[str] | None = None) -> str:
     """Read the folders, write the report, say where it is."""
     parser = argparse.ArgumentParser(prog="python -m experiments.report", description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="outputs/EXP, or outputs with several")
     parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")
     options = parser.parse_args(arguments)
-    try:
-        write([results.read(folder) for folder in results.find(options.folders)], options.out)
-    except MathAMRError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"{options.out}/report.html, {options.out}/report.md, {options.out}/results.csv")
-    return 0
+    write([results.read(folder) for folder in results.find(options.folders)], options.out)
+    return f"{options.out}/report.html, {options.out}/report.md, {options.out}/results.csv"

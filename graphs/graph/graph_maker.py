@@ -27,7 +27,7 @@ from graphs.amr.document import DocumentAMR
 from graphs.amr.parser import AMRParser, parse_documents
 from graphs.corpus.post import FormulaRef, PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import AMRError, Failure, FormulaError, GraphError
+from graphs.errors import AMRError, Failure, FormulaError, GraphError, StoreError
 from graphs.formulas.latex import parse_latex, read_macros
 from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
@@ -173,6 +173,8 @@ class GraphMaker:
                 kind = getattr(error, "kind", "round_trip")
                 made.failures.append(Failure(post.post_id, "graph", kind, str(error)))
                 continue
+            except (StoreError, OSError):
+                raise  # no fault of this post: formulas.db is damaged, or the disk
             except Exception as error:  # noqa: BLE001 - our own mistake on one post of millions is a record, too
                 message = "".join(traceback.format_exception(error))
                 made.failures.append(Failure(post.post_id, "graph", f"bug: {type(error).__name__}", message))

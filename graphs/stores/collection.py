@@ -356,7 +356,10 @@ def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str, int]:
 
 
 def _stored(row: tuple[str, str, str, str, str, int]) -> StoredGraph:
-    return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
+    try:
+        return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"the row of post {row[0]} is damaged ({error}); build the collection again") from error
 
 
 def summarize(path: str | os.PathLike[str]) -> BuildSummary:

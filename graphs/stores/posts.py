@@ -33,7 +33,7 @@ from graphs.corpus.corpus import Completed
 from graphs.corpus.post import Markup, PlaceholderText, Post, PostKind
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import Failure
+from graphs.errors import Failure, StoreError
 
 PURPOSE = "texts of posts"
 IDS_PER_QUERY = 512
@@ -167,6 +167,16 @@ class PostTexts:
         """Return the posts of these ids as they came, as far as they are there; without tags, score and answer."""
         return {post.post_id: post for post in _posts(self._connection, post_ids)}
 
+    def with_text(self, post_ids: Sequence[str]) -> list[str]:
+        """Return those of the ids that have a title or a text."""
+        found: set[str] = set()
+        for start in range(0, len(post_ids), IDS_PER_QUERY):
+            ids = post_ids[start : start + IDS_PER_QUERY]
+            marks = ",".join("?" * len(ids))
+            query = f"SELECT post_id FROM post WHERE trim(title || body) != '' AND post_id IN ({marks})"
+            found.update(post_id for (post_id,) in self._connection.execute(query, ids))
+        return [post_id for post_id in post_ids if post_id in found]
+
     def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
         """The posts of these ids, as far as they are there."""
         found: dict[str, PostText] = {}
@@ -180,5 +190,12 @@ class PostTexts:
             for post_id, kind, title, body, markup, prefix, parent_title, names in self._connection.execute(query, ids):
                 post = Post(post_id, cast(PostKind, kind), title, body, cast(Markup, markup), formula_prefix=prefix)
                 heading = Post("title", "question", title=title or parent_title or "", markup=cast(Markup, markup))
-                found[post_id] = PostText(post_id, extract(heading), extract(post), json.loads(names or "[]"))
+                found[post_id] = PostText(post_id, extract(heading), extract(post), _ids(post_id, names))
         return found
+
+
+def _ids(post_id: str, names: str | None) -> list[str]:
+    try:
+        return list(json.loads(names or "[]"))
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"the formulas of post {post_id} are damaged ({error}); build the file again") from error

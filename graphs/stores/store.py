@@ -35,7 +35,7 @@ import numpy.typing as npt
 import torch
 
 from graphs import database
-from graphs.errors import Failure, StoreError
+from graphs.errors import Failure, GraphError, StoreError
 from graphs.graph.batching import GraphBatch
 from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import Convert, worker_died
@@ -273,8 +273,16 @@ class GraphStore:
             raise StoreError(f"vocabulary_hash is {found}, {vocabulary_hash} is needed; {_OTHERWISE}", path=path)
         if not meta.get("complete"):
             raise StoreError("preprocessing did not finish; run it again, it resumes where it stopped", path=path)
-        self.vocabulary = Vocabulary.from_json(meta["vocabulary"])
-        default = VirtualNodeSpec(**meta["virtual_nodes"])
+        try:
+            self.vocabulary = Vocabulary.from_json(meta["vocabulary"])
+            default = VirtualNodeSpec(**meta["virtual_nodes"])
+            whole = meta["file_hash"] == file_hash(default.formulas, self.vocabulary)
+            self.source: str = meta["source"]
+        except (KeyError, TypeError, ValueError, GraphError) as error:
+            message = f"damaged (its meta table: {error!r}); delete it and preprocess again"
+            raise StoreError(message, path=path) from error
+        if not whole:
+            raise StoreError("damaged (its vocabulary); delete it and preprocess again", path=path)
         self.spec = spec or _spec_of(config_hash, default, self.vocabulary)
         if self.spec.formulas != default.formulas:
             message = f"made with formulas={default.formulas}, {self.spec.formulas} is needed; {_OTHERWISE}"
@@ -283,7 +291,6 @@ class GraphStore:
         if config_hash not in (None, self.config_hash):
             raise StoreError(f"config_hash is {self.config_hash}, {config_hash} is needed; {_OTHERWISE}", path=path)
         self._sizes = GraphSizes(self.spec)
-        self.source: str = meta["source"]
         if sentence_vectors is not None:
             check_structure(self.spec.structure)
 
@@ -380,10 +387,7 @@ class GraphStore:
         for start in range(0, len(post_ids), _IDS_PER_QUERY):
             ids = post_ids[start : start + _IDS_PER_QUERY]
             query = f"SELECT g.post_id, {columns} FROM graph g{join} WHERE g.post_id IN ({','.join('?' * len(ids))})"
-            try:
-                rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
-            except sqlite3.DatabaseError as error:
-                raise StoreError(f"damaged ({error}); delete it and preprocess again", path=self.path) from error
+            rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
         for post_id in self.too_large:
             rows.pop(post_id, None)
         for post_id in post_ids:

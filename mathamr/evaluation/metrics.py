@@ -117,10 +117,12 @@ def evaluate(
         qrels = restrict(qrels, collection, relevant)
     if not qrels:
         raise EvaluationError("the qrels have no topic" + (" left in regime 'mini'" if regime == "mini" else ""))
+    if not run.rankings:
+        raise EvaluationError(f"run {run.name!r} has no result for any topic; none of the topics could be read")
     if not run.rankings.keys() & qrels.keys():
         raise EvaluationError(
-            f"run {run.name!r} and qrels have no topic in common: {min(run.rankings, default='none')} ... against "
-            f"{min(qrels)} ...; are they of the same task and year?"
+            f"run {run.name!r} and qrels have no topic in common: {min(run.rankings)} ... against {min(qrels)} ...; "
+            "give a run of the topics that these qrels judge, with the same ids"
         )
     rankings = {topic_id: hits for topic_id, hits in run.rankings.items() if topic_id in qrels}
     if visual_ids is not None:

@@ -18,6 +18,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import safetensors.torch
@@ -97,9 +98,9 @@ def in_shards(
                 ids = post_ids[begin : begin + posts_a_shard]
                 name = folder / f"{number:05}.safetensors"
                 who = _digest(identity, ids)
-                sizes, width = _sizes(name, who)
+                sizes, width, content = _kept(name, who)
                 after = end + 4 * width * int(sizes.sum())
-                if width and after <= path.stat().st_size:
+                if width and after <= path.stat().st_size and _content(file, end, after) == content:
                     there += len(ids)
                     resumed(len(ids))
                 else:
@@ -109,22 +110,24 @@ def in_shards(
                     made = encode_some(ids).to("cpu")
                     sizes, width = made.sizes.contiguous(), made.vectors.shape[1]
                     file.seek(end)
-                    made.vectors.float().contiguous().numpy().tofile(file)
+                    vectors = made.vectors.float().contiguous().numpy()
+                    vectors.tofile(file)
                     after = file.tell()
                     file.truncate()
                     os.fsync(file.fileno())
                     with whole_file(name) as partial:
-                        metadata = {"identity": who, "width": str(width)}
+                        content = hashlib.sha256(vectors.tobytes()).hexdigest()
+                        metadata = {"identity": who, "width": str(width), "sha256": content}
                         safetensors.torch.save_file({"sizes": sizes}, partial, metadata=metadata)
                 shard_sizes.append(sizes)
                 end = after
         all_sizes = torch.cat(shard_sizes)
         shape = (int(all_sizes.sum()), width)
         # "c": pages are shared with the file and never written back; torch takes no read-only array.
-        vectors = np.memmap(path, dtype=np.float32, mode="c", shape=shape)
-    except OSError as error:
+        mapped = np.memmap(path, dtype=np.float32, mode="c", shape=shape)
+    except (OSError, SafetensorError) as error:  # the latter of a full disk
         raise StoreError(f"the vectors cannot be written: {error}; make room, and run it again", path=folder) from error
-    return Encoded(VectorSets.of_sizes(torch.from_numpy(vectors), all_sizes), there)
+    return Encoded(VectorSets.of_sizes(torch.from_numpy(mapped), all_sizes), there)
 
 
 def remove(folder: Path) -> None:
@@ -137,13 +140,23 @@ def _digest(identity: str, post_ids: Sequence[str]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _sizes(name: Path, who: str) -> tuple[torch.Tensor, int]:
-    """Numbers of vectors of the posts of a shard, and their width; 0 where the shard is not what is asked for."""
+def _content(file: BinaryIO, begin: int, end: int) -> str:
+    """Return the SHA-256 of a part of a file."""
+    file.seek(begin)
+    digest = hashlib.sha256()
+    while begin < end and (part := file.read(min(end - begin, 1 << 24))):
+        digest.update(part)
+        begin += len(part)
+    return digest.hexdigest()
+
+
+def _kept(name: Path, who: str) -> tuple[torch.Tensor, int, str]:
+    """Return numbers of vectors of the posts of a shard, their width and SHA-256; 0 where another one is there."""
     try:
         with safe_open(name, "pt") as file:
             metadata = file.metadata() or {}
             if metadata.get("identity") == who:
-                return file.get_tensor("sizes"), int(metadata.get("width", 0))
-    except (OSError, SafetensorError):  # none yet, or what a full disk or a power cut has left: it is made again
+                return file.get_tensor("sizes"), int(metadata.get("width", 0)), metadata.get("sha256", "")
+    except (OSError, SafetensorError, ValueError):  # none yet, or what a full disk or a power cut has left
         pass
-    return torch.zeros(0, dtype=torch.int64), 0
+    return torch.zeros(0, dtype=torch.int64), 0, ""

@@ -9,6 +9,15 @@
 >>> header["model_hash"], (data / "vectors").exists()
 ('abc', True)
 
+The header has a digest of itself and of the files right below the data, and of those that are named: a changed bit
+is refused, not searched.
+
+>>> _ = (data / "vectors").write_text(".-.")
+>>> read_header(folder, "demo", 1)
+Traceback (most recent call last):
+    ...
+graphs.errors.StoreError: ...vectors: damaged: not the file that was written; build the index again
+
 Whoever opens the folder gets the old index or the new one, whole; whoever has the old one open keeps it, as the system
 keeps an open file until it is closed. What a killed build has left is removed by the next. One process builds at a
 time.
@@ -16,9 +25,12 @@ time.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +38,8 @@ from graphs.errors import StoreError
 from graphs.whole_file import write_whole
 
 HEADER = "index.json"
+_DIGEST = "sha256"  # in the header: of the header without it; of each file below ``files``
+_DATA = re.compile(r"data-[0-9a-f]{32}")
 
 
 def new_data(path: Path) -> Path:
@@ -35,9 +49,16 @@ def new_data(path: Path) -> Path:
     return data
 
 
-def switch(path: Path, data: Path, header: dict[str, Any]) -> None:
-    """Make ``data`` the index of ``path``, described by ``header``, and remove what was there before."""
-    write_whole(path / HEADER, json.dumps({**header, "data": data.name}, indent=1) + "\n")
+def switch(path: Path, data: Path, header: dict[str, Any], further: Sequence[Path] = ()) -> None:
+    """Make ``data`` the index of ``path``, described by ``header``, and remove what was there before.
+
+    Args:
+        further: files in folders below ``data`` that no other header vouches for.
+    """
+    own = [file for file in data.iterdir() if file.is_file() and file.suffix != ".lock"]
+    files = {file.relative_to(data).as_posix(): _digest(file) for file in sorted([*own, *further])}
+    whole = {**header, "data": data.name, "files": files}
+    write_whole(path / HEADER, json.dumps({**whole, _DIGEST: _digest_of(whole)}, indent=1) + "\n")
     for old in path.glob("data-*"):
         if old != data:
             shutil.rmtree(old, ignore_errors=True)
@@ -62,8 +83,36 @@ def read_header(
         raise StoreError(f"cannot be read as the header of an index: {error}", path=place) from error
     if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (index_format, version):
         raise StoreError(f"is not of format {index_format} {version}; build the index again", path=place)
+    _refuse_damage(header, place)
+    data = path / header["data"]
+    for name, digest in header.get("files", {}).items():
+        try:
+            whole = _digest(data / name) == digest
+        except OSError as error:
+            raise StoreError(f"the index is damaged: {error}; build it again", path=data / name) from error
+        if not whole:
+            raise StoreError("damaged: not the file that was written; build the index again", path=data / name)
     if model_hash is not None and header["model_hash"] != model_hash:
         raise StoreError(
             f"the index was built by model {header['model_hash']}, not by {model_hash}; build it again", path=path
         )
-    return header, path / header["data"]
+    return header, data
+
+
+def _refuse_damage(header: Mapping[str, Any], place: Path) -> None:
+    """Refuse a header that has changed, or names files elsewhere; headers of earlier versions have no digest."""
+    rest = {name: value for name, value in header.items() if name != _DIGEST}
+    changed = _DIGEST in header and header[_DIGEST] != _digest_of(rest)
+    files = header.get("files", {})
+    inside = isinstance(files, dict) and not any(Path(name).is_absolute() or ".." in Path(name).parts for name in files)
+    if changed or not inside or not _DATA.fullmatch(str(header.get("data"))) or "model_hash" not in header:
+        raise StoreError("damaged: not the header that was written; build the index again", path=place)
+
+
+def _digest_of(header: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -34,7 +34,7 @@ from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
-from graphs.shared_files import locked
+from graphs.shared_files import only_writer
 from graphs.stores import posts
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import bytes_on_disk
@@ -44,10 +44,11 @@ from mathamr.retrieval import backends
 from mathamr.retrieval.exact import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.folder import new_data, read_header, switch
-from mathamr.retrieval.formulas import FormulaIndex, formula_points
+from mathamr.retrieval.formulas import TABLE, FormulaIndex, formula_points
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
 from mathamr.search.query import EncodedQuery
+from mathamr.training import checkpoint
 
 FORMAT = "mathamr-catalog"
 VERSION = 1
@@ -99,6 +100,7 @@ def build(
         (data / "vocabulary.json").write_text(material.vocabulary.to_json(), encoding="utf-8")
         names = [list(material.formula_ids.get(post_id, ())) for post_id in post_ids]
         posts.build(data / "posts.db", material.texts, zip(post_ids, names, strict=True), progress)
+        _check_texts(data / "posts.db", post_ids, path)
         vectors = data / "vectors"
         ExactIndex.build(post_ids, documents, path=vectors, dtype=dtype, model_hash=material.model_hash).close()
         if backend != "exact":
@@ -136,12 +138,24 @@ def build(
             "vectors": len(documents.vectors),
             "formulas": len(points),
         }
-        switch(path, data, header)
+        table = data / "formulas" / TABLE
+        switch(path, data, header, [table] if table.exists() else [])
     except BaseException as error:
         shutil.rmtree(data, ignore_errors=True)
         if isinstance(error, OSError):
             raise StoreError(f"the index cannot be written: {error}", path=path) from error
         raise
+
+
+def _check_texts(texts: Path, post_ids: Sequence[str], path: Path) -> None:
+    with PostTexts(texts) as kept:
+        missing = sorted(set(post_ids).difference(kept.all_ids()))
+    if missing:
+        raise StoreError(
+            f"{len(missing):,} of {len(post_ids):,} posts have a graph and no text, e.g. {missing[0]}; give the "
+            "collection that the graphs were made from",
+            path=path,
+        )
 
 
 def check_backend(backend: str, location: str | None = None) -> None:
@@ -152,10 +166,7 @@ def check_backend(backend: str, location: str | None = None) -> None:
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold ``path`` as its only builder; a second one is refused with a :class:`StoreError`."""
-    path.mkdir(parents=True, exist_ok=True)
-    with locked(path / ".lock", patience=0) as held:
-        if not held:
-            raise StoreError("another process is building this index; wait until it has finished", path=path)
+    with only_writer(path, "building this index"):
         yield
 
 
@@ -197,8 +208,11 @@ class Catalog:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
             catalog = cls(header, data)
-        except OSError as error:
-            raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        except (OSError, KeyError, TypeError, ValueError) as error:  # of a header that somebody has written by hand
+            raise StoreError(f"the index is damaged: {error!r}; build it again", path=data) from error
+        if checkpoint.weights_hash(catalog.model) != catalog.model_hash:
+            catalog.close()
+            raise StoreError("damaged: not the model that made the index; build it again", path=catalog.model)
         found = len(catalog.index)
         if (found, catalog.index.num_vectors) != (header["documents"], header["vectors"]):
             catalog.close()

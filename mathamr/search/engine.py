@@ -76,7 +76,8 @@ class Engine:
         try:
             encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
             engine = cls(catalog, QueryEncoder(encoder, catalog.vocabulary, catalog.spec))
-            engine.answer(r"Let $x \le \frac{1}{2}$ be a number. Is $\int_0^1 f(x)\,dx$ finite?", k=1)
+            query = engine._encode(r"Let $x \le \frac{1}{2}$ be a number. Is $\int_0^1 f(x)\,dx$ finite?")
+            engine._posts(query, catalog.search(query.vectors, k=1)[0])
         except BaseException:
             catalog.close()
             raise
@@ -101,13 +102,19 @@ class Engine:
     def answer(self, text: str, *, task: str = "answers", strategy: Strategy | None = None, k: int = RESULTS) -> Answer:
         """At most ``k`` posts that answer ``text``, or formulas that are like its first one.
 
-        Raises :class:`MathAMRError` for a query that cannot be read, and for what the index cannot do.
+        Raises :class:`MathAMRError` for a query that cannot be read or of which the model knows nothing, and for what
+        the index cannot do.
         """
         check(task, k)
         strategy = strategy or Strategy()
         start = time.perf_counter()
         query = self._encode(text)
         encoded = time.perf_counter()
+        if query.words.nothing:
+            raise RetrievalError(
+                f"the model knows nothing of this query ({query.words}), so any result would be by chance; use other "
+                "words, or a formula between dollar signs"
+            )
         if task == "formulas":
             if not query.formula_ids:
                 raise ConfigError("task=formulas needs a formula in the query, between dollar signs")
@@ -129,6 +136,7 @@ class Engine:
 
         Raises :class:`RetrievalError` for a post that the index does not have.
         """
+        _check_id(post_id)
         start = time.perf_counter()
         query = self._encode(text)
         encoded = time.perf_counter()
@@ -139,9 +147,10 @@ class Engine:
 
     def post(self, post_id: str) -> PostText:
         """A post by its id; :class:`RetrievalError` where the index has none."""
+        _check_id(post_id)
         posts = self.catalog.texts.get([post_id])
         if post_id not in posts:
-            raise RetrievalError(f"the index has no post {post_id!r}; give the id of a post that was found")
+            raise _no_post(post_id)
         return posts[post_id]
 
     def _posts(self, query: EncodedQuery, ranking: Sequence[tuple[str, float]]) -> list[Result]:
@@ -166,6 +175,18 @@ class Engine:
         except MathAMRError:
             return False
         return True
+
+
+def _check_id(post_id: str) -> None:
+    """Refuse what no id can be: JSON and addresses can hold half of a surrogate pair, which no file has."""
+    try:
+        post_id.encode()
+    except UnicodeEncodeError:
+        raise _no_post(post_id) from None
+
+
+def _no_post(post_id: str) -> RetrievalError:
+    return RetrievalError(f"the index has no post {post_id!r}; give the id of a post that was found")
 
 
 def check(task: str, k: int) -> None:

@@ -25,7 +25,8 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, RetrievalError
 from graphs.graph.batching import collate
 from graphs.graph.graph_maker import GraphMaker, ParserFactory, StoredGraph
-from graphs.graph.tensors import GraphArrays, to_arrays
+from graphs.graph.mathamr_plus import DocumentGraph
+from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores.collection import Collection
@@ -33,6 +34,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 from mathamr.model.sentence_text import refusal
 from mathamr.retrieval.explanation import VirtualNode, nodes_of
+from mathamr.search.words import QueryWords, read_words
 
 MAX_CHARACTERS = 10_000  # the longest questions of ARQMath; 2,000 formulas of one letter take a few seconds
 POSTS_A_BATCH = 64
@@ -44,6 +46,7 @@ class EncodedQuery:
     """A query as a set of vectors: ``vectors`` holds one set, ``nodes`` says what each vector stands for.
 
     ``formula_ids`` are the formulas in the order of their vectors; a formula typed in has the id ``query:i``.
+    ``words`` says what of the query the model knows.
     """
 
     post_id: str
@@ -51,6 +54,7 @@ class EncodedQuery:
     vectors: VectorSets
     nodes: list[VirtualNode]
     formula_ids: list[str]
+    words: QueryWords
 
 
 class QueryEncoder:
@@ -112,29 +116,29 @@ class QueryEncoder:
             made = self._make([post for post in batch if post.post_id not in graphs])
             graphs |= {graph.post_id: graph for graph in made.graphs}
             failures = {failure.post_id: failure for failure in made.failures}
-            vectors = iter(self._vectors([graphs[post.post_id] for post in batch if post.post_id in graphs]))
+            decoded = [graphs[post.post_id].decode() for post in batch if post.post_id in graphs]
+            read = iter(zip(decoded, self._vectors(decoded), strict=True))
             for post in batch:
                 if post.post_id not in graphs:
                     found.append(failures[post.post_id])
                     continue
-                text, own = extract(post), next(vectors)
+                graph, own = next(read)
+                text = extract(post)
                 with_formulas = self._spec.formulas != "none"
                 formula_ids = list(graphs[post.post_id].formula_map.values()) if with_formulas else []
                 nodes = nodes_of(text, formula_ids, len(own), self._spec.structure)
-                found.append(EncodedQuery(post.post_id, text, VectorSets.of([own]), nodes, formula_ids))
+                words = read_words(graph, self._vocabulary, with_formulas=with_formulas)
+                found.append(EncodedQuery(post.post_id, text, VectorSets.of([own]), nodes, formula_ids, words))
         return found
 
     @torch.no_grad()
-    def _vectors(self, graphs: Sequence[StoredGraph]) -> list[torch.Tensor]:
+    def _vectors(self, graphs: Sequence[DocumentGraph]) -> list[torch.Tensor]:
         """The vectors (V, p) of each graph, on the CPU."""
         if not graphs:
             return []
         device = next(self._encoder.parameters()).device
-        arrays = [self._arrays(graph) for graph in graphs]
+        arrays = [to_arrays(graph, self._spec, self._vocabulary) for graph in graphs]
         return list(self._encoder(collate(arrays).to(device)).to("cpu"))
-
-    def _arrays(self, graph: StoredGraph) -> GraphArrays:
-        return to_arrays(graph.decode(), self._spec, self._vocabulary)
 
 
 def query_sets(queries: Sequence[EncodedQuery]) -> VectorSets:

@@ -41,6 +41,7 @@ from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.needed import NeededPosts, needed_posts
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
+from mathamr.stages.vectors import EncodedPosts
 
 Settings = TypeVar("Settings", bound=JobSettings)
 
@@ -166,6 +167,21 @@ class System(ABC, Generic[Settings]):
                 too large.
         """
         return None
+
+    def searchable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
+        """Return those of the posts that are searched: with vectors where the system makes some, else with a text."""
+        if isinstance(encoded.vectors, EncodedPosts):
+            return encoded.vectors.encoded(post_ids)
+        if self._texts is None:
+            return post_ids
+        if not self._texts.is_file():  # no post is needed
+            return []
+        with PostTexts(self._texts) as texts:
+            return texts.with_text(post_ids)
+
+    def readable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
+        """Return those of the topics, by the ids of their posts, that the system can search with."""
+        return encoded.vectors.encoded(post_ids) if isinstance(encoded.vectors, EncodedPosts) else post_ids
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
         """Return posts as they are shown."""

@@ -24,7 +24,6 @@ one or split it. Which is which is then unknown, and each node gets the mean of 
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
@@ -164,12 +163,7 @@ def _read(reader: database.Reader, post_ids: Sequence[str]) -> Iterator[tuple[st
     for start in range(0, len(post_ids), _IDS_PER_QUERY):
         ids = post_ids[start : start + _IDS_PER_QUERY]
         query = f"SELECT post_id, vectors FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
-        try:
-            yield from reader.connection.execute(query, ids)
-        except sqlite3.DatabaseError as error:
-            raise StoreError(
-                f"damaged ({error}); delete it, and an experiment makes it anew", path=reader.path
-            ) from error
+        yield from reader.connection.execute(query, ids)
 
 
 def _batches(posts: Iterable[tuple[str, Sequence[str]]]) -> Iterator[list[tuple[str, Sequence[str]]]]:

@@ -16,7 +16,8 @@ Traceback (most recent call last):
     ...
 graphs.errors.TrainingError: ...best: the checkpoint was trained with the vocabulary 3f2a, not with 77b0; ...
 
-A folder holds ``model.safetensors`` (weights) and ``checkpoint.json`` (:class:`CheckpointInfo`); the ``last``
+A folder holds ``model.safetensors`` (weights) and ``checkpoint.json`` (:class:`CheckpointInfo`, and the SHA-256 of
+each file, by which damage shows); the ``last``
 checkpoint of a run also ``state.safetensors`` and ``state.json``: optimizer, position in the data, history. There is no
 generator to save (see :mod:`mathamr.training.graph.loading`), and no pickle anywhere. :func:`save` writes and syncs a
 folder beside the old one, then renames: between the two renames ``NAME`` is missing and ``.NAME.next`` stands in for
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 1  # goes up when the files change their meaning
 _INFO, _WEIGHTS, _STATE, _STATE_TENSORS = "checkpoint.json", "model.safetensors", "state.json", "state.safetensors"
+_DIGESTS = "sha256"  # in checkpoint.json: of each other file
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,12 @@ def save(
         TrainingError: when the folder cannot be written (no room, no permission); the older checkpoint is untouched.
     """
     path = Path(path)
-    files = {_WEIGHTS: _tensor_bytes(weights), _INFO: _json_bytes({"format": _FORMAT, **dataclasses.asdict(info)})}
+    files = {_WEIGHTS: _tensor_bytes(weights)}
     if state is not None:
         files |= {_STATE_TENSORS: _tensor_bytes(state.tensors), _STATE: _json_bytes(state.scalars)}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    values = {"format": _FORMAT, **json.loads(_json_bytes(dataclasses.asdict(info)))}
+    files[_INFO] = _json_bytes({_DIGESTS: {**digests, _INFO: _digest_of(values)}, **values})
     writing, following, previous = _siblings(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,11 +165,15 @@ def load(
     path = Path(path)
     folder = _existing(path)
     values = _read_json(folder / _INFO)
-    if values.pop("format", None) != _FORMAT:
+    if values.get("format") != _FORMAT:
         raise TrainingError(f"not a checkpoint of format {_FORMAT}; train again with this version", path=path)
     known = {field.name for field in dataclasses.fields(CheckpointInfo)}
-    if values.keys() != known:
-        raise TrainingError(f"{_INFO} has wrong keys: {sorted(values.keys() ^ known)}", path=path)
+    if differing := (values.keys() ^ known) - {"format", _DIGESTS}:
+        raise TrainingError(f"{_INFO} has wrong keys: {sorted(differing)}", path=path)
+    digests = values.pop(_DIGESTS, {})
+    if not isinstance(digests, dict) or digests.get(_INFO, _digest_of(values)) != _digest_of(values):
+        raise TrainingError("damaged: not the file that was written; use another checkpoint", path=folder / _INFO)
+    del values["format"]
     info = CheckpointInfo(**values)
     hashes = (
         ("the vocabulary", info.vocabulary_hash, vocabulary_hash),
@@ -177,14 +186,17 @@ def load(
                 "use the preprocessed.db it was trained on, or train again on this one"
             )
             raise TrainingError(message, path=path)
+    _refuse_damage(folder / _WEIGHTS, digests)
     return Checkpoint(path, info, _read_tensors(folder / _WEIGHTS))
 
 
 def weights_hash(path: str | os.PathLike[str]) -> str:
     """Identifies the model of a checkpoint: an index of its vectors carries this, and is searched with no other."""
     weights = _existing(Path(path)) / _WEIGHTS
-    with weights.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    try:
+        return _digest(weights)[:16]
+    except OSError as error:
+        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=weights) from error
 
 
 def load_state(path: str | os.PathLike[str]) -> TrainingState:
@@ -199,6 +211,9 @@ def load_state(path: str | os.PathLike[str]) -> TrainingState:
         raise TrainingError(
             "this checkpoint holds weights alone; a run continues from its 'last' checkpoint", path=path
         )
+    digests = _read_json(folder / _INFO).get(_DIGESTS, {})
+    for name in (_STATE_TENSORS, _STATE):
+        _refuse_damage(folder / name, digests)
     return TrainingState(_read_tensors(folder / _STATE_TENSORS), _read_json(folder / _STATE))
 
 
@@ -304,6 +319,24 @@ def _tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
 
 def _json_bytes(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _refuse_damage(path: Path, digests: Mapping[str, str]) -> None:
+    """Refuse a file that differs from its digest; checkpoints of earlier versions have no digests."""
+    try:
+        if path.name in digests and _digest(path) != digests[path.name]:
+            raise TrainingError("damaged: not the file that was written; use another checkpoint", path=path)
+    except OSError as error:
+        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
+
+
+def _digest_of(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

@@ -7,6 +7,8 @@ A paper is an archive (``.tar.gz``, ``.gz``, ``.tar``), a folder or a file. ``--
 subject categories (``2501.00001<TAB>math.CO math.RT``). Archives are read in memory, never unpacked to disk; hostile
 ones are refused. Progress goes to standard error, with the papers that failed and how many statements were dropped; the
 last line of standard output is one JSON object. The same command resumes an interrupted run.
+
+Exit codes: 0 extracted; 1 every paper failed; 2 a message says what is wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from experiments.command import command, parser_of
 
 
 @command
-def main(arguments: Sequence[str] | None = None) -> str:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--papers", type=Path, nargs="+", required=True, help="archives, folders or LaTeX files")
@@ -49,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
     for failure in summary.failures[:10]:
         console.say(f"  {failure.message}")
     facts = {"papers": summary.papers, "failed": len(summary.failures), "statements": summary.kinds.total()}
-    return json.dumps({**facts, **dict(sorted(summary.kinds.items())), "dropped": dict(summary.dropped)})
+    print(json.dumps({**facts, **dict(sorted(summary.kinds.items())), "dropped": dict(summary.dropped)}))
+    return 1 if len(summary.failures) == len(given.papers) else 0
 
 
 if __name__ == "__main__":

@@ -39,21 +39,24 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
     from experiments.composition import read_groups
     from mathamr.stages.console import Console
+    from mathamr.stages.learning.reporting import only_trainer
     from mathamr.stages.learning.text_encoder import summary, train_text_encoder
     from mathamr.text.config import TextConfig
     from mathamr.text.pairs import PairFile
 
     [settings] = read_groups(given.settings, "text")
-    trained = train_text_encoder(
-        TextConfig(**settings),
-        PairFile(given.pairs),
-        given.out,
-        Console(),
-        seed=given.seed,
-        validation=None if given.validation is None else PairFile(given.validation),
-        texts=given.texts,
-        resume=given.resume,
-    )
+    pairs, validation = PairFile(given.pairs), None if given.validation is None else PairFile(given.validation)
+    with only_trainer(given.out):
+        trained = train_text_encoder(
+            TextConfig(**settings),
+            pairs,
+            given.out,
+            Console(),
+            seed=given.seed,
+            validation=validation,
+            texts=given.texts,
+            resume=given.resume,
+        )
     return summary(trained)
 
 

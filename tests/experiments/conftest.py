@@ -79,6 +79,11 @@ class OneAnswer:
     def space(self, settings: Any, encoded: Encoded, topic_set: TopicSet, select: Any) -> None:
         return None
 
+    def searchable(self, encoded: Encoded, post_ids: Any) -> Any:
+        return post_ids
+
+    readable = searchable
+
     def texts(self, post_ids: Any) -> dict[str, PostText]:
         title, text = PlaceholderText(("T",), ()), PlaceholderText(("Let it be.",), ())
         return {name: PostText(name, title, text, []) for name in post_ids}

@@ -136,6 +136,7 @@ def test_conditions_that_search_in_different_ways_share_a_model() -> None:
         ({"conditions": {"none": {"data": {"root": "/x"}}}}, "none.data.root: all conditions share data"),
         ({"conditions": {"none": {}, "None": {}}}, "none and None would have one output"),
         ({"conditions": {"none": {}, "../up": {}}}, "becomes a folder"),
+        *(({"name": name}, "experiment.name=.* becomes a folder") for name in ("../../x", "/x", "..", "", "Shared")),
         ({"labels": {"none": "A", "ring": "A"}}, "none and ring would both be called 'A'; change a label"),
         ({"labels": {"ring": "none"}}, "none and ring would both be called 'none'; change a label"),
         ({"conditions": {"none": {}, "same": {"graph": {"connectivity": "none"}}}}, "none and same are the same"),

@@ -96,3 +96,37 @@ def test_readers_cannot_write(tmp_path: Path) -> None:
         pass
     with pytest.raises(Exception, match="readonly"):
         database.connect_read_only(path, purpose="words").execute("INSERT INTO word VALUES ('ring')")
+
+
+def test_a_damaged_page_is_named_wherever_it_is_met(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with database.writer(path, SCHEMA, purpose="words") as connection:
+        connection.executemany("INSERT INTO word VALUES (?)", [("ring" * 500,)] * 50)
+        connection.commit()
+    content = bytearray(path.read_bytes())
+    content[3 * 4096 :] = b"\xff" * (len(content) - 3 * 4096)
+    path.write_bytes(content)
+    with closing(database.connect_read_only(path, purpose="words")) as connection:
+        with pytest.raises(StoreError, match=r"a\.db: not a readable SQLite database .*malformed"):
+            list(connection.execute("SELECT text FROM word"))
+        with pytest.raises(StoreError, match=r"a\.db: not a readable"):
+            connection.execute("SELECT text FROM word").fetchall()
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """A bound on the pages of the file stands for a full disk."""
+    path = tmp_path / "a.db"
+    with database.writer(path, SCHEMA, purpose="words") as connection:
+        connection.execute("PRAGMA max_page_count = 20")
+        with pytest.raises(StoreError, match=r"a\.db: database or disk is full; make room .*: it resumes"):
+            connection.executemany("INSERT INTO word VALUES (?)", [("ring" * 500,)] * 500)
+    assert database.connect_read_only(path, purpose="words").execute("SELECT * FROM word").fetchall() == []
+
+
+def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(StoreError, match=r"a\.db: cannot be written .*; choose another place"),
+        database.writer(tmp_path / "file" / "a.db", SCHEMA, purpose="words"),
+    ):
+        pass

@@ -41,10 +41,12 @@ def make(path: Path) -> None:
     ]
     (path / "topics2.jsonl").write_text("\n".join(json.dumps(topic) for topic in tasks) + "\n")
     (path / "qrels.tsv").write_text("A.1\t0\t14\t2\n")
-    collection.build(path / "collection.db", JsonLines(path).posts(), ParserFactory(EmbeddedParser), source="test")
-    with Collection(path / "collection.db") as source:
-        words = Vocabulary.build(vocabulary.count(source.rows(), mathamr_plus.decode), size=300)
-        store.build(path / "graphs.db", source.rows(), mathamr_plus.decode, VirtualNodeSpec(), words)
+    posts = JsonLines(path)
+    source = posts.fingerprints().graphs
+    collection.build(path / "collection.db", posts.posts(), ParserFactory(EmbeddedParser), source=source)
+    with Collection(path / "collection.db") as graphs:
+        words = Vocabulary.build(vocabulary.count(graphs.rows(), mathamr_plus.decode), size=300)
+        store.build(path / "graphs.db", graphs.rows(), mathamr_plus.decode, VirtualNodeSpec(), words)
     for seed in (1, 2):
         save_model(path / f"model{seed}", GraphStore(path / "graphs.db"), seed)
 

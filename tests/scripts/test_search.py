@@ -67,6 +67,11 @@ def test_a_search_shows_title_text_score_and_why(index: Path, capsys: pytest.Cap
     assert not any("\x1b" in line for line in lines)
 
 
+def test_a_search_says_what_of_the_query_the_model_knows(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert scripts.search.main([f"index={index}", "k=1", "Is $\\sqrt2$ irrational or zzzqqq?"]) == 0
+    assert "query: known: irrational; unknown: zzzqqq; 1 formula\n" in capsys.readouterr().err
+
+
 def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert scripts.search.main([f"index={index}", "task=formulas", "k=2", "$\\int_0^1 x\\,dx$"]) == 0
     out = capsys.readouterr().out
@@ -77,10 +82,11 @@ def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) 
     ("arguments", "message"),
     [
         ([""], "the query is empty"),
+        (["zzzqqq"], "the model knows nothing of this query (unknown: zzzqqq; 0 formulas), so any result would be by"),
         (["x" * 100_000], "the query has 100,000 characters"),
-        (["strategy=best", "x"], "strategy 'best' is not known; there are single_vector"),
-        (["exact=false", "x"], "the backend qdrant has"),
-        (["task=formulas", "no formula"], "needs a formula"),
+        (["strategy=best", "$p$"], "strategy 'best' is not known; there are single_vector"),
+        (["exact=false", "$p$"], "the backend qdrant has"),
+        (["task=formulas", "no formula, only words"], "needs a formula"),
         (["k=0", "x"], "k=0"),
         (["k=many", "x"], "a whole number is needed"),
         (["depth=3", "x"], "unknown key 'depth'"),

@@ -9,11 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
 
+from mathamr.search.engine import Engine
+from mathamr.search.settings import read
+from mathamr.search.web import guard, patience
 from scripts import serve
 from tests.mathamr.web.tiny_index import build
 
@@ -87,3 +91,35 @@ def test_without_the_extra_it_says_how_to_install_it(
     monkeypatch.setattr(serve, "find_spec", lambda _: None)
     assert serve.main(["index=nowhere"]) == 2
     assert "pip install -e '.[web]'" in capsys.readouterr().err
+
+
+def test_half_sent_requests_keep_nobody_out(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many clients as there may be connections send half of a head, or half of a body; then one asks."""
+    monkeypatch.setattr(patience.PatientProtocol, "read_seconds", 0.3)
+    monkeypatch.setattr(guard, "READ_SECONDS", 0.3)
+    settings, _ = read([f"index={index}"])
+    engine = Engine.open(index)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = serve.server_of(engine, settings, listener, "127.0.0.1")
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    half_body = (
+        b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
+    slow = []
+    try:
+        for number in range(serve.MAX_CONNECTIONS - 1):
+            client = socket.create_connection(listener.getsockname()[:2], timeout=60)
+            client.sendall((b"GET / HTT", half_body, b"")[number % 3])
+            slow.append(client)
+        replies = [client.recv(1 << 16) for client in slow]  # waits until the server has given up on each
+        assert {reply.split(b"\r\n")[0] for reply in replies} == {b"HTTP/1.1 408 Request Timeout"}
+        with urlopen("http://{}:{}/api/index".format(*listener.getsockname()[:2]), timeout=60) as answer:
+            assert json.load(answer)["posts"] == 5
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        for client in slow:
+            client.close()
+        listener.close()
+        engine.close()

@@ -11,6 +11,7 @@ import pytest
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.stores.store import GraphStore, config_hash
 from mathamr.stages.learning import graph_model
+from mathamr.stages.learning.reporting import only_trainer
 from mathamr.training import checkpoint
 from mathamr.training.interruption import Interrupted
 from scripts import train
@@ -119,3 +120,20 @@ def test_a_second_ctrl_c_has_the_code_of_shells(
     monkeypatch.setattr(graph_model, "train", stopped)
     assert train.main([*command, *SMALL]) == 130
     assert "stopped; the same command resumes" in capsys.readouterr().err
+
+
+def test_two_cannot_train_into_one_folder(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with only_trainer(tmp_path / "model"):
+        assert train.main([*command, *SMALL]) == 2
+    assert "model: another process is training into this folder" in capsys.readouterr().err
+    assert not (tmp_path / "model" / "best").exists()
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model").write_text("a file")
+    assert train.main([*command, *SMALL]) == 2
+    assert "model: cannot be written to (File exists); choose another folder" in capsys.readouterr().err

@@ -28,11 +28,14 @@ def answer(found: Answer) -> dict[str, Any]:
     """``results`` with ``matches`` or ``formula``, ``best``, the highest score there can be, and ``seconds``.
 
     Of a result the first :data:`MAX_MATCHES` matches are told, and of how many others there are (``more_matches``).
+    ``read`` says what of the query the model knows.
     """
+    words = found.query.words
     return {
         "results": [_result(result, found) for result in found.results],
         "best": found.best,
         "formula": next(({"latex": formula.latex} for formula in found.query.text.formulas), None),
+        "read": {"known": list(words.known), "unknown": list(words.unknown), "formulas": words.formulas},
         "seconds": found.seconds,
     }
 

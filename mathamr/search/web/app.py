@@ -138,7 +138,9 @@ def _explain_errors(app: FastAPI) -> None:
     """Have every error answered as ``{"error": message}``."""
 
     def error(status: int, message: str, **headers: str) -> JSONResponse:
-        return JSONResponse({"error": message}, status, headers)
+        # A message may quote what was asked, and JSON can ask for half of a surrogate pair, which UTF-8 cannot write.
+        shown = message.encode(errors="backslashreplace").decode()
+        return JSONResponse({"error": shown}, status, headers)
 
     @app.exception_handler(MathAMRError)
     async def refused(_: Request, exception: MathAMRError) -> JSONResponse:

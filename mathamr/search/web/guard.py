@@ -5,7 +5,8 @@ A page on this machine is within reach of every web site that its user visits. S
 - its ``Host`` is a name that is not ours: by DNS rebinding a foreign name may point to this machine. An address in
   numbers cannot be rebound and is let through;
 - a browser says that another site has sent it (``Origin``, ``Sec-Fetch-Site``);
-- it is neither GET, HEAD nor POST, or posts something else than JSON, or more than :data:`MAX_BODY` bytes.
+- it is neither GET, HEAD nor POST, or posts something else than JSON, or more than :data:`MAX_BODY` bytes, or its body
+  takes longer than :data:`READ_SECONDS` to arrive.
 
 Every response carries headers by which a browser runs and loads only what comes from here, and makes no markup of text.
 
@@ -15,6 +16,7 @@ Every response carries headers by which a browser runs and loads only what comes
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
@@ -28,6 +30,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 MAX_BODY = 1 << 20  # bytes; a query of 100,000 characters gets through, to be told how long it may be
+READ_SECONDS = 10.0  # for a body to arrive
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -65,10 +68,13 @@ class Guard:
 
         refusal = self._refusal(scope["method"], Headers(scope=scope))
         if refusal is None and scope["method"] == "POST":
-            body = await _read(receive)
+            try:
+                body = await asyncio.wait_for(_read(receive), READ_SECONDS)
+            except TimeoutError:
+                body, refusal = b"", (408, f"the request took longer than {READ_SECONDS:g} s to arrive; send it again")
             if body is None:
                 refusal = 413, f"the request is longer than {MAX_BODY:,} bytes; shorten the query"
-            else:
+            elif refusal is None:
                 receive = _replay(body, receive)
         if refusal is not None:
             status, message = refusal

@@ -131,6 +131,8 @@ class CollectionSettings:
     retry_failures: bool = False
 
     def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise ConfigError(f"limit={self.limit}; at least 1 post is needed")
         if self.limit is not None and self.shard.count > 1:
             raise ConfigError(f"limit={self.limit} with shard={self.shard}: a trial needs no shards, leave one out")
         if self.formulas_db is not None and not self.formulas_db.is_file():

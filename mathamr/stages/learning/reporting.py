@@ -8,11 +8,14 @@ with training_stage("training", Console(), JsonLines(Path("model/log.jsonl"))) a
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from graphs.errors import TrainingError
+from graphs.shared_files import only_writer
 from mathamr.stages.console import Console, Stage
 
 Log = Callable[[dict[str, Any]], None]
@@ -66,6 +69,20 @@ def epoch_as_text(record: Mapping[str, Any]) -> str:
     return f"epoch {record['epoch'] + 1}{stage}: {', '.join(parts)}"
 
 
+@contextmanager
+def only_trainer(out: Path) -> Iterator[None]:
+    """Hold ``out`` as the only training into it; of several ranks the first does.
+
+    Raises:
+        StoreError: another process trains into the folder, or it cannot be written to.
+    """
+    if int(os.environ.get("RANK", "0")) != 0:
+        yield
+        return
+    with only_writer(out, "training into this folder"):
+        yield
+
+
 class JsonLines:
     """Appends records to a file, one JSON object a line; its folder is made with the first."""
 
@@ -74,5 +91,9 @@ class JsonLines:
 
     def __call__(self, record: Mapping[str, Any]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            message = f"the log cannot be written: {error.strerror}; make room, then run it again: it resumes"
+            raise TrainingError(message, path=self._path) from error

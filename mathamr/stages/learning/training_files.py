@@ -6,17 +6,20 @@ print(made)         # work/preprocessed.db: 1,024 graphs, 1,003 labels, 40 relat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
+from graphs.corpus.post import Pair
+from graphs.shared_files import only_writer
 from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
 from mathamr.negatives import mining
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
+from mathamr.stages.data.identity import check_same_posts
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
 from mathamr.training.config import TrainConfig
 
@@ -41,12 +44,25 @@ def prepare_training(
         out: folder of the files; finished work is kept.
 
     Raises:
-        MathAMRError: a collection without such pairs, or files of other settings.
+        MathAMRError: a collection without such pairs, files of other settings, or another process in this folder.
     """
     pairs = training_pairs(corpus, train.positives, train.least_score)
-    out.mkdir(parents=True, exist_ok=True)
+    with only_writer(out, "preparing files in this folder"):
+        return _prepare(corpus, pairs, collection, out, settings, train, console)
+
+
+def _prepare(
+    corpus: Corpus,
+    pairs: Sequence[Pair],
+    collection: Path,
+    out: Path,
+    settings: TensorSettings,
+    train: TrainConfig,
+    console: Console,
+) -> TrainingFiles:
     tensors, pair_file, negative_file = (out / name for name in ("preprocessed.db", "pairs.tsv", "negatives.tsv"))
     with Collection(collection) as source:
+        check_same_posts(source, corpus)
         rows = source.rows(*POSTS)
         counts = count_labels(rows, settings.spec.formulas, console, total=len(source), workers=settings.workers)
         labels = build_vocabulary([counts], settings, console)

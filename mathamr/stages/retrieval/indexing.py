@@ -31,6 +31,7 @@ from mathamr.retrieval.index import Strategy
 from mathamr.search import catalog
 from mathamr.search.catalog import Catalog, Material
 from mathamr.stages.console import Console
+from mathamr.stages.data.identity import check_same_posts
 from mathamr.training import checkpoint
 
 CHECK_QUERIES = 20
@@ -129,7 +130,8 @@ def build_search_index(
 
     Raises:
         RetrievalError: no post is left to index.
-        StoreError: files of different configurations, or another process that builds this index.
+        StoreError: graphs of other posts than those of ``corpus``, files of different configurations, or another
+            process that builds this index.
     """
     with catalog.alone(out):
         return _build(files, corpus, out, settings, console)
@@ -144,6 +146,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     encoder = checkpoint.load_encoder(files.model, config_hash=first.config_hash, device=device)
     with_tensors = {post_id for store in stores for post_id in store.post_ids()}
     with Collection(files.collection) as source:
+        check_same_posts(source, corpus)
         known = with_tensors.difference(settings.removed)
         post_ids = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in known]
         wanted = set(post_ids)

@@ -104,7 +104,7 @@ def test_the_command_needs_the_folders_alone(machines: tuple[Path, Path], tmp_pa
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert writing.main([str(tmp_path / "nowhere")]) == 2
-    assert "error: " in (error := capsys.readouterr().err)
+    error = capsys.readouterr().err
     assert "nowhere: no experiment.json here, nor in a folder right below" in error
 
 

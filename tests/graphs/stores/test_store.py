@@ -275,7 +275,7 @@ def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 def test_reading_cannot_write(path: Path) -> None:
     store = GraphStore(path)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with pytest.raises(StoreError, match="readonly"):
         store._connection.execute("DELETE FROM graph")
 
 

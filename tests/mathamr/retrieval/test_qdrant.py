@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,3 +103,12 @@ def test_a_temporary_index_leaves_nothing(collection: Any, monkeypatch: pytest.M
     with pytest.raises(RetrievalError, match="given twice"):
         build("qdrant", ["a"] * 90, collection.documents)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_too_full_is_said_before_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine would be killed by SIGBUS."""
+    monkeypatch.setattr("mathamr.retrieval.qdrant.shutil.disk_usage", lambda _: SimpleNamespace(free=20 << 20))
+    documents = VectorSets.of([torch.eye(4)] * 100)
+    with pytest.raises(StoreError, match=r"takes up to 32 MiB while it is built, 20 MiB are free; make room"):
+        EmbeddedIndex.build([str(i) for i in range(100)], documents, path=tmp_path / "index")
+    assert not (tmp_path / "index").exists()

@@ -106,12 +106,12 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
         ({"query": ""}, "the query is empty"),
         ({"query": " \n"}, "the query is empty"),
         ({"query": "x" * 100_000}, "the query has 100,000 characters, at most 10,000 are read"),
-        ({"query": "x", "strategy": "best"}, "strategy 'best' is not known; there are single_vector"),
-        ({"query": "x", "exact": False}, "the backend qdrant has"),
-        ({"query": "x", "task": "proofs"}, "task=proofs; there are answers, formulas"),
-        ({"query": "no formula", "task": "formulas"}, "needs a formula"),
-        ({"query": "x", "k": 0}, "k=0; from 1 to 1,000"),
-        ({"query": "x", "k": "many"}, "k: Input should be a valid integer"),
+        ({"query": "$x$", "strategy": "best"}, "strategy 'best' is not known; there are single_vector"),
+        ({"query": "$x$", "exact": False}, "the backend qdrant has"),
+        ({"query": "$x$", "task": "proofs"}, "task=proofs; there are answers, formulas"),
+        ({"query": "no formula, only words", "task": "formulas"}, "needs a formula"),
+        ({"query": "$x$", "k": 0}, "k=0; from 1 to 1,000"),
+        ({"query": "$x$", "k": "many"}, "k: Input should be a valid integer"),
         ({}, "query: Field required"),
     ],
 )
@@ -145,9 +145,30 @@ def test_a_heat_map_too_large_to_be_shown_is_refused(client: TestClient, monkeyp
 
 
 def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
-    response = client.post("/api/heat-map", json={"query": "x", "post_id": "99"})
+    response = client.post("/api/heat-map", json={"query": "$x$", "post_id": "99"})
     assert response.status_code == 422
     assert "no post 99" in response.json()["error"]
+
+
+@pytest.mark.parametrize("query", ["zzzqqq", "x", "\U0001f600", "{" * 5000, "$\\mathfrak{Q}$"])
+def test_a_query_without_a_known_word_finds_nothing(client: TestClient, query: str) -> None:
+    response = client.post("/api/search", json={"query": query})
+    assert response.status_code == 422
+    assert "the model knows nothing of this query" in response.json()["error"]
+
+
+def test_it_says_what_of_a_query_the_model_knows(client: TestClient) -> None:
+    found = ask(client, query="Both zzzqqq and $\\sqrt2$ are irrational.")
+    assert found["read"] == {"known": ["irrational"], "unknown": ["zzzqqq", "both"], "formulas": 1}
+
+
+@pytest.mark.parametrize("name", ["post_id", "query", "task", "strategy"])
+def test_half_of_a_surrogate_pair_is_answered_with_a_message(client: TestClient, name: str) -> None:
+    path = "/api/heat-map" if name == "post_id" else "/api/search"
+    body = json.dumps({"query": QUERY, "post_id": "11", name: "\ud800"})
+    response = client.post(path, content=body, headers={"content-type": "application/json"})
+    assert response.status_code == 422
+    assert response.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +186,7 @@ def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
 )
 def test_other_sites_are_not_answered(client: TestClient, headers: dict[str, str], status: int, message: str) -> None:
     response = client.post(
-        "/api/search", content=b'{"query": "x"}', headers={"content-type": "application/json"} | headers
+        "/api/search", content=b'{"query": "$x$"}', headers={"content-type": "application/json"} | headers
     )
     assert response.status_code == status
     assert message in response.json()["error"]
@@ -176,7 +197,7 @@ def test_our_own_names_and_addresses_are_answered(engine: Engine, settings: Sett
     client = TestClient(create_app(engine, settings, names=["My.Machine"]), base_url=HOME)
     headers = {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}
     assert client.get("/", headers=headers).status_code == 200
-    assert client.post("/api/search", json={"query": "x"}, headers=headers).status_code == 200
+    assert client.post("/api/search", json={"query": "$x$"}, headers=headers).status_code == 200
 
 
 def test_a_long_body_is_refused_also_when_it_does_not_say_how_long_it_is(client: TestClient) -> None:
@@ -223,7 +244,7 @@ def test_a_fault_of_the_server_is_not_spelled_out(
         raise RuntimeError("a secret")
 
     monkeypatch.setattr(Engine, "answer", fail)
-    response = client.post("/api/search", json={"query": "x"})
+    response = client.post("/api/search", json={"query": "$x$"})
     assert response.status_code == 500
     assert "secret" not in response.text
     assert response.headers["X-Content-Type-Options"] == "nosniff"
@@ -242,7 +263,9 @@ def test_more_questions_than_there_is_room_for_are_sent_away(
 
     monkeypatch.setattr(Engine, "answer", wait)
     with ThreadPoolExecutor(web_app.MAX_WAITING + 3) as pool:
-        asking = [pool.submit(client.post, "/api/search", json={"query": "x"}) for _ in range(web_app.MAX_WAITING + 3)]
+        asking = [
+            pool.submit(client.post, "/api/search", json={"query": "$x$"}) for _ in range(web_app.MAX_WAITING + 3)
+        ]
         try:
             refused = list(islice(as_completed(asking, timeout=60), 3))
         finally:
@@ -252,4 +275,4 @@ def test_more_questions_than_there_is_room_for_are_sent_away(
     assert statuses == [200] * web_app.MAX_WAITING + [503] * 3
     assert all(request.result().headers["Retry-After"] == "1" for request in refused)
     assert "questions are waiting already" in refused[0].result().json()["error"]
-    assert ask(client, query="x")["results"]
+    assert ask(client, query="$x$")["results"]

@@ -1,0 +1,72 @@
+"""Rankings of a job -> scores, and what of topics and judgments took part in them.
+
+scores = judge(run, topic_set)                                # Evaluation: means, and each topic's own
+whole = completed(system, encoded, topic_set, run, None)      # Completeness: lines of what is short
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphs.errors import ConfigError
+from mathamr.evaluation.completeness import Completeness, completeness
+from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
+from mathamr.evaluation.runs import Qrels, Run, qrels_of
+from mathamr.stages.topic_sets import Encoded, TopicSet
+from mathamr.systems.system import System
+
+
+def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
+    """Score a run on the topics. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
+    collection = topic_set.collection
+    if visual_ids is not None and topic_set.regime == "mini":
+        collection = frozenset(visual_ids.values())
+    return evaluate(
+        run,
+        qrels_of(topic_set.judgments),
+        task=topic_set.task,
+        regime=topic_set.regime,
+        collection=collection,
+        visual_ids=visual_ids,
+        measures=topic_set.measures,
+        relevant=topic_set.relevant,
+    )
+
+
+def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -> None:
+    """Check that some of the only answers that are searched, e.g. the judged ones, are in the collection.
+
+    Raises:
+        ConfigError: none of them is.
+    """
+    if topic_set.task != 1 or not topic_set.indexed:
+        return
+    wanted = sorted(topic_set.indexed)
+    if not system.searchable(encoded, wanted):
+        what = "judged posts" if topic_set.regime == "judged" else "answers of the test"
+        raise ConfigError(
+            f"none of the {len(wanted):,} {what} is in the collection, e.g. {wanted[0]}; are the judgments of this "
+            "collection?"
+        )
+
+
+def judged(topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Qrels:
+    """The judgments that count. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
+    qrels, collection = qrels_of(topic_set.judgments), topic_set.collection
+    if visual_ids is not None and topic_set.regime == "mini":
+        collection = frozenset(visual_ids.values())
+    return qrels if collection is None else restrict(qrels, collection, topic_set.relevant)
+
+
+def completed(
+    system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run, visual_ids: Mapping[str, str] | None = None
+) -> Completeness:
+    """Count the topics and judged documents that take part in a result."""
+    qrels = judged(topic_set, visual_ids)
+    documents = sorted({document for grades in qrels.values() for document in grades})
+    indexed = frozenset(system.searchable(encoded, documents) if visual_ids is None else visual_ids.values())
+    posts = {topic.post.post_id: topic.topic_id for topic in topic_set.topics}
+    read = {posts[post_id] for post_id in system.readable(encoded, list(posts))}
+    found = {topic_id for topic_id, hits in run.rankings.items() if hits}
+    return completeness(qrels, read=read, found=found, indexed=indexed, relevant=topic_set.relevant)

@@ -1,0 +1,55 @@
+"""Kinds of files that the project writes, and what guards each against damage.
+
+A file of no kind makes ``test_artifacts.py`` fail: whoever adds one says here what happens when a bit of it flips.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import PurePath
+
+
+class Guard(Enum):
+    """What notices that a file is not the one that was written."""
+
+    DIGEST = "a digest of the whole content: every flipped bit is a message, or the file is made anew"
+    DATABASE = "SQLite's own format: a cut file and a broken page are a message; a changed letter of a text is not seen"
+    SYNTAX = "its syntax: a cut file is a message, or its job runs again; a changed digit is not seen"
+    SHOWN = "nothing: it is for people, and no program of the project reads it"
+    LOCK = "nothing: it is empty, and its content does not matter"
+
+
+# The first pattern that fits counts.
+KINDS: Mapping[str, Guard] = {
+    # an index, and vectors kept beside a model
+    r"(.*/)?index\.json": Guard.DIGEST,
+    r"(.*/)?data-[0-9a-f]{32}/(vectors|post_ids|sizes)\.npy": Guard.DIGEST,
+    r"(.*/)?data-[0-9a-f]{32}/(vocabulary\.json|posts\.db)": Guard.DIGEST,
+    r"(.*/)?data-[0-9a-f]{32}/formulas/formulas\.tsv": Guard.DIGEST,
+    r"(.*/)?encoding(-\d+)?/\d{5}\.safetensors": Guard.DIGEST,
+    # a checkpoint
+    r"(.*/)?(best|last|model\d?)/(checkpoint\.json|model\.safetensors|state\.(json|safetensors))": Guard.DIGEST,
+    # databases
+    r"(.*/)?(collection|topic-graphs|preprocessed|searched|topics|posts|formulas|graphs)(-[^/]+)?\.db": Guard.DATABASE,
+    # an experiment
+    r"(.*/)?(experiment|result|failed|rankings|trained|encoded|encoded\.digests)\.json": Guard.SYNTAX,
+    r"(.*/)?(heat_map|examples|examples-task2|geometry|weighting)\.json": Guard.SYNTAX,
+    r"(.*/)?(counts|needed|known|missing|judged|topic)-[^/]+\.json": Guard.SYNTAX,
+    r"(.*/)?[^/]+\.(content|topics|needed|absent|without)\.json": Guard.SYNTAX,
+    r"(.*/)?run(-[^/]+)?\.tsv": Guard.SYNTAX,
+    r"(.*/)?per_topic(-[^/]+)?\.csv": Guard.SYNTAX,
+    r"(.*/)?log\.jsonl": Guard.SYNTAX,
+    r"(.*/)?(key|source)": Guard.SYNTAX,
+    r"(.*/)?[^/]+\.done": Guard.SYNTAX,
+    # what a person gives or reads
+    r"(posts|topics2?)\.jsonl|qrels\.tsv|pairs\.tsv": Guard.SYNTAX,
+    r"(.*/)?(results\.csv|report\.(md|html)|failures\.md|traceback\.txt|[^/]+\.failures\.tsv)": Guard.SHOWN,
+    r"(.*/)?(\.lock|[^/]+\.lock)": Guard.LOCK,
+}
+
+
+def guard_of(path: PurePath) -> Guard | None:
+    """Return what guards a file, by its path below the folder that it was written to; None: no kind fits."""
+    return next((guard for pattern, guard in KINDS.items() if re.fullmatch(pattern, path.as_posix())), None)

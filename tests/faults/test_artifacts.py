@@ -1,0 +1,167 @@
+"""Damage in what the project has written: each case gives equal results, or one message that names the file.
+
+Offsets are drawn by seed. More of them, for as long as one likes: ``FAULTS=2000 pytest tests/faults``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scripts.index
+from experiments.run import run
+from graphs.errors import MathAMRError
+from graphs.stores.collection import Collection
+from graphs.stores.posts import PostTexts
+from graphs.stores.store import GraphStore
+from mathamr.retrieval.exact import ExactIndex
+from mathamr.search.catalog import Catalog
+from mathamr.training import checkpoint
+from tests.experiments.tiny_settings import SMALL, trial
+from tests.faults.artifacts import Guard, guard_of
+from tests.scripts.small_collection import index_arguments, make
+
+FAULTS = int(os.environ.get("FAULTS", "25"))  # of each sort, in each file
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection with graphs and models, an index of it, and a finished experiment on it."""
+    work = tmp_path_factory.mktemp("work")
+    make(work)
+    assert scripts.index.main(index_arguments(work, work / "index")) == 0
+    data = tmp_path_factory.mktemp("data")
+    posts: list[dict[str, str]] = []
+    for number in range(20):
+        text = f"Is the ring number {number} with $x^{number} = 1$ finite?"
+        posts.append({"post_id": f"q{number}", "kind": "question", "body": text, "markup": "text"})
+        answer = {"post_id": f"a{number}", "kind": "answer", "parent_id": f"q{number}", "markup": "text"}
+        posts.append({**answer, "body": f"The ring is, for $x = {number}$."})
+    (data / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
+    (data / "topics.jsonl").write_text('{"post_id": "T.1", "body": "Which ring with $x = 1$ is finite?"}\n')
+    (data / "qrels.tsv").write_text("T.1\t0\ta1\t3\nT.1\t0\ta2\t0\n")
+    places = ["data=jsonl", f"data.root={data}", f"outputs={work / 'outputs'}", "data.regime=full", "index=exact"]
+    run(trial(*places, *SMALL, "train.device=cpu", "workers=1"), "the command")
+    return work
+
+
+def test_every_file_is_of_a_known_kind(work: Path) -> None:
+    files = [path.relative_to(work) for path in work.rglob("*") if path.is_file()]
+    unknown = sorted(str(path) for path in files if guard_of(path) is None)
+    assert not unknown, "say in tests/faults/artifacts.py what guards these files against damage"
+    assert {guard_of(path) for path in files} == set(Guard)
+
+
+def ids_and_vectors(index: ExactIndex | Catalog) -> tuple[Any, ...]:
+    vectors = index if isinstance(index, ExactIndex) else index.vectors
+    ids = sorted(vectors.post_ids())
+    try:
+        found = (ids, vectors.vectors_of(ids).vectors.tolist())
+        if isinstance(index, Catalog):
+            posts = index.texts.get(ids)
+            formulas = index.search_formulas(vectors.vectors_of(ids[:1]).vectors[0], 3)
+            return (*found, [(post.title, post.text) for post in posts.values()], formulas, index.vocabulary.labels)
+        return found
+    finally:
+        index.close()
+
+
+def weights(folder: Path) -> Any:
+    found = checkpoint.load(folder)
+    return found.info, {name: tensor.tolist() for name, tensor in found.weights.items()}
+
+
+def tensors(path: Path) -> Any:
+    store = GraphStore(path)
+    found = [arrays.labels.tolist() for arrays in store.get_arrays(store.post_ids())]
+    store.close()
+    return found
+
+
+def graphs(path: Path) -> Any:
+    with Collection(path) as collection:
+        return [graph.penman for graph in collection]
+
+
+def texts(path: Path) -> Any:
+    with PostTexts(path) as posts:
+        return posts.get(posts.all_ids())
+
+
+# what is damaged, and how it is read
+READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "index": ("index", lambda path: ids_and_vectors(Catalog.open(path))),
+    "vectors beside a model": (
+        "outputs/shared/*/models/*/encoded",
+        lambda path: ids_and_vectors(ExactIndex.open(path)),
+    ),
+    "checkpoint": ("model1", weights),
+    "tensors": ("graphs.db", tensors),
+    "graphs": ("collection.db", graphs),
+    "texts": ("outputs/shared/*/posts.db", texts),
+}
+
+
+def outcome(read: Callable[[Path], Any], place: Path) -> tuple[Any, str]:
+    """What is read, or the message that it is refused with; any other exception is a failure of the test."""
+    try:
+        return read(place), ""
+    except MathAMRError as error:
+        return None, str(error)
+
+
+def cut(content: bytes, draw: random.Random) -> bytes:
+    return content[: draw.randrange(len(content))]
+
+
+def flip(content: bytes, draw: random.Random) -> bytes:
+    changed = bytearray(content)
+    changed[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("damage", [cut, flip])
+def test_damage_is_a_message_or_makes_no_difference(
+    work: Path, tmp_path: Path, name: str, damage: Callable[[bytes, random.Random], bytes]
+) -> None:
+    pattern, read = READERS[name]
+    (source,) = work.glob(pattern)
+    place = tmp_path / source.name
+    (shutil.copytree if source.is_dir() else shutil.copyfile)(source, place)
+    before = read(place)
+    files = sorted(path for path in (place.rglob("*") if place.is_dir() else [place]) if path.is_file())
+    noticed, silent = 0, False
+    for file in [file for file in files if file.stat().st_size and not file.name.endswith(".lock")]:
+        content = file.read_bytes()
+        # A letter of a text in a database may change unseen; nothing else may.
+        silent = damage is flip and guard_of(file.relative_to(tmp_path)) is Guard.DATABASE
+        for number in range(FAULTS):
+            file.write_bytes(damage(content, random.Random(f"{name} {file.name} {number}")))
+            after, message = outcome(read, place)
+            noticed += bool(message)
+            assert silent or message or after == before, (file, number)
+            assert not message or str(tmp_path) in message or "post" in message, message
+        file.write_bytes(content)
+    assert noticed or silent
+    assert read(place) == before
+
+
+def test_a_vector_that_is_made_anew_is_equal(work: Path, tmp_path: Path) -> None:
+    """Vectors beside a model that are damaged are not used."""
+    from mathamr.stages.vectors import EncodedPosts
+
+    (source,) = work.glob("outputs/shared/*/models/*/encoded")
+    shutil.copytree(source, tmp_path / "encoded")
+    header = ExactIndex.open(tmp_path / "encoded").model_hash
+    (path,) = (tmp_path / "encoded").glob("data-*/vectors.npy")
+    assert EncodedPosts(tmp_path, header).encoded(["a1"]) == ["a1"]
+    path.write_bytes(flip(path.read_bytes(), random.Random(5)))
+    assert EncodedPosts(tmp_path, header).encoded(["a1"]) == []

@@ -1,0 +1,88 @@
+"""Ends of commands: each fault that once was a traceback, or a wrong exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.run import start
+from tests.scripts.in_process import run_script
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def posts(tmp_path: Path) -> Path:
+    (tmp_path / "posts.jsonl").write_text('{"post_id": "1", "kind": "answer", "body": "Let $x$ be."}\n')
+    (tmp_path / "topics.jsonl").write_text('{"post_id": "T", "body": "What is $x$?"}\n')
+    (tmp_path / "qrels.tsv").write_text("T\t0\t1\t3\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--limit", "-1", "--out", "a.db"], "limit=-1; at least 1 post is needed"),
+        (["--out", "posts.jsonl/a.db"], "posts.jsonl/a.db: cannot be written"),
+        (["--out", "."], ".: unable to open database file"),
+    ],
+)
+def test_a_build_says_what_is_wrong(posts: Path, words: list[str], message: str) -> None:
+    done = run_script("build_collection.py", "--corpus", "jsonl", "--root", ".", *words, folder=posts)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train.epcohs=3"], "unknown key train.epcohs; did you mean train.epochs?"),
+        (["train.device=cuda:99"], "cuda:99"),
+        (["outputs=/proc/none/x", "track=bm25"], "/proc/none"),
+        (["outputs=FOLDER/qrels.tsv"], "qrels.tsv"),
+        (["hydra.searchpath=[file://FOLDER/conf]", "+exp=tabs"], "tabs.yaml:3: not YAML: found character '\\t'"),
+        (["hydra.searchpath=[file://FOLDER/conf]", "+exp=bare"], "does not begin with the line '# @package _global_'"),
+        (["++nope.key=3"], "unknown key nope"),
+    ],
+)
+def test_an_experiment_says_what_is_wrong_and_ends_with_2(
+    posts: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = posts / "conf" / "exp"
+    folder.mkdir(parents=True)
+    (folder / "tabs.yaml").write_text("# @package _global_\nexperiment:\n\tname: x\n")
+    (folder / "bare.yaml").write_text("experiment:\n  name: x\n")
+    given = [word.replace("FOLDER", str(posts)) for word in words]
+    own = [] if any(word.startswith("+exp") for word in given) else ["+exp=trial"]
+    places = ["data=jsonl", f"data.root={posts}"]
+    out = [] if any(word.startswith("outputs") for word in given) else [f"outputs={posts / 'out'}"]
+    assert start([*own, *places, *out, *given]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_debug_shows_the_traceback() -> None:
+    with pytest.raises(Exception, match="epcohs"):
+        start(["--debug", "+exp=trial", "train.epcohs=3"])
+
+
+def test_papers_that_all_failed_end_with_1(tmp_path: Path) -> None:
+    (tmp_path / "paper.tar.gz").write_bytes(b"no archive")
+    done = run_script("text/extract_statements.py", "--papers", "paper.tar.gz", "--out", "out.jsonl", folder=tmp_path)
+    assert done.returncode == 1
+    assert '"failed": 1' in done.stdout
+
+
+def test_an_output_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
+    command = [sys.executable, "scripts/formula_trees.py", "--latex", "x^2"]
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as closed:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=ROOT, stdout=closed, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

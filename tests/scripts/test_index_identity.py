@@ -1,0 +1,94 @@
+"""scripts/index.py: an index is made of files that belong together, and damage of any of its own is noticed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import scripts.index
+import scripts.preprocess
+import scripts.search
+from graphs.errors import MathAMRError
+from graphs.stores import exchange
+from graphs.stores.collection import Collection
+from mathamr.search.catalog import Catalog
+from mathamr.search.engine import Engine
+from tests.scripts.small_collection import index_arguments
+
+
+@pytest.fixture(scope="module")
+def other_root(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same ids with other texts, as a collection of another year has them."""
+    folder = tmp_path_factory.mktemp("other")
+    for name in ("posts.jsonl", "topics.jsonl", "topics2.jsonl", "qrels.tsv"):
+        shutil.copyfile(work / name, folder / name)
+    text = (folder / "posts.jsonl").read_text()
+    (folder / "posts.jsonl").write_text(text.replace("lowest terms", "other terms"))
+    return folder
+
+
+def test_graphs_of_other_posts_are_refused(
+    work: Path, other_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = index_arguments(work, tmp_path / "index")
+    arguments[arguments.index("--root") + 1] = str(other_root)
+    assert scripts.index.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "collection.db: made from the posts" in error
+    assert "give the --root that the graphs were made from" in error
+    assert not (tmp_path / "index" / "index.json").exists()
+
+
+def test_pairs_of_other_posts_are_refused(
+    work: Path, other_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (other_root / "posts.jsonl").read_text()
+    records = [json.loads(line) for line in text.splitlines()]
+    records[0]["accepted_answer_id"] = "11"
+    (tmp_path / "posts.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    words = ["--corpus", "jsonl", "--root", str(tmp_path), "--graphs-db", str(work / "collection.db")]
+    assert scripts.preprocess.main([*words, "--out", str(tmp_path / "work")]) == 2
+    assert "collection.db: made from the posts" in capsys.readouterr().err
+
+
+def test_imported_graphs_need_a_text_for_each_post(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Penman file of another program names no posts by a hash: there the ids have to do."""
+    with Collection(work / "collection.db") as graphs:
+        exchange.export_penman(graphs, tmp_path / "graphs.txt")
+    header, _, rest = (tmp_path / "graphs.txt").read_text().partition("\n")
+    assert header.startswith("# ::collection")
+    (tmp_path / "graphs.txt").write_text(rest)
+    exchange.import_penman(tmp_path / "graphs.txt", tmp_path / "collection.db")
+    lines = (work / "posts.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "posts.jsonl").write_text("".join(line for line in lines if '"post_id": "12"' not in line))
+    arguments = index_arguments(work, tmp_path / "index")
+    arguments[arguments.index("--root") + 1] = str(tmp_path)
+    arguments[arguments.index("--graphs-db") + 1] = str(tmp_path / "collection.db")
+    assert scripts.index.main(arguments) == 2
+    assert "1 of 4 posts have a graph and no text, e.g. 12" in capsys.readouterr().err
+
+
+def flip(path: Path, offset: int) -> None:
+    """Change one bit of a file; offsets below 0 count from the end."""
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 4
+    path.write_bytes(content)
+
+
+FILES = ("model/model.safetensors", "vectors/data-*/vectors.npy", "vocabulary.json", "posts.db")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("place", [0.6, 0.9])
+def test_one_bit_of_an_index_is_noticed(work: Path, tmp_path: Path, name: str, place: float) -> None:
+    assert scripts.index.main(index_arguments(work, tmp_path / "index")) == 0
+    Catalog.open(tmp_path / "index").close()
+    (path,) = (tmp_path / "index").glob(f"data-*/{name}")
+    flip(path, int(path.stat().st_size * place))
+    with pytest.raises(MathAMRError, match=f"{path.parent.name}.*damaged"):
+        Engine.open(tmp_path / "index")
