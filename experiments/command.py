@@ -147,7 +147,6 @@ def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
 
 
 def parser_of(text: str) -> argparse.ArgumentParser:
-    """Return a parser that is described by the first line of a script's docstring."""
-    return argparse.ArgumentParser(
-        description=text.partition("\n\n")[0], epilog="See the head of this file for examples."
-    )
+    """Return a parser that is described by the first line of a command's docstring, with the rest after the options."""
+    first, _, rest = text.partition("\n\n")
+    return argparse.ArgumentParser(description=first, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter)

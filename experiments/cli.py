@@ -1,0 +1,205 @@
+"""``mathamr``: every command of the project under one name.
+
+    mathamr run +exp=trial                                  # python -m experiments.run +exp=trial
+    mathamr data check --root /data/ARQMath
+    mathamr index --from outputs/vn_connectivity circular --out index
+    mathamr search index=index 'Why is $\\sqrt 2$ irrational?'
+    mathamr completion bash >> ~/.bashrc
+
+A command is a file of ``scripts/``, which a wheel has inside this package. It is read when it is called, so that
+``--help`` imports nothing slow. Exit codes are those of :mod:`experiments.command`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from experiments.command import command
+from graphs.errors import ConfigError, suggestion
+
+_PACKAGE = Path(__file__).resolve().parent
+SCRIPTS = next(
+    (folder for folder in (_PACKAGE.parent / "scripts", _PACKAGE / "commands") if (folder / "evaluate.py").is_file()),
+    _PACKAGE / "commands",
+)
+"""Folder of the commands: ``scripts/`` of a checkout, ``experiments/commands`` of a wheel."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its help in one phrase, and its file below :data:`SCRIPTS`, or its own commands by name."""
+
+    phrase: str
+    file: str = ""
+    parts: tuple[tuple[str, str, str], ...] = ()  # name, phrase, file
+
+
+COMMANDS = {
+    "run": Command("run an experiment: conditions x seeds to tables"),
+    "report": Command("write one report of several experiments"),
+    "data": Command("get a collection, check it, export it", "data.py"),
+    "build": Command(
+        "build formula trees, graphs and tensors of a collection",
+        parts=(
+            ("formulas", "trees of published formulas: formulas.db", "build_formulas.py"),
+            ("graphs", "graphs of posts: collection.db", "build_collection.py"),
+            ("tensors", "tensors of graphs, and pairs: preprocessed.db, pairs.tsv", "preprocess.py"),
+        ),
+    ),
+    "collection": Command("show, count, merge, export and import graphs", "collection.py"),
+    "train": Command("train one graph model", "train.py"),
+    "index": Command("encode posts and write an index", "index.py"),
+    "search": Command("search an index, and show why each post was found", "search.py"),
+    "serve": Command("search an index in a browser", "serve.py"),
+    "rank": Command("write a run file: of an index, of BM25, of other runs", "make_run.py"),
+    "evaluate": Command("score a run file against judgments", "evaluate.py"),
+    "submit": Command("write submission files, or check them", "submit.py"),
+    "reproduce": Command("repeat a table, row by row", "reproduce.py"),
+    "trees": Command("show the two trees of a formula", "formula_trees.py"),
+    "text": Command(
+        "text encoders: papers, pairs, fine-tuning",
+        parts=(
+            ("statements", "statements of LaTeX papers", "text/extract_statements.py"),
+            ("concepts", "knowledge graph of papers", "text/knowledge_graph.py"),
+            ("pairs", "pairs to learn from", "text/text_pairs.py"),
+            ("finetune", "fine-tune an encoder on pairs", "text/finetune_text.py"),
+        ),
+    ),
+    "bench": Command("run a benchmark (in a checkout)", "bench.py"),
+    "completion": Command("print the completion of a shell: bash, zsh or fish"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    before = sys.argv
+    try:
+        found = _found(words)
+        if isinstance(found, str):
+            print(found)
+            return 0
+        function, name, rest = found
+        sys.argv = [name, *rest]
+        return function(rest)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    finally:
+        sys.argv = before
+
+
+def _found(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], str, list[str]]:
+    """Return the command with its name and its arguments, or a text to print."""
+    if not words or words[0] in ("-h", "--help"):
+        return usage()
+    if words[0] == "--version":
+        return _version()
+    name, rest = words[0], words[1:]
+    if name not in COMMANDS:
+        raise ConfigError(f"unknown command {name!r}{_choice(name, COMMANDS)}")
+    if name == "run":
+        from experiments.run import start
+
+        return start, "mathamr run", rest
+    if name == "report":
+        from experiments.report.writing import main as report
+
+        return report, "mathamr report", rest
+    if name == "completion":
+        return _completion, "mathamr completion", rest
+    chosen = COMMANDS[name]
+    if not chosen.parts:
+        return _of_file(chosen.file), f"mathamr {name}", rest
+    if not rest or rest[0] in ("-h", "--help"):
+        return _listed(f"mathamr {name}", [(part, phrase) for part, phrase, _ in chosen.parts])
+    files = {part: file for part, _, file in chosen.parts}
+    if rest[0] not in files:
+        raise ConfigError(f"unknown command {name} {rest[0]!r}{_choice(rest[0], files)}")
+    return _of_file(files[rest[0]]), f"mathamr {name} {rest[0]}", rest[1:]
+
+
+def _of_file(name: str) -> Callable[[Sequence[str]], int]:
+    """Return the function ``main`` of a command's file.
+
+    Raises:
+        ConfigError: the file is only in a checkout.
+    """
+    path = SCRIPTS / name
+    spec = importlib.util.spec_from_file_location(f"mathamr_command_{path.stem}", path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise ConfigError(f"{name} is not part of the installed package; run it in a checkout of the repository")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    function: Callable[[Sequence[str]], int] = module.main
+    return function
+
+
+def usage() -> str:
+    """Return the commands with their phrases."""
+    return _listed("mathamr", [(name, entry.phrase) for name, entry in COMMANDS.items()])
+
+
+def _listed(name: str, entries: Sequence[tuple[str, str]]) -> str:
+    width = max(len(entry) for entry, _ in entries)
+    lines = [f"  {entry:{width}}  {phrase}" for entry, phrase in entries]
+    return "\n".join(
+        [f"usage: {name} COMMAND ...", "", *lines, "", f"{name} COMMAND --help shows a command's options."]
+    )
+
+
+def _choice(name: str, known: Sequence[str] | dict[str, str] | dict[str, Command]) -> str:
+    return suggestion(name, list(known)) or f"; choose from: {', '.join(known)}"
+
+
+def _version() -> str:
+    try:
+        return f"mathamr-plus {version('mathamr-plus')}"
+    except PackageNotFoundError:
+        return "mathamr-plus, not installed"
+
+
+_SHELLS = {
+    "bash": """_mathamr() {{
+    local words="{names}"
+    {parts}
+    if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[1]}}"));
+    elif ((COMP_CWORD == 2)) && [[ -n ${{parts[${{COMP_WORDS[1]}}]-}} ]]; then
+        COMPREPLY=($(compgen -W "${{parts[${{COMP_WORDS[1]}}]}}" -- "${{COMP_WORDS[2]}}"));
+    else COMPREPLY=($(compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}")); fi
+}}
+complete -o filenames -F _mathamr mathamr""",
+    "zsh": """autoload -U bashcompinit && bashcompinit
+{bash}""",
+    "fish": "{fish}",
+}
+
+
+@command
+def _completion(arguments: Sequence[str] | None = None) -> str:
+    """Return the completion script of a shell."""
+    shells = list(arguments or [])
+    if len(shells) != 1 or shells[0] not in _SHELLS:
+        raise ConfigError(f"name one shell: {', '.join(_SHELLS)}")
+    parts = {name: " ".join(part for part, _, _ in entry.parts) for name, entry in COMMANDS.items() if entry.parts}
+    parts |= {"data": "get check export", "completion": " ".join(_SHELLS)}
+    declared = "local -A parts=(" + " ".join(f'[{name}]="{words}"' for name, words in parts.items()) + ")"
+    bash = _SHELLS["bash"].format(names=" ".join(COMMANDS), parts=declared)
+    fish = [
+        f"complete -c mathamr -n __fish_use_subcommand -a {name} -d '{entry.phrase}'"
+        for name, entry in COMMANDS.items()
+    ]
+    fish += [
+        f"complete -c mathamr -n '__fish_seen_subcommand_from {name}' -a '{words}'" for name, words in parts.items()
+    ]
+    return {"bash": bash, "zsh": _SHELLS["zsh"].format(bash=bash), "fish": "\n".join(fish)}[shells[0]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

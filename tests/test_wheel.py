@@ -1,0 +1,62 @@
+"""The wheel in an environment of its own, in an empty folder: an experiment, an index and a search.
+
+Dependencies are those of this environment, which the new one finds by a path; the project itself is in the wheel alone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.test_every_experiment import write_collection
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = [
+    "model.hidden_dim=8", "model.projection_dim=4", "model.num_layers=1", "model.num_bases=2", "train.epochs=1",
+    "train.device=cpu", "train.batch_size=8", "workers=1", "experiment.seeds=[1]", "index=exact", "wandb=disabled",
+]  # fmt: skip
+LIBRARY = """
+from mathamr import MathAMR
+model = MathAMR.from_checkpoint({best!r}, {tensors!r})
+model.save_pretrained("saved")
+print(MathAMR.from_pretrained("saved").encode("Is $x^2+1$ prime?").vectors.shape[1])
+"""
+
+
+@pytest.mark.slow
+def test_the_wheel_runs_in_an_empty_folder(tmp_path: Path) -> None:
+    pytest.importorskip("build")
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path / "dist"), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, cwd=tmp_path)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    environment, work = tmp_path / "environment", tmp_path / "work"
+    venv.create(environment, with_pip=False)
+    own = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
+    (own / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--no-deps"]
+    subprocess.run([*install, "--no-index", "--quiet", str(wheel)], check=True, capture_output=True, cwd=tmp_path)
+    work.mkdir()
+    data = write_collection(tmp_path / "data")
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def mathamr(*words: str, program: str = "mathamr") -> str:
+        command = [str(environment / "bin" / program), *words]
+        done = subprocess.run(command, cwd=work, env=clean, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    place = mathamr("-c", "import mathamr, experiments.cli; print(mathamr.__file__)", program="python")
+    assert str(environment) in place
+    assert "trial-alone" in mathamr("run", "+exp=trial", "data=jsonl", f"data.root={data}", *SMALL)
+    assert "search:" in mathamr("index", "--from", "outputs/trial-alone", "configured", "--out", "index")
+    assert "score" in mathamr("search", "index=index", "Is every ring finite?")
+    (best,), (tensors,) = work.glob("outputs/shared/*/models/*/best"), work.glob("outputs/shared/*/preprocessed-*.db")
+    assert mathamr("-c", LIBRARY.format(best=str(best), tensors=str(tensors)), program="python").strip() == "4"
+    assert "mathamr serve" in mathamr("serve", "--help") or "browser" in mathamr("serve", "--help")
+    assert not list(work.glob("conf"))
