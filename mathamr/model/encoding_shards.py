@@ -1,10 +1,10 @@
-"""Posts -> vectors in shards on disk, so that a killed job goes on with the next shard.
+"""Encoding of posts in shards on disk; a killed job resumes with the next shard.
 
     encoded = encode_in_shards(encoder, store, post_ids, Path("index/encoding"), identity=weights_hash)
-    encoded.sets, encoded.resumed       # VectorSets, and how many posts an earlier run had encoded
+    encoded.sets, encoded.resumed       # VectorSets, and the number of posts encoded by earlier runs
 
-Shard ``i`` holds the posts ``[i * n, (i + 1) * n)``. A shard is written beside its place and renamed, so it is there
-whole or not at all; one that does not fit what is asked for (another model, other graphs, other posts) is not used.
+Shard ``i`` holds the posts ``[i * n, (i + 1) * n)``. A shard is written under another name and renamed, so it is either
+complete or absent. A shard of another model, other graphs or other posts is not used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PACKED = "vectors.npy"
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """``sets``, one a post, on the CPU, memory-mapped; ``resumed`` of them were there from an earlier run."""
+    """Encoded posts: ``sets``, one for each post, memory-mapped; ``resumed`` of them are from earlier runs."""
 
     sets: VectorSets
     resumed: int
@@ -52,14 +52,14 @@ def encode_in_shards(
     max_edges: int = MAX_EDGES,
     progress: Callable[[int], None] | None = None,
 ) -> Encoded:
-    """The vectors of the posts, from shards in ``folder`` that are there, or are made.
+    """Return the vectors of the posts, from existing shards in ``folder`` or from new ones.
 
     Args:
-        identity: the model that encodes (:func:`mathamr.training.checkpoint.weights_hash`).
-        progress: called with the number of posts done since the last call, those of earlier runs included.
+        identity: hash of the model that encodes (:func:`mathamr.training.checkpoint.weights_hash`).
+        progress: function called with the number of posts done since its last call, earlier runs included.
     """
     if not post_ids:
-        raise StoreError("there is no post to encode; does preprocessed.db belong to the collection?", path=store.path)
+        raise StoreError("no post to encode; check that preprocessed.db belongs to the collection", path=store.path)
     report = progress or (lambda count: None)
 
     def encode_some(ids: Sequence[str]) -> VectorSets:
@@ -78,10 +78,10 @@ def in_shards(
     posts_a_shard: int = POSTS_A_SHARD,
     resumed: Callable[[int], None] = lambda count: None,
 ) -> Encoded:
-    """What ``encode_some`` makes of one or more posts, a shard at a time, from shards that are there or are made.
+    """Encode posts with ``encode_some``, a shard at a time; existing shards are reused.
 
-    ``identity`` is of all that the vectors depend on; ``resumed`` is called with the number of posts of each shard that
-    was there.
+    ``identity`` is a hash of all that the vectors depend on. ``resumed`` is called with the number of posts of each
+    existing shard.
     """
     names: list[Path] = []
     shard_sizes: list[torch.Tensor] = []
@@ -115,12 +115,14 @@ def in_shards(
             packed[row : row + len(vectors)] = vectors.numpy()
             row += len(vectors)
     except OSError as error:
-        raise StoreError(f"the vectors cannot be written: {error}; make room, and run it again", path=folder) from error
+        raise StoreError(
+            f"the vectors cannot be written: {error}; free disk space and run the command again", path=folder
+        ) from error
     return Encoded(VectorSets.of_sizes(torch.from_numpy(packed), sizes), there)
 
 
 def remove(folder: Path) -> None:
-    """Delete the shards; their vectors, where still in use, stay readable until they are let go of."""
+    """Delete the shards; vectors in use stay readable until they are released."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -130,9 +132,9 @@ def _digest(identity: str, post_ids: Sequence[str]) -> str:
 
 
 def _is_of(name: Path, who: str) -> bool:
-    """Whether a shard is there, readable, and holds what is asked for."""
+    """Return whether a shard exists, is readable, and holds the requested vectors."""
     try:
         with safe_open(name, "pt") as file:
             return bool((file.metadata() or {}).get("identity") == who)
-    except (OSError, SafetensorError):  # none yet, or what a full disk or a power cut has left: it is made again
+    except (OSError, SafetensorError):  # absent, or damaged by a full disk or a power cut: made again
         return False

@@ -5,8 +5,8 @@
 
 A paper is an archive (``.tar.gz``, ``.gz``, ``.tar``), a folder or a file. ``--categories`` is a TSV of paper ids and
 subject categories (``2501.00001<TAB>math.CO math.RT``). Archives are read in memory, never unpacked to disk; hostile
-ones are refused. Progress goes to standard error, with the papers that failed and how many statements were dropped; the
-last line of standard output is one JSON object. The same command resumes an interrupted run.
+ones are refused. Progress, failed papers and numbers of dropped statements go to standard error; the last line of
+standard output is one JSON object. The same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from experiments.command import command, parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
+    """Run the command; return the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--papers", type=Path, nargs="+", required=True, help="archives, folders or LaTeX files")
     parser.add_argument("--out", type=Path, required=True, help="JSON lines (resumed if the file exists)")
