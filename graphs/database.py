@@ -1,4 +1,4 @@
-"""SQLite files with one writer and many readers: the frame of formulas.db, collection.db and preprocessed.db.
+"""SQLite files with one writer and many readers: the basis of formulas.db, collection.db and preprocessed.db.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "words.db"
@@ -8,11 +8,11 @@
 >>> connect_read_only(path, purpose="words").execute("SELECT text FROM word").fetchall()
 [('group',)]
 
-A file says in its ``meta`` table what it is for, so that the wrong file is refused by name. Writers use SQLite's
-rollback journal, which (unlike its write-ahead log) also works on the network file systems of clusters: a kill at any
-instant leaves the last committed state, to which the next writer or reader returns. A second writer is refused at once
-through a lock on ``FILE.lock``. A full disk, a folder that cannot be written to and a damaged page are a
-:class:`graphs.errors.StoreError` that names the file, wherever they are met.
+A file states its purpose in its ``meta`` table, so that a wrong file is refused by name. Writers use SQLite's rollback
+journal, which (unlike its write-ahead log) also works on the network file systems of clusters. A kill at any instant
+leaves the last committed state, to which the next writer or reader returns. A lock on ``FILE.lock`` refuses a second
+writer at once. A full disk, a read-only folder and a damaged page raise a :class:`graphs.errors.StoreError` that names
+the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 from graphs.errors import StoreError
 from graphs.shared_files import locked
 
-_MAP_BYTES = 1 << 40  # SQLite lowers it to what it was compiled for
+_MAP_BYTES = 1 << 40  # SQLite lowers it to its compiled limit
 _META = "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 
@@ -118,10 +118,10 @@ def _faults_explained(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterator[sqlite3.Connection]:
-    """Open ``path`` as its only writer, making it with ``schema`` (SQL statements) where it does not exist.
+    """Open ``path`` as its only writer; a missing file is created with ``schema`` (SQL statements).
 
     Raises:
-        StoreError: when another process writes to it, or it is a file of another purpose.
+        StoreError: another process that writes to it, or a file of another purpose.
     """
     path = Path(path)
     try:
@@ -154,7 +154,7 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
     """Open ``path`` for reading; many processes may do so at once.
 
     Raises:
-        StoreError: when it is missing, is no database, or is a file of another purpose.
+        StoreError: a file that is missing, not a database, or of another purpose.
     """
     path = Path(path)
     if not path.is_file():
@@ -176,7 +176,7 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
 
 
 class Reader:
-    """A file that any number of processes and threads read; each opens it at its first read.
+    """File that any number of processes and threads read; each opens it at its first read.
 
     An instance can be handed to worker processes, forked or spawned.
     """
@@ -187,10 +187,10 @@ class Reader:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """This thread's own; raises as :func:`connect_read_only`."""
+        """Return this thread's connection; errors are those of :func:`connect_read_only`."""
         local = self._local
         if getattr(local, "process", None) != os.getpid():
-            # A forked child must not touch, nor close, its parent's connection: keep the object, open another.
+            # A forked child must neither use nor close its parent's connection: keep the object, open another.
             local.inherited = getattr(local, "connection", None)
             local.connection = connect_read_only(self.path, purpose=self._purpose)
             local.connection.execute(f"PRAGMA mmap_size = {_MAP_BYTES}")
@@ -205,14 +205,14 @@ class Reader:
         self._local = threading.local()
 
     def close(self) -> None:
-        """Let go of the file in this thread; the next read opens it again."""
+        """Close the file in this thread; the next read opens it again."""
         if getattr(self._local, "process", None) == os.getpid():
             self._local.connection.close()
             self._local.process = None
 
 
 def _roll_back(connection: sqlite3.Connection, path: Path) -> None:
-    """Undo what a killed writer left half done, which a connection that only reads cannot; else do nothing."""
+    """Roll back the incomplete transaction of a killed writer, which a read-only connection cannot; else do nothing."""
     try:
         _tables(connection)
     except StoreError as error:
@@ -223,8 +223,9 @@ def _roll_back(connection: sqlite3.Connection, path: Path) -> None:
             with closing(sqlite3.connect(path)) as writing:
                 _tables(writing)
         except sqlite3.OperationalError as refused:
-            message = f"a writer was killed, and what it left half done cannot be undone here ({refused}); " + (
-                "make the file and its folder writable, or build it again: it goes on where it stopped"
+            message = (
+                f"a writer was killed, and its incomplete transaction cannot be rolled back here ({refused}); "
+                + ("make the file and its folder writable, or build it again, which resumes")
             )
             raise StoreError(message, path=path) from error
 
@@ -241,7 +242,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path, purpose: str) ->
 
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, object]:
-    """All of the ``meta`` table, values decoded from JSON.
+    """Return the whole ``meta`` table, values decoded from JSON.
 
     Raises:
         StoreError: a value is no JSON.

@@ -1,13 +1,13 @@
-"""The errors of MathAMR+, and the record that a failure leaves in a long job.
+"""Errors of MathAMR+, and the record of a failure in a long job.
 
-A message names the value, the bound or the place, and the way out:
+A message names the value, the bound or the place, and the fix:
 
 >>> raise CorpusError("row has 3 columns, 9 are needed; is this a formula TSV?", path="slt/1.tsv", line=7)
 Traceback (most recent call last):
     ...
 graphs.errors.CorpusError: slt/1.tsv:7: row has 3 columns, 9 are needed; is this a formula TSV?
 
-In a pipeline over many posts an error becomes a :class:`Failure`, is counted and kept, and the run goes on.
+In a pipeline over many posts an error becomes a :class:`Failure`; it is counted and kept, and the run continues.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import ClassVar
 
 
 class MathAMRError(Exception):
-    """Root of every error that this project raises on purpose.
+    """Root of every error that this project raises deliberately.
 
-    ``path`` and ``line`` name the place in a file; they stand before the message. ``exit_code`` is the exit code of a
-    command that the error ends.
+    ``path`` and ``line`` name the place in a file and precede the message. ``exit_code`` is the exit code of a
+    command that
+    the error ends.
     """
 
     exit_code: ClassVar[int] = 2
@@ -37,15 +38,15 @@ class MathAMRError(Exception):
 
 
 class ConfigError(MathAMRError):
-    """An unknown key or value in a configuration, or values that contradict each other."""
+    """Unknown key or value in a configuration, or contradictory values."""
 
 
 class CorpusError(MathAMRError):
-    """A file of a collection that is missing, broken, or not of the form it should have."""
+    """File of a collection that is missing, damaged, or of another form."""
 
 
 class FormulaError(MathAMRError):
-    """A formula that has no tree; ``kind`` groups failures in tables, e.g. ``unknown_tag``."""
+    """Formula without a tree; ``kind`` groups failures in tables, e.g. ``unknown_tag``."""
 
     def __init__(self, message: str, *, kind: str = "formula") -> None:
         self.kind = kind
@@ -53,7 +54,7 @@ class FormulaError(MathAMRError):
 
 
 class AMRError(MathAMRError):
-    """A sentence, chunk or document without a usable AMR graph; ``kind`` groups failures in tables."""
+    """Sentence, chunk or document without a usable AMR graph; ``kind`` groups failures in tables."""
 
     def __init__(self, message: str, *, kind: str = "amr") -> None:
         self.kind = kind
@@ -61,29 +62,29 @@ class AMRError(MathAMRError):
 
 
 class GraphError(MathAMRError):
-    """A MathAMR+ graph, or its tensors, that breaks a contract."""
+    """MathAMR+ graph, or its tensors, that breaks a contract."""
 
 
 class GraphTooLargeError(GraphError):
-    """A graph with more nodes or edges than are encoded at once."""
+    """Graph with more nodes or edges than can be encoded at once."""
 
     kind = "too_large"
 
 
 class StoreError(MathAMRError):
-    """A database or index file that is missing, locked, damaged, or made for something else."""
+    """Database or index file that is missing, locked, damaged, or of another purpose."""
 
 
 class EvaluationError(MathAMRError):
-    """A run or qrels file that cannot be read or does not fit its partner."""
+    """Run or qrels file that cannot be read or does not match its partner."""
 
 
 class TrainingError(MathAMRError):
-    """A training run that cannot start or go on."""
+    """Training run that cannot start or resume."""
 
 
 class RetrievalError(MathAMRError):
-    """A search that a backend or a strategy cannot answer."""
+    """Search that a backend or a strategy cannot answer."""
 
 
 class AnalysisError(MathAMRError):
@@ -92,10 +93,10 @@ class AnalysisError(MathAMRError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One post (or formula, or chunk) that a stage could not process.
+    """Post (or formula, or chunk) that a stage could not process.
 
-    ``stage`` is the pipeline's step (``read``, ``formula``, ``amr``, ``graph``, ``tensors``), ``kind`` a short word
-    that tables count by, ``message`` what happened and where.
+    ``stage`` is the pipeline's step (``read``, ``formula``, ``amr``, ``graph``, ``tensors``), ``kind`` a short word for
+    counts in tables, ``message`` the problem and its place.
     """
 
     post_id: str
@@ -105,7 +106,7 @@ class Failure:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message that names the known word that was probably meant.
+    """Return the end of a message that suggests the most similar known word.
 
     >>> suggestion("graph.conectivity", ["graph.connectivity", "train.beta"]), suggestion("beta", ["train.beta"])
     ('; did you mean graph.connectivity?', '; did you mean train.beta?')

@@ -1,7 +1,7 @@
-"""Work spread over processes, results in order, memory flat: what every build of a database runs on.
+"""Work spread over processes, results in order, memory flat; every build of a database uses it.
 
-A ``task`` is a class: each process makes one (loading its parser or opening its database once) and calls it an item at
-a time.
+A ``task`` is a class: each process makes one instance (loading its parser or opening its database once) and calls it
+with one item at a time.
 
 >>> class Power:
 ...     def __init__(self, exponent): self.exponent = exponent
@@ -9,11 +9,12 @@ a time.
 >>> list(ordered_map(Power, (2,), iter([1, 2, 3]), workers=1))
 [1, 4, 9]
 
-With one worker everything runs in this process. With more, at most a few items a worker are under way, so that a slow
-consumer holds back the producer. A process that dies (out of memory, a crash in native code) takes no other item with
-it: its items run again one by one, the one that kills a process by itself in the parts that ``split`` makes of it, and
-a part that does so is handed to ``give_up``. A process that cannot even start (no parser, no database) is no item's
-fault: that raises, and costs no item.
+With one worker everything runs in this process. With more, at most a few items for each worker are under way, so that a
+slow consumer holds back the producer. If a process dies (out of memory, a crash in native code), its items run again
+one
+by one. The item that kills a process alone runs in the parts made by ``split``, and a part that does so is passed to
+``give_up``. A process that cannot start (no parser, no database) is not the fault of an item: that raises, and costs no
+item.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Result = TypeVar("Result")
 
 _ITEMS_PER_WORKER = 3
 
-# One of the two a process, once it has started.
+# One of the two for each process, once it has started.
 _task: Callable[[Any], Any] | None = None
 _fault: Exception | None = None
 
@@ -50,20 +51,21 @@ def ordered_map(
     give_up: Callable[[Item], Result] | None = None,
     apart: bool = False,
 ) -> Iterator[Result]:
-    """``task(*arguments)(item)`` for every item, in the order of the items.
+    """Yield ``task(*arguments)(item)`` for every item, in order.
 
     Args:
-        task: importable class or function; made once in each process.
-        arguments: what to make it from; must travel between processes.
-        workers: processes; 1 runs everything in this one.
-        split: gives the parts of an item whose process dies; there is a result for each of them.
-        give_up: gives the result for an item that cannot be split and whose process dies; without it such an item
-            raises.
-        apart: work in a process of its own even where it is the only one, so that this one outlives its death.
+        task: importable class or function; called once in each process.
+        arguments: arguments of ``task``; must be picklable.
+        workers: number of processes; 1 runs everything in this one.
+        split: function from an item whose process dies to its parts; each part has a result.
+        give_up: function that gives the result of an item that cannot be split and whose process dies; without it
+            such an
+            item raises.
+        apart: use another process even for one worker, so that this process survives its death.
 
     Raises:
-        MathAMRError: when a process dies at its start, or on an item without ``give_up``.
-        Exception: what ``task`` raises, when it is made or called.
+        MathAMRError: a process that dies at its start, or on an item without ``give_up``.
+        Exception: any error of ``task``, when it is made or called.
     """
     if workers <= 1 and not apart:
         call = task(*arguments)
@@ -108,7 +110,7 @@ def _one_by_one(
 ) -> Iterator[Result]:
     """Run the items one after another in one process, and after its death in another.
 
-    Only an item that was the first of its process has killed it by itself; any other is tried again as the first.
+    Only the first item of a process is known to have killed it; any other is retried as the first.
     """
     while items:
         with pool(1) as executor:
@@ -116,7 +118,7 @@ def _one_by_one(
                 executor.submit(_started).result()
             except BrokenProcessPool:
                 raise MathAMRError(
-                    "a worker process dies as it starts, before it gets any work, out of memory perhaps; run again with"
+                    "a worker process dies at its start, perhaps out of memory; run again with"
                     " fewer workers, finished work is kept"
                 ) from cause
             first = True
@@ -137,7 +139,7 @@ def _one_by_one(
                 items.extendleft(reversed(parts))
             elif give_up is None:
                 raise MathAMRError(
-                    "a worker process died, out of memory perhaps; run again with fewer workers, finished work is kept"
+                    "a worker process died, perhaps out of memory; run again with fewer workers, finished work is kept"
                 ) from cause
             else:
                 yield give_up(item)
@@ -153,7 +155,7 @@ def _start(task: Callable[..., Callable[[Any], Any]], arguments: tuple[object, .
 
 
 def _end_with_parent() -> None:
-    """A killed parent cannot end its workers: each waits for its death."""
+    """End this worker when its parent dies: a killed parent cannot end it."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -161,7 +163,7 @@ def _end_with_parent() -> None:
 
 
 def _started() -> None:
-    """Answers when the process has started."""
+    """Return True once the process has started."""
 
 
 def _run(item: Any) -> Any:

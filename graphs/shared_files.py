@@ -14,7 +14,7 @@ True
 False
 
 Locks are ``flock``'s: they hold between machines that share a folder over NFS (Linux 2.6.12 and newer) and end with
-their process, however it ends.
+their process in any case.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from typing import Any
 from graphs.errors import StoreError
 from graphs.whole_file import write_whole
 
-# Seconds to try for: :func:`is_locked` holds a lock for an instant, and a ready stage is passed by in some hundredths.
+# Seconds to try: :func:`is_locked` holds a lock for an instant, and a finished stage is skipped in some hundredths.
 _PATIENCE = 0.3
 
 
 def write_json(path: Path, content: Any) -> None:
-    """``content`` as indented JSON, in one step."""
+    """Write ``content`` as indented JSON, in one step."""
     write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def key(content: Any) -> str:
-    """What stands for ``content``, which is JSON, in names of files: 16 hexadecimal digits."""
+    """Return a hash of ``content``, which is JSON, for file names: 16 hexadecimal digits."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in ``path``; ``None`` where there is none, or no whole one."""
+    """Return the object in ``path``; ``None`` if it is missing or incomplete."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -56,10 +56,10 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = False, patience: float = _PATIENCE) -> Iterator[bool]:
-    """Hold the lock ``path`` where it is free; yields whether it is held. With ``wait``, until it is free.
+    """Hold the lock ``path`` if it is free, or with ``wait`` when it becomes free; yields whether it is held.
 
     Raises:
-        StoreError: on a file system without locks.
+        StoreError: a file system without locks.
     """
     deadline = time.monotonic() + patience
     with path.open("w") as lock:
@@ -93,7 +93,7 @@ def only_writer(folder: Path, work: str) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock ``path``."""
+    """Return whether a process holds the lock ``path``."""
     try:
         with path.open("r+") as lock:
             return not _taken(lock.fileno(), path, wait=False)
@@ -107,6 +107,6 @@ def _taken(descriptor: int, path: Path, wait: bool) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        message = f"the file system gives no lock ({error.strerror}); choose a folder on another one"
+        message = f"the file system gives no lock ({error.strerror}); choose a folder on another file system"
         raise StoreError(message, path=path) from error
     return True

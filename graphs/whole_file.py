@@ -1,4 +1,4 @@
-"""Files that appear whole: a reader sees the old file or the new one, whatever happens to the writer.
+"""Files that are written completely or not at all: a reader sees the old file or the new one.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -11,8 +11,7 @@
 ...     (folder / "results.csv").read_text(), [path.name for path in folder.iterdir()]
 ('condition,seed\\n', ['results.csv'])
 
-A killed writer leaves at most its own ``.NAME.HEX.part``, which nobody reads. Databases are no such files: theirs is
-``graphs.database``.
+A killed writer leaves at most its ``.NAME.HEX.part``, which is never read. Databases use ``graphs.database`` instead.
 """
 
 from __future__ import annotations
@@ -27,10 +26,11 @@ from pathlib import Path
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a path beside ``path``, to write a file to; at the end of the block that file takes the place of ``path``.
+    """Yield a path beside ``path`` to write to; at the end of the block that file replaces ``path``.
 
-    It is on the disk before it does. Of several writers at once the last one's file stays. Where the block raises,
-    ``path`` stays as it was. Permissions are those of the file in the block: with ``open`` as the umask says.
+    The file is synced to disk before that. Of several writers the last one's file stays. If the block raises,
+    ``path`` is
+    unchanged. Permissions are those of the file in the block: with ``open`` as the umask says.
     """
     if not path.name or path.is_dir():  # said before the work is done, not after it
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -49,6 +49,6 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """``text`` as the file ``path``, UTF-8, line ends as they are."""
+    """Write ``text`` to the file ``path``, UTF-8, line ends unchanged."""
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="")

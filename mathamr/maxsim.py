@@ -157,7 +157,7 @@ def scores(queries: VectorSets, documents: VectorSets, *, normalize: bool = Fals
 
 
 def scores_reference(queries: VectorSets, documents: VectorSets, *, normalize: bool = False) -> Tensor:
-    """What :func:`scores` computes, pair by pair, to hold it against."""
+    """Compute :func:`scores` pair by pair, as a reference."""
     rows = []
     for query in queries:
         row = [(query @ document.T).amax(1).sum() for document in documents]

@@ -1,1 +1,1 @@
-"""The report of an experiment: tables, figures, pages."""
+"""Report of an experiment: tables, figures, pages."""

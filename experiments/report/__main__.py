@@ -1,4 +1,4 @@
-"""``python -m experiments.report DIR... [--out DIR]``: one report of several experiments."""
+"""Command ``python -m experiments.report DIR... [--out DIR]``: one report of several experiments."""
 
 import sys
 

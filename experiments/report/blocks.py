@@ -1,4 +1,4 @@
-"""What a report is made of, whatever it is written as: headings, paragraphs, tables, figures and examples.
+"""Blocks of a report, independent of its format: headings, paragraphs, tables, figures and examples.
 
 >>> report = [Heading("Rings"), Text("Two seeds."), Table([["Condition", "nDCG'"], ["none", "0.5"]], caption="Means")]
 >>> print(markdown(report))
@@ -13,8 +13,8 @@ Two seeds.
 | none | 0.5 |
 <BLANKLINE>
 
-``experiments/report/page.py`` writes the same as HTML. Plots and the text of posts are in the page alone; Markdown says
-in words what a plot shows, and which posts were found.
+``experiments/report/page.py`` writes the same as HTML. Plots and the text of posts are only in the page; Markdown
+describes plots in words, and names the posts found.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Heading:
-    """A title: level 1 is the experiment's, 2 and 3 those of its parts."""
+    """Title: level 1 for the experiment, 2 and 3 for its parts."""
 
     text: str
     level: int = 1
@@ -34,14 +34,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph of plain text."""
+    """Paragraph of plain text."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Code:
-    """A command."""
+    """Command."""
 
     text: str
 
@@ -58,9 +58,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot: what it shows in words, its caption, and how to draw it.
+    """Plot: a description in words, its caption, and a function that draws it.
 
-    ``draw`` makes the ``<svg>`` element; its ids begin with the name it is given, and are unique in a page by that.
+    ``draw`` makes the ``<svg>`` element; its ids start with the given name, which makes them unique in a page.
     """
 
     draw: Callable[[str], str]
@@ -70,7 +70,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Legend:
-    """Short names of virtual nodes, and what each stands for: ``(name, kind, text)``; a formula's text is LaTeX."""
+    """Short names of virtual nodes and their meaning: ``(name, kind, text)``; a formula's text is LaTeX."""
 
     summary: str
     entries: Sequence[tuple[str, str, str]]
@@ -78,7 +78,7 @@ class Legend:
 
 @dataclass(frozen=True)
 class Found:
-    """One result of a search; ``grade`` is None where nobody judged the post."""
+    """One result of a search; ``grade`` is None without a judgment."""
 
     rank: int
     post: str
@@ -90,7 +90,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Examples:
-    """A topic, and for each condition the first results; title and body are text with formulas between dollar signs."""
+    """Topic, and the first results of each condition; title and body are text with formulas between dollar signs."""
 
     topic: str
     title: str
@@ -100,7 +100,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that a page shows when asked to."""
+    """Blocks that a page shows on demand."""
 
     summary: str
     blocks: Sequence[Block] = field(default_factory=tuple)
@@ -110,7 +110,7 @@ Block = Heading | Text | Code | Table | Figure | Legend | Examples | Folded
 
 
 def markdown(blocks: Sequence[Block]) -> str:
-    """The report as Markdown, without figures and posts."""
+    """Return the report as Markdown, without figures and posts."""
     return "\n\n".join(part for block in blocks for part in _lines(block)) + "\n"
 
 
@@ -137,7 +137,7 @@ def _lines(block: Block) -> list[str]:
 
 
 def _found(block: Examples) -> list[list[str]]:
-    """A line a condition, with post and relevance of each result."""
+    """Return a line for each condition, with post and relevance of each result."""
     ranks = range(1, 1 + max((len(found) for _, found in block.results), default=0))
     table = [["Condition", *(f"Rank {rank}" for rank in ranks)]]
     for condition, found in block.results:
@@ -147,7 +147,7 @@ def _found(block: Examples) -> list[list[str]]:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown takes for text: no HTML, no emphasis, no links or images.
+    """Escape text for Markdown: no HTML, no emphasis, no links or images.
 
     >>> print(_plain("<b> a * c ![x](y)"))
     &lt;b> a \\* c ![x]\\(y)
@@ -156,7 +156,7 @@ def _plain(text: str) -> str:
 
 
 def as_markdown(table: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown.
+    """Return a table in Markdown.
 
     >>> print(as_markdown([["Condition", "nDCG'"], ["none|", "0.5"]]))
     | Condition | nDCG' |
@@ -173,6 +173,6 @@ def _cell(text: str) -> str:
 
 
 def as_text(table: Sequence[Sequence[str]]) -> str:
-    """A table aligned for the terminal."""
+    """Return a table aligned for the terminal."""
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table)

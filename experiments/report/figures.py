@@ -1,9 +1,9 @@
-"""Plots of a report as ``<svg>`` elements: learning curves, bars with intervals, differences topic by topic.
+"""Plots of a report as ``<svg>`` elements: learning curves, bars with intervals, differences by topic.
 
     curves({"none": [[{"epoch": 0, "train_loss": 3.1, "val_loss": 2.8, "val_mrr": 0.21}, ...], ...]})   # a Figure
 
-They can be read in grey and by the colour-blind (:mod:`mathamr.analysis.plot_styles`). The same input gives the same
-bytes. Nothing in an element refers to anything outside it, and text stays text, so that a page's readers can search it.
+They are legible in grey and to the colour-blind (:mod:`mathamr.analysis.plot_styles`). The same input gives the same
+bytes. An element refers to nothing outside it, and text stays text, so that readers of a page can search it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 WIDTH = 10.0
-"""Inches; a page scales plots to its own width."""
+"""Size in inches; a page scales plots to its width."""
 
 _STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: other machines make the same plot
+    "font.family": "DejaVu Sans",  # part of matplotlib: all machines make the same plot
     "font.size": 9.0,
     "axes.titlesize": 10.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "text.parse_math": False,  # a label with dollars is no formula
+    "text.parse_math": False,  # dollars in a label are plain text
     "hatch.linewidth": 0.6,
     "svg.fonttype": "none",
     "svg.hashsalt": "mathamr",
@@ -45,7 +45,7 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def canvas(rows: int, columns: int, height: float, **grid: Any) -> Iterator[tuple[Canvas, list[list[Axes]]]]:
-    """A figure of ``rows`` x ``columns`` axes in the house style, whatever style the user's machine has set."""
+    """Yield a figure of ``rows`` x ``columns`` axes in the house style, not the user's."""
     import matplotlib  # slow to import
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure as Canvas
@@ -60,9 +60,9 @@ def canvas(rows: int, columns: int, height: float, **grid: Any) -> Iterator[tupl
 
 
 def svg(figure: Canvas, name: str, alt: str) -> str:
-    """The figure as an ``<svg>`` element for a page; call it within :func:`canvas`.
+    """Return the figure as an ``<svg>`` element for a page; call it within :func:`canvas`.
 
-    ``name`` keeps its ids apart from those of the page's other plots.
+    ``name`` separates its ids from those of the page's other plots.
     """
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None})
@@ -76,7 +76,7 @@ def svg(figure: Canvas, name: str, alt: str) -> str:
 
 
 def short(label: str) -> str:
-    """A label that leaves room for its plot, and that matplotlib shows: it hides those that begin with _.
+    """Shorten a label to leave room for its plot, and so that matplotlib shows it: it hides labels with a leading _.
 
     >>> short("Doc-VN + MaxSim (k = 5000), approximate search"), short("_old")
     ('Doc-VN + MaxSim (k =…proximate search', ' _old')
@@ -87,7 +87,7 @@ def short(label: str) -> str:
 
 
 def _named(topics: Sequence[str]) -> str:
-    """Topics below a plot, in lines no wider than it.
+    """Name topics below a plot, in lines no wider than the plot.
 
     >>> print(_named(["A.12", "scipy.stats.qmc.discrepancy", "sympy.polys.domains.field"]))
     A.12,
@@ -103,7 +103,7 @@ def _named(topics: Sequence[str]) -> str:
 
 
 def together(labels: Sequence[str]) -> str:
-    """One label for conditions that have the same curve or map.
+    """Join the labels of conditions with the same curve or map.
 
     >>> together(["exact", "hnsw"]), together(["a", "b", "c", "d"])
     ('exact, hnsw', 'a and 3 more')
@@ -112,10 +112,10 @@ def together(labels: Sequence[str]) -> str:
 
 
 def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
-    """Training loss, validation loss and validation MRR by epoch: the mean over seeds, and each seed as a thin line.
+    """Plot training loss, validation loss and validation MRR by epoch: the mean over seeds, and thin lines for seeds.
 
     Args:
-        logs: condition -> for each seed its records of kind ``epoch``.
+        logs: condition -> records of kind ``epoch`` for each seed.
     """
     ends = [
         f"{condition} {means[-1][1]:.3f}" for condition, seeds in logs.items() if (means := _means(seeds, "val_mrr"))
@@ -161,7 +161,7 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: st
 
 
 def _means(seeds: Sequence[Sequence[Row]], key: str) -> list[tuple[int, float]]:
-    """(epoch, counted from 1, mean over the seeds that have it)."""
+    """Return (epoch, counted from 1, mean over the seeds that have it)."""
     by_epoch: dict[int, list[float]] = {}
     for records in seeds:
         for record in records:
@@ -180,13 +180,13 @@ def bars(
     titles: Mapping[str, str],
     stars: Mapping[tuple[str, str], str],
 ) -> Figure:
-    """A bar for each condition and measure, with the 95 % bootstrap interval over topics and a dot for each seed.
+    """Plot a bar for each condition and measure, with 95 % bootstrap interval over topics and a dot for each seed.
 
     Args:
         scores: condition -> measure -> topic -> mean over seeds.
         seeds: condition -> measure -> score of each seed.
         titles: measure -> title of its panel.
-        stars: (condition, measure) -> what stands behind its bar.
+        stars: (condition, measure) -> mark after its bar.
     """
     first = next(iter(titles))
     values = [f"{condition} {statistics.fmean(of[first].values()):.3f}" for condition, of in scores.items()]
@@ -229,7 +229,7 @@ def _draw_bars(
 
 
 def _interval(scores: TopicScores) -> tuple[float, float]:
-    """Bootstrap interval of the mean over topics; the mean itself where there is one topic."""
+    """Return the bootstrap interval of the mean over topics; the mean itself for a single topic."""
     if len(scores) < 2:
         return (next(iter(scores.values())),) * 2
     return bootstrap_interval(dict.fromkeys(scores, 0.0), scores)
@@ -237,7 +237,7 @@ def _interval(scores: TopicScores) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Difference:
-    """A condition against its baseline: the test of the mean difference, and the differences topic by topic."""
+    """Comparison of a condition with its baseline: test of the mean difference, and differences by topic."""
 
     condition: str
     baseline: str
@@ -246,19 +246,19 @@ class Difference:
 
     @property
     def words(self) -> str:
-        """How many topics gained and lost."""
+        """Return the numbers of topics that gained and lost."""
         better = sum(value > 0 for value in self.by_topic.values())
         worse = sum(value < 0 for value in self.by_topic.values())
         return f"{better} better, {worse} worse, {len(self.by_topic) - better - worse} equal"
 
     @property
     def mean(self) -> str:
-        """The mean difference and its interval."""
+        """Return the mean difference and its interval."""
         return f"mean {self.test.test.difference:+.3f}{self.test.stars()} [{self.test.low:+.3f}, {self.test.high:+.3f}]"
 
 
 def differences(found: Sequence[Difference], measure: str) -> Figure:
-    """For each condition its difference to the baseline on every topic, sorted; ``measure`` is the measure's title."""
+    """Plot each condition's differences to the baseline by topic, sorted; ``measure`` is the measure's title."""
     told = [f"{one.condition} against {one.baseline}: {one.words}, {one.mean}" for one in found]
     alt = f"Differences in {measure} topic by topic. {'; '.join(told)}."
     caption = (

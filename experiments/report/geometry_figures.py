@@ -1,7 +1,7 @@
-"""Plots of the embedding space for a page, of what jobs left in ``geometry.json``: a panel or a line a condition.
+"""Plots of the embedding space for a page, from ``geometry.json`` of jobs, with a panel or a line for each condition.
 
-Labels of conditions -> contents of their files; :mod:`mathamr.analysis.plots` draws, here are panels, words and
-captions.
+Input: labels of conditions -> contents of their files. :mod:`mathamr.analysis.plots` draws; this module adds panels,
+words and captions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Content = dict[str, Any]
 
 
 def densities(panels: Mapping[str, Content]) -> Figure:
-    """Similarities to random, correct and top-k answers, a panel each (Figure 2 of the paper)."""
+    """Plot similarities to random, correct and top-k answers, one panel each (Figure 2 of the paper)."""
     told = []
     for label, content in panels.items():
         way = content["ways"][content["own"]]
@@ -50,7 +50,7 @@ def densities(panels: Mapping[str, Content]) -> Figure:
 
 
 def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
-    """Accuracy over the threshold, and what it removes, a line each."""
+    """Plot accuracy over the threshold, and the share removed, one line for each condition."""
     told = [
         f"{label}: {one['thresholds'][one['chosen']]['tau']:.3f}, which removes "
         f"{one['thresholds'][one['chosen']]['removed']:.0%}"
@@ -84,7 +84,7 @@ def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
 
 
 def statements(panels: Mapping[str, Content]) -> Figure:
-    """Cosines of some right answers, and the same in a plane; ``panels`` have ``statements`` of geometry.json."""
+    """Plot cosines of some right answers, and the answers in a plane; ``panels``: ``statements`` of geometry.json."""
     lowest = min(float(np.min(one["cosines"])) for one in panels.values())
     told = []
     for label, one in panels.items():
@@ -108,7 +108,7 @@ def statements(panels: Mapping[str, Content]) -> Figure:
                     ax.set_axis_off()
             bar = figure.colorbar(mesh, ax=axes[0], shrink=0.8, label="Cosine")
             if bar.solids is not None:
-                bar.solids.set_rasterized(False)  # a page that stands alone loads no image, not even its own
+                bar.solids.set_rasterized(False)  # a self-contained page loads no images
             figure.legend(*axes[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
             return svg(figure, name, alt)
 
@@ -116,7 +116,7 @@ def statements(panels: Mapping[str, Content]) -> Figure:
 
 
 def lengths(panels: Mapping[str, Content]) -> Figure:
-    """Lengths of token vectors and of pooled ones; ``panels`` have ``lengths`` of geometry.json."""
+    """Plot lengths of token vectors and of pooled ones; ``panels`` hold ``lengths`` of geometry.json."""
     told = [
         f"{label}: tokens {np.median(one['tokens']):.2f}, pooled {np.median(one['pooled']):.2f}"
         for label, one in panels.items()
@@ -142,7 +142,7 @@ def lengths(panels: Mapping[str, Content]) -> Figure:
 
 
 def _within_and_between(one: Content) -> tuple[float, float]:
-    """Mean cosine of two right answers of one topic, and of two topics."""
+    """Return the mean cosine of two right answers of one topic, and of two topics."""
     cosines, topics = np.array(one["cosines"], dtype=float), np.array(one["topics"])
     same = topics[:, None] == topics[None, :]
     others = ~np.eye(len(topics), dtype=bool)

@@ -1,7 +1,7 @@
-"""The part of a report that looks into the embedding space: what jobs left in ``geometry.json``, as tables and plots.
+"""Part of a report about the embedding space: tables and plots from ``geometry.json`` of jobs.
 
-The form of the tables is that of Roychowdhury et al. (arXiv:2406.12336), "the paper". Plots
-(:mod:`experiments.report.geometry_figures`) show the first seed of each condition, tables all.
+The tables follow Roychowdhury et al. (arXiv:2406.12336), "the paper". Plots
+(:mod:`experiments.report.geometry_figures`) show the first seed of each condition, tables all seeds.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from graphs.errors import AnalysisError, StoreError
 from mathamr.analysis.correlation import FEWEST, correlation
 from mathamr.analysis.shift import shift
 
-Contents = Mapping[str, Sequence[Content]]  # condition -> one for each seed
+Contents = Mapping[str, Sequence[Content]]  # condition -> content for each seed
 Value = Callable[[Content], float | None]
 
 
 def blocks(experiment: Experiment) -> list[Block]:
-    """Everything that is said of the spaces; nothing where no job was asked for it.
+    """Return the blocks about the spaces; empty if no job has the analysis.
 
     Raises:
-        StoreError: a file is not of the form that :mod:`experiments.analyses.geometry` writes.
+        StoreError: a file that does not have the form of :mod:`experiments.analyses.geometry`.
     """
     found: dict[str, list[Content]] = {}
     for condition, rows in experiment.done().items():
@@ -62,7 +62,7 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
         parts.append(("Right answers of some topics", _statements(experiment, spaces)))
     parts = [(title, inside) for title, inside in parts if inside]
     troubles = [
-        Text(f"{experiment.label(condition)}: not all of it could be measured: {content['left_out']}")
+        Text(f"{experiment.label(condition)}: not everything could be measured: {content['left_out']}")
         for condition, contents in found.items()
         for content in contents[:1]
         if "left_out" in content
@@ -73,7 +73,7 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
 
 
 def _over_seeds(contents: Sequence[Content], value: Value) -> str:
-    """Mean ± standard deviation over seeds; seeds that are copies of one another count as one."""
+    """Return mean ± standard deviation over seeds; seeds with equal content count as one."""
     values = [one for content in contents if (one := value(content)) is not None]
     return spread(values[:1] if len(set(values)) == 1 else values)
 
@@ -173,7 +173,7 @@ def _moved(move: str, name: str) -> Value:
 
 
 def _correlations(spaces: Contents) -> list[Block]:
-    """Table I of the paper, over conditions; and isotropy with transformed vectors as further models, as there."""
+    """Return Table I of the paper, over conditions; isotropy also with transformed vectors as further models."""
     if len(spaces) < FEWEST:
         return [Text(f"No correlations: {len(spaces)} conditions with vectors, and {FEWEST} are needed.")]
     models = list(spaces.values())

@@ -1,13 +1,14 @@
-"""Figure 4.1 of the thesis: similarities of the virtual nodes of one topic and one document, condition by condition.
+"""Heat maps as in Figure 4.1 of the thesis: similarities of the virtual nodes of a topic and a document, by condition.
 
-A job leaves in ``heat_map.json`` what its model says of them:
+A job writes ``heat_map.json``:
 
     {"topic": "A.301", "post": "591846", "grade": 3, "score": 0.81,
      "queries": [{"kind": "formula", "text": "\\\\|A\\\\|_2"}, {"kind": "sentence", "text": "Suppose ..."}, ...],
-     "documents": [...], "scores": [[0.91, 0.12, ...], ...]}                 # a row a query node
+     "documents": [...], "scores": [[0.91, 0.12, ...], ...]}                 # a row for each query node
 
 Rows are the topic's nodes, columns the document's: formulas F1, F2 ..., sentences S1 ..., the document D. A circle
-marks the best column of each row, which MaxSim takes.
+marks
+the best column of each row, which MaxSim selects.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from experiments.report.results import Experiment, content_of
 from graphs.errors import StoreError
 
 _LETTERS = {"formula": "F", "sentence": "S", "document": "D"}
-Node = tuple[str, str, int]  # kind, text, and which of the nodes of equal text
+Node = tuple[str, str, int]  # kind, text, and number among nodes of equal text
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """One condition's similarities, ``scores`` of shape ``(queries, documents)``."""
+    """Similarities of one condition, ``scores`` of shape ``(queries, documents)``."""
 
     topic: str
     post: str
@@ -44,15 +45,15 @@ class HeatMap:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of all similarities: small where nodes have become alike."""
+        """Standard deviation of all similarities: small if nodes have become equal."""
         return float(self.scores.std())
 
 
 def read(path: Path) -> HeatMap | None:
-    """The file that a job left; None where it left none.
+    """Read the file of a job; None if it has none.
 
     Raises:
-        StoreError: the file is not of the form above.
+        StoreError: a file that does not have the form above.
     """
     record = content_of(path)
     if record is None:
@@ -81,10 +82,10 @@ def _nodes(records: Sequence[Mapping[str, Any]]) -> tuple[Node, ...]:
 
 
 def blocks(experiment: Experiment) -> list[Block]:
-    """The heat maps of all conditions in one figure for each topic and document, and what their nodes stand for.
+    """Return one figure for each topic and document with the heat maps of all conditions, and a legend of the nodes.
 
-    Of each condition the first seed that has one is shown: a best one would be a choice. Conditions that share their
-    model have the same map, shown once.
+    The first seed with a map is shown: the best seed would be a choice. Conditions that share their model have the same
+    map, shown once.
     """
     by_pair: dict[tuple[str, str], dict[str, tuple[int, HeatMap]]] = {}
     for condition, rows in experiment.done().items():
@@ -108,7 +109,7 @@ def blocks(experiment: Experiment) -> list[Block]:
 
 
 def _grouped(experiment: Experiment, maps: Mapping[str, tuple[int, HeatMap]]) -> dict[str, tuple[int, HeatMap]]:
-    """Labels of the conditions that have the same map -> seed and map."""
+    """Return labels of the conditions with the same map -> seed and map."""
     groups: list[tuple[list[str], int, HeatMap]] = []
     for condition, (seed, found) in maps.items():
         label = experiment.label(condition)
@@ -121,7 +122,7 @@ def _grouped(experiment: Experiment, maps: Mapping[str, tuple[int, HeatMap]]) ->
 
 
 def _entries(names: Mapping[Node, str]) -> list[tuple[str, str, str]]:
-    """What each name stands for; a parser may have made other sentences than the text has, which are not named."""
+    """Return the text of each name; sentences that a parser split otherwise are not named."""
     unnamed = {"document": "the whole post"}
     return [
         (name, kind if text else "", text or unnamed.get(kind, f"a {kind}")) for (kind, text, _), name in names.items()
@@ -129,7 +130,7 @@ def _entries(names: Mapping[Node, str]) -> list[tuple[str, str, str]]:
 
 
 def names(lists: Sequence[Sequence[Node]]) -> dict[Node, str]:
-    """A short name for each node of any condition: some conditions have nodes that others lack.
+    """Return a short name for each node of any condition: some conditions have nodes that others lack.
 
     >>> names([[("formula", "x", 1), ("formula", "x", 2), ("document", "", 1)], [("sentence", "Let", 1)]])
     {('formula', 'x', 1): 'F1', ('formula', 'x', 2): 'F2', ('document', '', 1): 'D', ('sentence', 'Let', 1): 'S1'}
@@ -148,7 +149,7 @@ def names(lists: Sequence[Sequence[Node]]) -> dict[Node, str]:
 def figure(
     maps: Mapping[str, tuple[int, HeatMap]], queries: Mapping[Node, str], documents: Mapping[Node, str]
 ) -> Figure:
-    """A panel for each label, all on one scale; with each map the seed that it is of."""
+    """Draw a panel for each label, all on one scale, with the seed of each map."""
     told = [
         f"{label} (seed {seed}): MaxSim {found.score:.3f}, spread {found.spread:.3f}"
         for label, (seed, found) in maps.items()
@@ -161,7 +162,8 @@ def figure(
     caption = (
         "Similarities of the topic's virtual nodes (rows) and the document's (columns), all panels on one scale: F "
         "formulas, S sentences, D the document. Circles: the best column of each row, which MaxSim takes. Spread: "
-        f"standard deviation of all similarities; a small one means nodes that look alike. {shown}. In the form of "
+        f"standard deviation of all similarities; a small one means nodes that are nearly equal. {shown}. In the "
+        "form of "
         "Figure 4.1 of the thesis."
     )
     panels = [(label, found) for label, (_, found) in maps.items()]
@@ -198,17 +200,17 @@ def _draw(
             image, ax=panels, location="top", shrink=0.4, aspect=40, pad=0.1 / height, label="Similarity"
         )
         if bar.solids is not None:
-            bar.solids.set_rasterized(False)  # a page that stands alone loads no image, not even its own
+            bar.solids.set_rasterized(False)  # a self-contained page loads no images
         return svg(drawing, name, alt)
 
 
 def _borders(nodes: Sequence[Node]) -> list[int]:
-    """Where one kind of node ends and the next begins."""
+    """Return the places between kinds of nodes."""
     return [place for place, (one, other) in enumerate(pairwise(nodes), 1) if one[0] != other[0]]
 
 
 def _ticks(axis: Any, labels: Sequence[str], room: int) -> None:
-    """Names of the nodes, every n-th where there are more than there is room for."""
+    """Return names of the nodes, every n-th if there is no room for all."""
     step = -(-len(labels) // room)
     shown = range(0, len(labels), step)
     axis.set_ticks([place + 0.5 for place in shown], [labels[place] for place in shown], fontsize=7)

@@ -1,10 +1,10 @@
-"""A report as one HTML page that stands alone: no file beside it, no request to anywhere, no program but KaTeX.
+"""A report as one self-contained HTML page: no other file, no request, no program but KaTeX.
 
     page("Virtual node connectivity", [Heading("Results"), Table(...), Figure(...), Examples(...)])   # "<!doctype ..."
 
-All text comes from files that others may have made, and posts are anyone's: everything is escaped here, in one place.
-The page also carries a policy (CSP) by which a browser refuses every request and every program but those that are named
-by their hash. Without JavaScript everything can be read, and formulas stand as LaTeX.
+All text comes from files that others may have made, and posts can have any author: everything is escaped here, in one
+place. The page also has a policy (CSP) by which a browser refuses every request, and every program without a listed
+hash. Without JavaScript everything is readable, and formulas are shown as LaTeX.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ dl.nodes dt { font-weight: 600; } dl.nodes dd { margin: 0; max-height: 12rem; ov
 
 
 def page(title: str, blocks: Sequence[Block]) -> str:
-    """The whole page, with a table of contents; KaTeX comes along where there are formulas."""
+    """Return the whole page, with a table of contents, and KaTeX if there are formulas."""
     parts = list(_anchored(blocks))
     first = sum(isinstance(block, Heading) and block.level == 1 for block in blocks) == 1
     parts.insert(1 if first else 0, _contents(blocks) if first else f"<h1>{escape(title)}</h1>\n{_contents(blocks)}")
@@ -92,7 +92,7 @@ def _hash(script: str) -> str:
 
 
 def _contents(blocks: Sequence[Block]) -> str:
-    """Links to the parts of an experiment, or to the experiments where there are several."""
+    """Return links to the parts of an experiment, or to several experiments."""
     headings = [(number, block) for number, block in enumerate(blocks) if isinstance(block, Heading)]
     level = 1 if sum(block.level == 1 for _, block in headings) > 1 else 2
     links = [

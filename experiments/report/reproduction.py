@@ -1,4 +1,4 @@
-"""What a table should come out as, row by row (``experiments/report/reproduction.yaml``), and whether it did.
+"""Expected results of each table row (``experiments/report/reproduction.yaml``), and the verdict on measured ones.
 
 >>> none, *_ = rows("4.10")
 >>> none.table, none.name, none.expected["nDCG'"].mean, none.tolerance
@@ -8,8 +8,9 @@
 >>> [row.name for row in rows("mini")][:4]  # every table whose name begins with it
 ['both', 'opt', 'slt', 'none']
 
-A score is *ok* within the row's tolerance, *drift* within three times that, else *fail*. What is a machine's own
-(times, memory, sizes) is compared as its ratio to the baseline's.
+A score is *ok* within the row's tolerance, *drift* within three times that, else *fail*. Costs that depend on the
+machine
+(times, memory, sizes) are compared as ratios to the baseline.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from graphs.errors import ConfigError
 FILE = Path(__file__).with_suffix(".yaml")
 CONF = Path(__file__).resolve().parents[2] / "conf"
 SCORES = ("nDCG'", "MAP'", "P'@10", "Bpref")
-DRIFT = 3.0  # times the tolerance
+DRIFT = 3.0  # multiple of the tolerance
 
 Status = Literal["ok", "drift", "fail", "measured"]
 _WORSE: tuple[Status, ...] = ("measured", "ok", "drift", "fail")
@@ -40,13 +41,13 @@ _WORSE: tuple[Status, ...] = ("measured", "ok", "drift", "fail")
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A collection that rows need.
+    """Collection that rows need.
 
     Attributes:
-        variable: environment variable that names its folder; None where it comes with the installation.
-        files: patterns of what must be in the folder, or in one right below it.
-        get: what to get from where.
-        graphs: how its graphs can be had without parsing.
+        variable: environment variable with its folder; None if it comes with the installation.
+        files: patterns of required files in the folder, or in a folder directly below.
+        get: instructions for getting the data.
+        graphs: instructions for getting its graphs without parsing.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Data:
     graphs: str = ""
 
     def missing(self, root: Path | None) -> list[str]:
-        """Return the patterns that nothing below ``root`` fits; all of them where there is no such folder."""
+        """Return the patterns without a match below ``root``; all of them if the folder is missing."""
         if root is None or not root.is_dir():
             return list(self.files)
         return [pattern for pattern in self.files if not any(root.rglob(pattern))]
@@ -65,13 +66,13 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One row of one table: a condition of an experiment, and what should come out.
+    """One row of one table: a condition of an experiment, and its expected results.
 
     Attributes:
-        expected: column, as the thesis names it -> value; empty where nobody has seen it yet.
-        baseline: the same of the baseline, for ratios.
-        seen: where the expected values were seen.
-        thesis: the table that ``expected`` was taken from, if it was the thesis's.
+        expected: column, as in the thesis -> value; empty before a first measurement.
+        baseline: expected values of the baseline, for ratios.
+        seen: place of the measurement of the expected values.
+        thesis: table of the thesis that ``expected`` comes from, if any.
     """
 
     table: str
@@ -89,13 +90,13 @@ class Expectation:
     thesis: ThesisTable | None = None
 
     def arguments(self) -> list[str]:
-        """Arguments of ``python -m experiments.run``; the folder of the data comes on top."""
+        """Return the arguments of ``python -m experiments.run``, without the folder of the data."""
         return [f"+exp={self.experiment}", *self.settings, f"experiment.only=[{self.name}]"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One column of a row: what was measured, what was expected (None: unknown), and how far apart they are."""
+    """One column of a row: measured value, expected value (None: unknown), and their distance."""
 
     column: str
     measured: float
@@ -109,7 +110,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a row came out; ``reason`` where it has no cells."""
+    """Verdict on a row; ``reason`` if it has no cells."""
 
     status: Status
     cells: list[Cell] = field(default_factory=list)
@@ -117,11 +118,13 @@ class Verdict:
 
 
 def judge(row: Expectation, experiment: Experiment) -> Verdict:
-    """Compare the finished seeds of a row with what is expected of it."""
+    """Compare the finished seeds of a row with its expected values."""
     done = experiment.done()
     if row.name not in done:
         reasons = [str(found["status"]) for found in experiment.rows if found["condition"] == row.name]
-        return Verdict("fail", reason="; ".join(dict.fromkeys(reasons)) or f"{experiment.name} has no such condition")
+        return Verdict(
+            "fail", reason="; ".join(dict.fromkeys(reasons)) or f"{experiment.name} has no condition {row.name}"
+        )
     unfinished = [str(found["status"]) for found in experiment.rows if found["condition"] == row.name]
     if trouble := [status for status in unfinished if status != "done"]:
         return Verdict("fail", reason="; ".join(dict.fromkeys(trouble)))
@@ -155,14 +158,14 @@ def _status(
         distance, tolerance = abs(measured - expected.mean) - expected.half_digit, row.tolerance
     else:
         if column not in row.baseline or base is None or row.baseline[column] is expected:
-            return "measured"  # a machine's own, and nothing to compare it with
+            return "measured"  # a cost of the machine, without a baseline to compare with
         ratio = expected.mean / row.baseline[column].mean
         distance, tolerance = abs(measured / (base / unit) / ratio - 1), row.relative
     return "ok" if distance <= tolerance else "drift" if distance <= DRIFT * tolerance else "fail"
 
 
 def _statistic(row: Expectation, done: Sequence[Row], key: str) -> float | None:
-    """Of the finished seeds the best one's value, or the mean."""
+    """Return the best seed's value, or the mean over finished seeds."""
     if row.statistic == "best_seed":
         done = [best_row(list(done), row.task)]
     values = [float(found[key]) for found in done if found.get(key) is not None]
@@ -170,7 +173,7 @@ def _statistic(row: Expectation, done: Sequence[Row], key: str) -> float | None:
 
 
 def _other_setting(row: Expectation, done: Sequence[Row]) -> str:
-    """Why these results cannot be compared with the thesis's; empty where they can."""
+    """Return the reason that these results cannot be compared with the thesis's, or ""."""
     if row.thesis is None:
         return ""
     wanted = row.thesis.setting
@@ -186,20 +189,20 @@ def _other_setting(row: Expectation, done: Sequence[Row]) -> str:
 
 
 def table_names() -> list[str]:
-    """All tables, in the order of the file."""
+    """Return the names of all tables, in the order of the file."""
     return list(_content()["tables"])
 
 
 def rows(table: str) -> list[Expectation]:
-    """The rows of a table, of all tables whose names begin with ``TABLE-``, or of ``all``.
+    """Return the rows of a table, of all tables with a name ``TABLE-...``, or of ``all``.
 
     Raises:
-        ConfigError: no such table, or an entry that is not complete.
+        ConfigError: an unknown table, or an incomplete entry.
     """
     names = table_names()
     chosen = [name for name in names if table in ("all", name) or name.startswith(f"{table}-")]
     if not chosen:
-        raise ConfigError(f"table {table} is not among {', '.join(names)}, all", path=FILE)
+        raise ConfigError(f"Unknown table {table}. Choose from: {', '.join(names)}, all", path=FILE)
     return [row for name in chosen for row in _rows(name, _content()["tables"][name])]
 
 

@@ -1,4 +1,4 @@
-"""What experiments left in their folders, read back: ``experiment.json`` and ``jobs/*``, nothing else.
+"""Results of experiments, read from their folders: only ``experiment.json`` and ``jobs/*``.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -12,8 +12,7 @@
 [{'condition': 'none', 'seed': 1, 'status': 'done', 'key': 'ab12', 'ndcg_prime': 0.5}, \
 {'condition': 'ring', 'seed': 1, 'status': 'missing'}]
 
-Machines without a folder in common, which shared the work by hand, left the same experiment twice: :func:`join` makes
-one of the two.
+Machines without a common folder that shared the work by hand have the same experiment twice; :func:`join` merges them.
 """
 
 from __future__ import annotations
@@ -30,7 +29,13 @@ from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.result_names import ARQMATH, TestName, column, file_name
 
 Row = dict[str, Any]
-_BETTER = ("done", "running elsewhere", "failed", "unfinished", "missing")  # of one job in two folders, what is shown
+_BETTER = (
+    "done",
+    "running elsewhere",
+    "failed",
+    "unfinished",
+    "missing",
+)  # preference between two folders with one job
 
 
 @dataclass(frozen=True)
@@ -62,15 +67,15 @@ class Experiment:
 
     @property
     def first_measure(self) -> str:
-        """The column of the first measure."""
+        """Column of the first measure."""
         return next(iter(self.measures))
 
     def label(self, condition: str) -> str:
-        """What tables and plots call a condition."""
+        """Return the label of a condition in tables and plots."""
         return self.labels.get(condition, condition)
 
     def done(self) -> dict[str, list[Row]]:
-        """Condition -> its finished rows, by seed; conditions without any are left out."""
+        """Return condition -> its finished rows, by seed; conditions without any are left out."""
         found: dict[str, list[Row]] = {}
         for row in self.rows:
             if row["status"] == "done":
@@ -78,15 +83,15 @@ class Experiment:
         return found
 
     def place(self, row: Row) -> Path:
-        """The folder of a row's job."""
+        """Return the folder of a row's job."""
         return self.places[row["condition"], row["seed"]]
 
 
 def read(folder: Path) -> Experiment:
-    """The experiment that a run left in ``outputs/EXP``.
+    """Read the experiment in the folder ``outputs/EXP``.
 
     Raises:
-        ConfigError: ``experiment.json`` is missing or not complete.
+        ConfigError: ``experiment.json`` is missing or incomplete.
     """
     path = folder / "experiment.json"
     plan = content_of(path)
@@ -99,7 +104,7 @@ def read(folder: Path) -> Experiment:
         seeds = tuple(int(seed) for seed in plan["seeds"])
         name, baseline = str(plan["name"]), str(plan["baseline"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"not complete: {error!r}; run the experiment again to have it written", path=path) from error
+        raise ConfigError(f"incomplete: {error!r}; run the experiment again to write it", path=path) from error
     baselines = {condition: str(plan.get("baselines", {}).get(condition, baseline)) for condition in conditions}
     keys = plan.get("keys", {})
     tasks = tuple(task if isinstance(task, str) else int(task) for task in plan.get("tasks", [1]))
@@ -108,7 +113,7 @@ def read(folder: Path) -> Experiment:
     rows, places = [], {}
     for condition in conditions:
         if Path(condition).name != condition:
-            raise ConfigError(f"condition {condition!r} is no name of a folder", path=path)
+            raise ConfigError(f"condition {condition!r} cannot be the name of a folder; rename it", path=path)
         for seed in seeds:
             place = folder / "jobs" / f"{condition}-seed{seed}"
             places[condition, seed] = place
@@ -130,13 +135,13 @@ def read(folder: Path) -> Experiment:
 
 
 def _outcome(place: Path, key: str | None, scores: Container[str]) -> Row:
-    """Status and result of a job; what another configuration left (``key`` differs) does not count.
+    """Return status and result of a job; results of another configuration (``key`` differs) do not count.
 
-    Columns that are ``scores`` have to be numbers.
+    Columns in ``scores`` must be numbers.
     """
     try:
         result, failed = (_of_key(content_of(place / name), key) for name in ("result.json", "failed.json"))
-    except StoreError as error:  # of a copy that was cut short
+    except StoreError as error:  # an incomplete copy
         return {"status": f"failed: {error}"}
     if result is not None and (wrong := _no_number(result, scores)):
         return {"status": f"failed: {place / 'result.json'}: {wrong}; remove it and run its job again"}
@@ -151,7 +156,7 @@ def _outcome(place: Path, key: str | None, scores: Container[str]) -> Row:
 
 
 def _no_number(result: Row, scores: Container[str]) -> str:
-    """Which score is no finite number; empty where all are.
+    """Return the name of a score that is not a finite number, or "".
 
     >>> _no_number({"ndcg_prime": 0.5, "code": "0.1"}, ["ndcg_prime"]), _no_number({"bpref": "high"}, ["bpref"])
     ('', "bpref is 'high'")
@@ -168,10 +173,10 @@ def _of_key(record: Any, key: str | None) -> Row | None:
 
 
 def content_of(path: Path) -> Any:
-    """The content of a JSON file; None where there is no such file.
+    """Return the content of a JSON file; None if the file is missing.
 
     Raises:
-        StoreError: the file is no JSON.
+        StoreError: a file that is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -182,10 +187,10 @@ def content_of(path: Path) -> Any:
 
 
 def find(folders: Sequence[Path]) -> list[Path]:
-    """The folders ``outputs/EXP`` among ``folders`` and right below them, in the order given, then by name.
+    """Return the folders ``outputs/EXP`` among ``folders`` and directly below them, in the order given, then by name.
 
     Raises:
-        ConfigError: a folder that is no experiment and holds none.
+        ConfigError: a folder without an experiment.
     """
     found: list[Path] = []
     for folder in folders:
@@ -203,11 +208,12 @@ def _below(folder: Path) -> list[Path]:
 
 
 def join(parts: Sequence[Experiment]) -> list[Experiment]:
-    """Experiments of the same name made one: all their conditions and seeds, of each job the furthest that any got.
+    """Merge experiments of the same name: all their conditions and seeds, each job in its most advanced state.
 
     Raises:
-        ConfigError: they disagree about the baseline, or ran one job with two configurations, or in two regimes or on
-            two sets of topics, whose scores must not stand in one table.
+        ConfigError: different baselines, or one job run with two configurations, or jobs of two regimes or sets of
+            topics,
+            whose scores must not be in one table.
     """
     groups: dict[str, list[Experiment]] = {}
     for part in parts:
@@ -252,7 +258,7 @@ def _joined(parts: Sequence[Experiment]) -> Experiment:
 
 
 def _place(task: TestName) -> int:
-    """Tasks of ARQMath by their numbers; tests stay in their order.
+    """Return the sort key of a task: ARQMath tasks by number; tests keep their order.
 
     >>> sorted([2, 1], key=_place), sorted(["unseen", "regular"], key=_place)
     ([1, 2], ['unseen', 'regular'])
@@ -261,7 +267,7 @@ def _place(task: TestName) -> int:
 
 
 def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[Row, Path | None]:
-    """The row of one job; of equally far ones the first."""
+    """Return the most advanced row of one job; of equal ones the first."""
     found = [
         (row, part.places.get((condition, seed)))
         for part in parts
@@ -281,7 +287,7 @@ def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[R
 
 
 def _check_one_table(experiment: Experiment) -> None:
-    """Scores of different regimes or topics are never put into one table."""
+    """Raise for scores of different regimes or topics in one table."""
     grades = [column(task, "relevant_grade") for task in experiment.tasks]
     for what in (
         "regime",
@@ -302,10 +308,10 @@ def _check_one_table(experiment: Experiment) -> None:
 
 
 def per_topic(place: Path, task: TestName, measures: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Topic -> measure -> score of one job, from ``per_topic.csv`` or, e.g. in Task 2, ``per_topic-task2.csv``.
+    """Return topic -> measure -> score of one job, from ``per_topic.csv`` or, e.g. in Task 2, ``per_topic-task2.csv``.
 
     Raises:
-        StoreError: the file is missing, or has no such columns.
+        StoreError: a missing file, or one without these columns.
     """
     path = place / file_name(task, "per_topic.csv")
     try:
@@ -316,9 +322,9 @@ def per_topic(place: Path, task: TestName, measures: Sequence[str]) -> dict[str,
 
 
 def epochs(place: Path) -> list[Row]:
-    """The records of kind ``epoch`` in ``log.jsonl``, one for each epoch; of an epoch that was repeated, the last.
+    """Return the records of kind ``epoch`` in ``log.jsonl``, one for each epoch; of a repeated epoch, the last.
 
-    A line that a killed process left half written is passed by.
+    A line that a killed process wrote incompletely is skipped.
     """
     path = place / "log.jsonl"
     found: dict[int, Row] = {}

@@ -1,11 +1,11 @@
-"""The tables of a report, in the thesis's form, with the thesis's own numbers beside ours.
+"""Tables of a report, in the form of the thesis, with the thesis's numbers beside ours.
 
     Condition    nDCG'            thesis, other setting   MAP'             thesis, other setting   ...  Seeds
     none †       0.709 ± 0.016    0.421 ± 0.008           0.527 ± 0.020    0.125 ± 0.004                3
     sequential   0.699 ± 0.010    0.409 ± 0.011           0.519 ± 0.013    0.118 ± 0.004                3
 
-The baseline has a †, a significant difference to it a star. The thesis's columns are headed ``thesis`` alone where it
-measured in the same setting: the same topics, what was indexed, and pairs to train on.
+The baseline has a †, a significant difference to it a star. The thesis's columns have the title ``thesis`` if it was
+measured in the same setting: the same topics, indexed documents and training pairs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COSTS = {
     "task2_formulas": ("Indexed formulas", 1.0),
     "task2_queries_per_second": ("Queries/s, Task 2", 1.0),
 }
-"""Costs in ``results.csv``: how tables call them, and the unit that they are divided by; see :func:`costs`."""
+"""Costs in ``results.csv``: title in tables, and divisor for its unit; see :func:`costs`."""
 _OF_A_SEARCH = ("index_bytes", "vectors", "queries_per_second")
 
 DEVELOPMENT = {
@@ -48,14 +48,14 @@ DEVELOPMENT = {
     "epochs": ("Epochs", 1.0),
     "train_pairs": ("Training pairs", 1.0),
 }
-"""What one looks at while developing; no test is made on these."""
+"""Columns for development; they are not tested for significance."""
 
 _SETTINGS = {"train_pairs": "training pairs"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of results: the key in ``results.csv``, its unit, and the measure whose stars it carries, if any."""
+    """Column of results: the key in ``results.csv``, its unit, and the measure whose stars it carries, if any."""
 
     title: str
     key: str
@@ -64,12 +64,12 @@ class Column:
 
 
 def measure_columns(experiment: Experiment, task: TestName) -> list[Column]:
-    """The measures of a task."""
+    """Return the columns of a task's measures."""
     return [Column(title, column(task, measure), measure=measure) for measure, title in experiment.measures.items()]
 
 
 def costs(experiment: Experiment) -> dict[str, tuple[str, float]]:
-    """:data:`COSTS`, and the costs of each search in tests that have a name."""
+    """Return :data:`COSTS`, and the costs of each search in named tests."""
     named = [task for task in experiment.tasks if isinstance(task, str)]
     return COSTS | {
         column(task, name): (f"{COSTS[name][0]}, {columns.title(task)}", COSTS[name][1])
@@ -79,7 +79,7 @@ def costs(experiment: Experiment) -> dict[str, tuple[str, float]]:
 
 
 def thesis_columns(table: ThesisTable) -> list[Column]:
-    """Our columns in the form of a table of the thesis."""
+    """Return our columns in the form of a table of the thesis."""
     columns = []
     for title in table.columns:
         key, unit = table.column_of_results(title)
@@ -89,7 +89,7 @@ def thesis_columns(table: ThesisTable) -> list[Column]:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean ± standard deviation, with the digits that the thesis gives.
+    """Return mean ± standard deviation, with the digits of the thesis.
 
     >>> spread([0.5, 0.52]), spread([11.26]), spread([60325, 60325]), spread([])
     ('0.510 ± 0.014', '11.3', '60,325 ± 0', '–')
@@ -104,7 +104,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def amount(values: Sequence[float]) -> str:
-    """Like :func:`spread`, and a number alone where all are the same; counts have no decimals.
+    """Return :func:`spread`, or one number if all are equal; counts have no decimals.
 
     >>> amount([7.8, 7.8]), amount([60325, 60325]), amount([5, 6]), amount([11.2, 11.4]), amount([])
     ('7.800', '60,325', '5.500 ± 0.707', '11.3 ± 0.1', '–')
@@ -119,9 +119,9 @@ def mean_table(
     columns: Mapping[str, tuple[str, float]],
     show: Callable[[Sequence[float]], str] = spread,
 ) -> list[list[str]]:
-    """Header and one line a condition: mean ± standard deviation (n - 1) over its finished seeds.
+    """Return a header and one line for each condition: mean ± standard deviation (n - 1) over its finished seeds.
 
-    ``columns`` maps a key of the rows to its title and the unit that it is divided by.
+    ``columns`` maps a key of the rows to its title and the divisor for its unit.
     """
     table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
     for condition in dict.fromkeys(row["condition"] for row in rows):
@@ -144,9 +144,9 @@ def results_table(
     best_seed: bool = False,
     thesis: ThesisTable | None = None,
 ) -> Table:
-    """Means over seeds, or the best seed of each condition, with the thesis's numbers beside them.
+    """Return means over seeds, or the best seed of each condition, with the thesis's numbers beside them.
 
-    A condition without a result says so in place of its numbers.
+    A condition without a result shows its status in place of its numbers.
     """
     beside = set(thesis.columns) if thesis else set()
     same = thesis is not None and same_setting(experiment, thesis)
@@ -188,7 +188,7 @@ def _named(experiment: Experiment, condition: str) -> str:
 
 
 def _without_result(experiment: Experiment, condition: str) -> str:
-    """``failed``, ``unfinished`` or ``missing``, or several of these; the reasons have a table of their own."""
+    """Return ``failed``, ``unfinished`` or ``missing``, or several of these; a separate table has the reasons."""
     statuses = [row["status"].partition(":")[0] for row in experiment.rows if row["condition"] == condition]
     return ", ".join(dict.fromkeys("not measured" if status == "done" else status for status in statuses))
 
@@ -199,7 +199,7 @@ def _printed(thesis: ThesisTable | None, condition: str, title: str) -> str:
 
 
 def _others(thesis: ThesisTable | None, width: int, head: list[str], shown: Sequence[Column]) -> list[list[str]]:
-    """Systems of other groups, as the thesis reports them."""
+    """Return systems of other groups, as reported in the thesis."""
     lines = []
     for system, values in (thesis.others if thesis else {}).items():
         line = [system] + ["–"] * (width - 1)
@@ -211,7 +211,7 @@ def _others(thesis: ThesisTable | None, width: int, head: list[str], shown: Sequ
 
 
 def same_setting(experiment: Experiment, thesis: ThesisTable) -> bool:
-    """Whether every finished job was run in the setting of a table of the thesis."""
+    """Return whether every finished job was run in the setting of a table of the thesis."""
     rows = [row for done in experiment.done().values() for row in done]
     return bool(rows) and all(thesis.is_setting_of(row, years=row.get("years") or ()) for row in rows)
 
@@ -230,9 +230,9 @@ def _note(
 
 
 def _setting(experiment: Experiment, thesis: ThesisTable) -> str:
-    """Where ours differs.
+    """Return the differences between our setting and the thesis's.
 
-    What the thesis's table and our jobs say of the same key, e.g. ``regime judged, here mini; topics 78, here 104``.
+    The thesis's table and our jobs differ in a key, e.g. ``regime judged, here mini; topics 78, here 104``.
     """
     rows = [row for done in experiment.done().values() for row in done]
     differing = []
@@ -248,7 +248,7 @@ def _setting(experiment: Experiment, thesis: ThesisTable) -> str:
 
 
 def significance_table(experiment: Experiment, tests: Sequence[Comparison]) -> Table:
-    """The tests: difference, interval, p, corrected p; a star where Bonferroni's is below 0.05."""
+    """Return the tests: difference, interval, p, corrected p; a star if Bonferroni's is below 0.05."""
     table = [["Condition", "Measure", "Difference", "95 % interval", "p", "p (Bonferroni)", "p (Holm)"]]
     for one in tests:
         table.append(
@@ -274,7 +274,7 @@ def p_value(value: float) -> str:
 
 
 def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]], caption: str = "") -> Table | None:
-    """Means of those columns that any job has; None where none has one."""
+    """Return means of the columns that any job has; None if there are none."""
     done = [row for rows in experiment.done().values() for row in rows]
     known = {key: column for key, column in columns.items() if any(row.get(key) is not None for row in done)}
     if not known:
@@ -284,14 +284,14 @@ def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]]
 
 
 def parameter_groups(experiment: Experiment) -> dict[str, tuple[str, float]]:
-    """The columns that count the parameters of one part of the model."""
+    """Return the columns that count the parameters of one part of the model."""
     keys = sorted({key for rows in experiment.done().values() for row in rows for key in row})
     prefix = "parameters_"
     return {key: (key.removeprefix(prefix), 1.0) for key in keys if key.startswith(prefix)}
 
 
 def troubles_table(experiment: Experiment) -> Table | None:
-    """Jobs without a result, and why."""
+    """Return jobs without a result, with reasons."""
     rows: list[dict[str, Any]] = [row for row in experiment.rows if row["status"] != "done"]
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""The results of the thesis (``experiments/report/thesis.yaml``), to stand beside our own.
+"""Results of the thesis (``experiments/report/thesis.yaml``), to be shown beside ours.
 
 >>> best, means, costs = tables("vn_connectivity")
 >>> best.number, best.statistic, best.baseline
@@ -8,7 +8,7 @@ Value(printed='0.409 ± 0.008', mean=0.409, sd=0.008, significant=False)
 >>> COLUMNS["Time/Epoch (min)"]  # the column of results.csv that it is compared with, and the unit in that column's
 ('time_per_epoch_s', 60.0)
 
-A table may stand beside a result only where the setting is the same:
+A table is shown beside a result only if the setting is the same:
 
 >>> row = {"regime": "judged", "topics": 78, "train_pairs": 45_000, "ndcg_prime": 0.41}
 >>> means.is_setting_of(row, years=[2022]), means.is_setting_of(row, years=[2020, 2021])
@@ -46,14 +46,14 @@ COLUMNS: Mapping[str, tuple[str, float]] = {
     "Vectors": ("vectors", 1.0),
     "Indexed formulas": ("formulas", 1.0),
 }
-"""Columns of the thesis -> column of ``results.csv`` (in Task 2 with the prefix ``task2_``), and the unit in it."""
+"""Columns of the thesis -> column of ``results.csv`` (in Task 2 with the prefix ``task2_``) and its unit."""
 
 _PRINTED = re.compile(r"([\d,]+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?(\*?)")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell as it is printed, and what it says; ``sd`` is over seeds, None where there is one run."""
+    """Cell as printed, and its value; ``sd`` is over seeds, None for a single run."""
 
     printed: str
     mean: float
@@ -62,7 +62,7 @@ class Value:
 
     @property
     def half_digit(self) -> float:
-        """The most that rounding to the printed digits can have changed the mean by.
+        """Return the largest change of the mean by rounding to the printed digits.
 
         >>> read("0.494 ± 0.002").half_digit, read("90.1*").half_digit
         (0.0005, 0.05)
@@ -76,13 +76,13 @@ class ThesisTable:
     """One table of the thesis.
 
     Attributes:
-        number: as the thesis counts it, e.g. ``4.10``.
+        number: number in the thesis, e.g. ``4.10``.
         statistic: ``best_seed`` of five, by nDCG' on the same topics; ``mean`` over five seeds; ``single`` run.
-        baseline: the condition that stars refer to.
-        setting: columns of ``results.csv`` that must agree for a comparison; ``task`` and ``years`` beside them.
-        columns: as printed, in order.
+        baseline: condition that stars refer to.
+        setting: columns of ``results.csv`` that must agree for a comparison, and ``task`` and ``years``.
+        columns: columns as printed, in order.
         rows: condition -> column -> value.
-        others: the same for systems of other groups.
+        others: rows of systems of other groups.
     """
 
     number: str
@@ -95,7 +95,7 @@ class ThesisTable:
     others: dict[str, dict[str, Value]]
 
     def is_setting_of(self, row: Mapping[str, Any], *, years: Sequence[int]) -> bool:
-        """Whether a row of ``results.csv``, measured on the topics of ``years``, was made in the table's setting.
+        """Return whether a row of ``results.csv``, measured on the topics of ``years``, has the table's setting.
 
         The number of topics is that of the table's task.
         """
@@ -106,27 +106,27 @@ class ThesisTable:
         return same and sorted(years) == sorted(self.setting["years"])
 
     def column_of_results(self, column: str) -> tuple[str, float]:
-        """The column of ``results.csv`` that ``column`` is compared with, and its unit there."""
+        """Return the column of ``results.csv`` that ``column`` is compared with, and its unit there."""
         key, unit = COLUMNS[column]
         return (f"task2_{key}" if self.setting["task"] == 2 else key), unit
 
 
 def read(printed: str) -> Value:
-    """A printed cell: ``0.497*``, ``0.494 ± 0.002`` or ``21,947,328``."""
+    """Parse a printed cell: ``0.497*``, ``0.494 ± 0.002`` or ``21,947,328``."""
     match = _PRINTED.fullmatch(printed)
     if match is None:
-        raise ConfigError(f"{printed!r} is no value of a table: write 0.497, 0.497*, 0.494 ± 0.002", path=FILE)
+        raise ConfigError(f"{printed!r} is not a value of a table; write 0.497, 0.497*, 0.494 ± 0.002", path=FILE)
     mean, sd, star = match.groups()
     return Value(printed, float(mean.replace(",", "")), None if sd is None else float(sd), star == "*")
 
 
 def tables(experiment: str) -> list[ThesisTable]:
-    """The tables of an experiment in the order of the thesis; none for one that the thesis does not have."""
+    """Return the tables of an experiment in the order of the thesis; empty if it has none."""
     return _all().get(experiment, [])
 
 
 def experiments() -> list[str]:
-    """The names of the experiments that the thesis reports."""
+    """Return the names of the experiments in the thesis."""
     return list(_all())
 
 

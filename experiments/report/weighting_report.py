@@ -1,4 +1,4 @@
-"""Table of what other weights of virtual nodes would have scored: a row for each way, a column for each condition.
+"""Table of scores with other weights of virtual nodes: a row for each way, a column for each condition.
 
 | Way | base | attention |
 |---|---|---|
@@ -18,7 +18,7 @@ from mathamr.analysis.weighting import AS_IT_IS
 
 
 def blocks(experiment: Experiment) -> list[Block]:
-    """Return the table of all ways; nothing where no job has the analysis."""
+    """Return the table of all ways; empty if no job has the analysis."""
     contents: dict[str, list[dict[str, float]]] = {}
     for condition, rows in experiment.done().items():
         found = [one for row in rows if (one := content_of(experiment.place(row) / FILE))]

@@ -1,13 +1,13 @@
-"""What came out: ``results.csv``, ``report.md`` and ``report.html`` of experiments that were run here or elsewhere.
+"""Files of a report: ``results.csv``, ``report.md`` and ``report.html`` of experiments from any machine.
 
     python -m experiments.report.writing outputs/vn_connectivity                    # what a run writes at its end, once
     more python -m experiments.report.writing gpu1/outputs gpu2/outputs --out together   # several machines, several
     experiments
 
-Experiments of the same name become one: the union of their jobs. Others stand below one another on one page. Only
-``experiment.json`` and ``jobs/*`` of the folders are read, so that they can be copied to wherever the report is made.
+Experiments of the same name are merged: the union of their jobs. Others follow each other on one page. Only
+``experiment.json`` and ``jobs/*`` of the folders are read, so they can be copied to the machine that makes the report.
 
-``report.html`` stands alone: send it, put it anywhere, open it without a network. ``report.md`` has the same tables.
+``report.html`` is self-contained and needs no network. ``report.md`` has the same tables.
 Means and standard deviations (n - 1) are over seeds; for the tests see ``experiments/report/topic_scores.py``.
 """
 
@@ -48,16 +48,16 @@ from mathamr.evaluation.significance import Comparison
 
 _FIRST = ("condition", "seed", "status")
 _SHOWN_TESTS = 16
-"""Rows of tests that a page shows unasked."""
+"""Largest number of rows of tests that a page shows unfolded."""
 _PANELS = 4
-"""Measures that fit beside each other in a plot: the first ones."""
+"""Number of measures that fit beside each other in a plot."""
 
 
 def write(experiments: Sequence[Experiment], out: Path) -> None:
-    """``results.csv``, ``report.md`` and ``report.html`` in ``out``.
+    """Write ``results.csv``, ``report.md`` and ``report.html`` to ``out``.
 
     Raises:
-        ConfigError: jobs of one experiment that cannot stand in one table.
+        ConfigError: jobs of one experiment that cannot be in one table.
     """
     experiments = results.join(experiments)
     out.mkdir(parents=True, exist_ok=True)
@@ -71,14 +71,14 @@ def write(experiments: Sequence[Experiment], out: Path) -> None:
 
 
 def _scores_of(experiment: Experiment) -> list[str]:
-    """The columns with the scores of an experiment, there whether or not a job has finished."""
+    """Return the columns with the scores of an experiment, also before a job has finished."""
     if experiment.measures == ARQMATH:
         return [*ARQMATH, "recall_1000", "topics"]
     return [column(task, name) for task in experiment.tasks for name in (*experiment.measures, "topics")]
 
 
 def write_csv(rows: Sequence[Row], path: Path, scores: Sequence[str]) -> None:
-    """``results.csv``: a row for each condition x seed with every metric and cost, ``scores`` before all others."""
+    """Write ``results.csv``: a row for each condition x seed with every metric and cost, ``scores`` first."""
     names = ["experiment"] if any("experiment" in row for row in rows) else []
     names += dict.fromkeys([*_FIRST, *scores, "regime"])
     for row in rows:
@@ -91,7 +91,7 @@ def write_csv(rows: Sequence[Row], path: Path, scores: Sequence[str]) -> None:
 
 
 def report_of(experiment: Experiment) -> list[Block]:
-    """Everything that is said of one experiment, in order; a part whose files are broken says so in its place."""
+    """Return all blocks about one experiment, in order; a part with broken files shows the error in its place."""
     blocks: list[Block] = [Heading(experiment.title), *_warnings(experiment)]
     blocks += [*(Code(command) for command in experiment.commands), Text(_facts(experiment))]
     done = experiment.done()
@@ -166,7 +166,7 @@ def _facts(experiment: Experiment) -> str:
 
 
 def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
-    """A part with its heading; nothing where the jobs left nothing for it, and why where it cannot be made."""
+    """Return a part with its heading; empty without data, and the error if it cannot be made."""
     try:
         blocks = build()
     except MathAMRError as error:
@@ -175,7 +175,7 @@ def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
 
 
 def _task(experiment: Experiment, task: TestName) -> list[Block]:
-    """Means and best seeds with their tests, bars, and differences topic by topic."""
+    """Return means and best seeds with their tests, bars, and differences by topic."""
     before = f"{columns.title(task)}: " if len(experiment.tasks) > 1 else ""
     several = max(len(rows) for rows in measured(experiment, task).values()) > 1
     tables = [table for table in thesis_tables(experiment.name) if table.setting["task"] == task]
@@ -205,7 +205,7 @@ def _title(before: str, title: str) -> str:
 
 
 def _scores(experiment: Experiment, task: TestName, *, best_seed: bool, thesis: ThesisTable | None) -> list[Block]:
-    """The table in the thesis's form, bars, and the tests behind its stars."""
+    """Return the table in the thesis's form, bars, and the tests of its stars."""
     trouble, tests = "", list[Comparison]()
     try:
         tests = comparisons(experiment, task, best_seed=best_seed)
@@ -220,7 +220,7 @@ def _scores(experiment: Experiment, task: TestName, *, best_seed: bool, thesis: 
         blocks.append(
             Text(
                 f"For each condition the seed of highest {experiment.measures[experiment.first_measure]}, chosen on "
-                "the very topics that it is reported on: an optimistic figure, given because the thesis reports it."
+                "the reported topics: an optimistic figure, shown because the thesis reports it."
             )
         )
     blocks.append(results_table(experiment, task, shown, marks, best_seed=best_seed, thesis=thesis))
@@ -266,7 +266,7 @@ def _bars(experiment: Experiment, task: TestName, marks: Any) -> Block:
 
 
 def _differences(experiment: Experiment, task: TestName) -> list[Block]:
-    """Sorted bars of the first measure for each condition that has a baseline with a result."""
+    """Return sorted bars of the first measure for each condition whose baseline has a result."""
     first = experiment.first_measure
     tests = [test for test in comparisons(experiment, task, best_seed=False) if test.metric == first]
     if not tests:
@@ -282,7 +282,7 @@ def _differences(experiment: Experiment, task: TestName) -> list[Block]:
 
 
 def _curves(experiment: Experiment) -> list[Block]:
-    """Learning curves; conditions that share their models, because only retrieval differs, share a line."""
+    """Return learning curves; conditions that share their models share a line."""
     logs: dict[str, list[list[Row]]] = {}
     for condition, rows in experiment.done().items():
         seeds = [records for row in rows if (records := results.epochs(experiment.place(row)))]
@@ -302,7 +302,7 @@ def _curves(experiment: Experiment) -> list[Block]:
 
 
 def _examples(experiment: Experiment, file: str) -> list[Block]:
-    """The first results for some topics in each condition: of the first seed that left them."""
+    """Return the first results for some topics in each condition, from its first seed that has them."""
     topics: dict[str, tuple[str, str]] = {}  # title and body
     found: dict[str, dict[str, list[Found]]] = {}  # topic -> condition -> results
     done = experiment.done()
@@ -353,7 +353,7 @@ def _found(record: Any) -> Found:
 
 
 def _efficiency(experiment: Experiment) -> list[Block]:
-    """Our costs, parameters by group, and the thesis's own tables of costs with ours beside."""
+    """Return our costs, parameters by group, and the thesis's tables of costs with ours beside."""
     tables = [
         plain_table(experiment, costs(experiment)),
         plain_table(experiment, parameter_groups(experiment), "Parameters by group"),
@@ -381,7 +381,7 @@ def _development(experiment: Experiment) -> list[Block]:
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Read the folders, write the report, say where it is."""
+    """Read the folders, write the report, print its place."""
     parser = argparse.ArgumentParser(prog="python -m experiments.report", description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="outputs/EXP, or outputs with several")
     parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")

@@ -1,12 +1,12 @@
-"""Chosen on one year's topics, confirmed on another's: what is left of the best condition where it was not chosen.
+"""Selection of a condition on one year's topics, and its score on the held-out years.
 
-The best of many conditions looks better on the topics that it was chosen on than it is. So the same results are read
-year by year: in each year one would have chosen some condition; the other years say what that choice was worth.
+The best of many conditions looks better on its selection topics than it is. So results are read year by year: each year
+selects a condition, and the other years show what the selection is worth.
 
 >>> year_of("A.77"), year_of("B.237"), year_of("A.301"), year_of("q17")
 (2020, 2021, 2022, None)
 
-Conditions with one baseline are rivals; a baseline may be chosen as well, and confirms itself.
+Conditions with one baseline are rivals; a baseline can be selected too, and then confirms itself.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from mathamr.evaluation.result_names import ARQMATH, TestName
 from mathamr.evaluation.significance import Comparison, compare, paired_t_test
 
 _MEASURE = "ndcg_prime"
-_REPORTED = 2022  # ARQMath-3 is for the final report: nothing is chosen on its topics
+_REPORTED = 2022  # ARQMath-3 is for the final report: nothing is selected on its topics
 _HUNDREDS = {0: 2020, 2: 2021, 3: 2022}  # of the topics' numbers: 1-100, 201-300, 301-400
 
 _Years = dict[int, dict[str, dict[str, float]]]  # year -> condition -> topic -> score
 
 
 def year_of(topic: str) -> int | None:
-    """The year of a topic of ARQMath; None of any other name."""
+    """Return the year of a topic of ARQMath; None for any other name."""
     found = re.fullmatch(r"[AB]\.(\d+)", topic)
     return _HUNDREDS.get((int(found[1]) - 1) // 100) if found else None
 
 
 def blocks(experiment: Experiment, task: TestName) -> list[Block]:
-    """nDCG' in each year, and what would have been chosen in each; nothing where all topics are of one year."""
+    """Return nDCG' in each year, and the selection of each; empty if all topics are of one year."""
     scores = {name: of[_MEASURE] for name, of in of_conditions(experiment, task).items() if _MEASURE in of}
     years = by_year(scores)
     if len(years) < 2 or len(scores) < 2:
@@ -45,7 +45,7 @@ def blocks(experiment: Experiment, task: TestName) -> list[Block]:
 
 
 def by_year(scores: Mapping[str, Mapping[str, float]]) -> _Years:
-    """Condition -> topic -> score, parted by the topics' years; topics without a year are left out.
+    """Return condition -> topic -> score, split by the topics' years; topics without a year are left out.
 
     >>> by_year({"ring": {"A.1": 0.2, "A.201": 0.5, "q": 1.0}})
     {2020: {'ring': {'A.1': 0.2}}, 2021: {'ring': {'A.201': 0.5}}}
@@ -59,7 +59,7 @@ def by_year(scores: Mapping[str, Mapping[str, float]]) -> _Years:
 
 
 def rivals(baselines: Mapping[str, str], conditions: Sequence[str]) -> dict[str, list[str]]:
-    """Baseline -> the conditions with a result that one chooses among, itself first; alone it is left out.
+    """Return baseline -> the rival conditions with a result, itself first; a baseline without rivals is left out.
 
     >>> rivals({"base": "base", "wide": "base", "text": "text"}, ["base", "text", "wide"])
     {'base': ['base', 'wide']}
@@ -69,7 +69,7 @@ def rivals(baselines: Mapping[str, str], conditions: Sequence[str]) -> dict[str,
 
 
 def best(of_year: Mapping[str, Mapping[str, float]], among: Sequence[str]) -> str:
-    """The condition of the highest mean over the topics of a year; of equals the first."""
+    """Return the condition with the highest mean over the topics of a year; of equals the first."""
     return max(among, key=lambda name: statistics.fmean(of_year[name].values()))
 
 
@@ -123,6 +123,6 @@ def _choices(experiment: Experiment, years: _Years) -> Table:
 
 _NOTE = (
     f"{ARQMATH[_MEASURE]} of the mean over seeds of each topic's score. * p < 0.05 against the baseline (†), two-sided "
-    "paired t-test over the topics of that year, Bonferroni's correction over the conditions, each year a family of "
-    "its own. The choice is one test a line, not corrected: where it is confirmed, nothing was chosen."
+    "paired t-test over the topics of that year, Bonferroni's correction over the conditions, each year a separate "
+    "family. A confirmation is one test for each line, not corrected: nothing is selected on those topics."
 )

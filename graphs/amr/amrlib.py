@@ -1,9 +1,9 @@
-"""AMR by amrlib's sentence parsers, in this process. Its weights are a download of their own: see docs/amr.md.
+"""AMR by amrlib's sentence parsers, in this process. Their weights are a separate download: see docs/amr.md.
 
     parser = AmrlibParser("models/model_parse_xfm_bart_large-v0_1_0", device="cuda:0", batch_size=16)
 
-Sentences keep their case and are parsed one graph each; a sentence without a graph is a failure of its chunk only
-when the chunk has no other.
+Sentences keep their case and get one graph each. A sentence without a graph is a failure of its chunk only if the chunk
+has no other graph.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from graphs.errors import AMRError, Failure
 
 
 class AmrlibParser:
-    """AMR by ``amrlib.load_stog_model``; ``model_dir`` is the folder with the unpacked weights, ``batch_size``
-    in sentences; without a ``device`` it takes a GPU where there is one."""
+    """AMR parser of ``amrlib.load_stog_model``.
+
+    ``model_dir`` is the folder with the unpacked weights, ``batch_size`` counts sentences; the default ``device`` is a
+    GPU if there is one."""
 
     name = "amrlib"
 
     def __init__(self, model_dir: str | PathLike[str], *, batch_size: int, device: str | None = None) -> None:
         folder = Path(model_dir)
         if not folder.is_dir():
-            raise AMRError(f"{folder} is no folder; unpack a model of amrlib there (docs/amr.md)", kind="no_model")
+            raise AMRError(f"{folder} is not a folder; unpack a model of amrlib there (docs/amr.md)", kind="no_model")
         try:
             import amrlib
         except ImportError as error:
@@ -40,7 +42,7 @@ class AmrlibParser:
         self.model = _model_name(folder)
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-        """One Penman text or :class:`Failure` a chunk; raises :class:`AMRError` where the model fails on the batch."""
+        """Return one Penman text or :class:`Failure` for each chunk; raise :class:`AMRError` if the batch fails."""
         sentences = [sentence for chunk in chunks for sentence in chunk]
         try:
             graphs = self._parser.parse_sents(sentences, add_metadata=False)
@@ -53,7 +55,7 @@ class AmrlibParser:
 
 
 def gathered(graphs: Sequence[str | None]) -> str | Failure:
-    """The graphs of a chunk's sentences as one text, those that can be read.
+    """Join the readable graphs of a chunk's sentences into one text.
 
     >>> gathered(["(p / prove-01)", None, "(h / hold-01)"])
     '(m / multi-sentence :snt1 (p / prove-01) :snt2 (h / hold-01))'
@@ -75,7 +77,7 @@ def gathered(graphs: Sequence[str | None]) -> str | Failure:
 
 
 def _model_name(folder: Path) -> str:
-    """The model's own name from ``amrlib_meta.json``, else the folder's."""
+    """Return the model's name from ``amrlib_meta.json``, else the folder's."""
     try:
         meta = json.loads((folder / "amrlib_meta.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

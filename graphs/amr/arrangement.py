@@ -1,4 +1,4 @@
-"""Order of a graph's triples in Penman text: each node below its parent in the tree that the text is written as.
+"""Order of a graph's triples in Penman text: each node below its parent in the tree of the text.
 
 >>> chain = penman.decode("(a / and :op1 (s / sum :ARG1-of (h / hold-01)) :op2 s)")
 >>> parents_of(chain)
@@ -23,11 +23,11 @@ INSTANCE = ":instance"
 
 
 def arrange(graph: penman.Graph) -> list[Triple]:
-    """The graph's triples in the order of a Penman text.
+    """Return the graph's triples in the order of a Penman text.
 
-    A node stays below the node that it was written under, which is the one whose edge stands right before the node's
-    ``:instance`` triple; a node without such a place goes below the first node with an edge to or from it. Edges
-    between nodes that are both placed stand with their source.
+    A node stays below the node it was written under: the node whose edge precedes its ``:instance`` triple. A node
+    without such a place goes below the first node with an edge to or from it. Edges between placed nodes follow their
+    source.
     Raises :class:`AMRError`: ``no_concept`` for a variable without a concept, ``disconnected``.
     """
     triples, top = graph.triples, graph.top
@@ -65,12 +65,14 @@ def _concepts(graph: penman.Graph) -> dict[str, str]:
     concepts = {source: target for source, role, target in graph.triples if role == INSTANCE and target is not None}
     for source, role, _ in graph.triples:
         if source not in concepts:
-            raise AMRError(f"variable {source!r} with role {role!r} has no concept", kind="no_concept")
+            raise AMRError(
+                f"variable {source!r} with role {role!r} has no concept; add its :instance triple", kind="no_concept"
+            )
     return concepts
 
 
 def _places(graph: penman.Graph) -> dict[str, str]:
-    """The parents that the order of the triples tells of: the edge to the parent stands before the ``:instance``."""
+    """Return the parents given by the order of the triples: the edge to the parent precedes the ``:instance``."""
     triples = graph.triples
     parents: dict[str, str] = {}
     for (source, role, target), (node, following, _) in pairwise(triples):
@@ -83,7 +85,7 @@ def _places(graph: penman.Graph) -> dict[str, str]:
 
 
 def parents_of(graph: penman.Graph) -> dict[str, str]:
-    """Each variable's parent in the tree in which the graph is written (see :func:`arrange`); the top has none.
+    """Return each variable's parent in the written tree (see :func:`arrange`); the top has none.
 
     Raises :class:`AMRError`: ``no_concept``, ``disconnected``.
     """
@@ -133,7 +135,7 @@ def parents_of(graph: penman.Graph) -> dict[str, str]:
         lost = [variable for variable in concepts if variable not in reached]
         raise AMRError(
             f"{len(lost)} of {len(concepts)} nodes, {lost[0]!r} among them, have no path to the top {graph.top!r};"
-            " graphs.amr.document.connect hangs them in",
+            " graphs.amr.document.connect attaches them",
             kind="disconnected",
         )
     return parents

@@ -1,4 +1,4 @@
-"""The AMR graphs of a document's chunks become one graph, of which each variable's sentence is known.
+"""Merging of a document's AMR graphs into one graph, with the sentence of each variable.
 
 >>> from graphs.amr.penman_text import decode, encode
 >>> chunks = [decode("(d / document :snt1 (p / prove-01) :snt2 (h / hold-01))"), decode("(p / please-01~0)")]
@@ -8,8 +8,8 @@
 >>> sentences_of(merged.graph)
 ({'m': -1, 'p': 0, 'h': 1, 'p2': 2}, ['p', 'h', 'p2'])
 
-A graph whose top is ``multi-sentence`` (or ``document``, the transition parser's word) and has ``:snt1``, ``:snt2`` ...
-is a collection of sentences; any other graph is one sentence.
+A graph with the top ``multi-sentence`` (or ``document``, in the transition parser) and ``:snt1``, ``:snt2`` ... is a
+collection of sentences; any other graph is one sentence.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _PREFIX = re.compile(r"[^\W\d_]+")
 
 @dataclass(slots=True)
 class DocumentAMR:
-    """The AMR of a document, and what happened to it on the way.
+    """AMR of a document, and what was repaired or lost.
 
-    ``reattached`` counts parts that were connected to nothing and now hang by ``:rel``; ``empty`` the sentences for
-    which the parser gave ``amr-empty``, left out where others remain; ``failures`` the chunks that are missing.
-    ``formula_map``: the formula ids of the placeholders in a graph made elsewhere, which numbered them its own way.
+    ``reattached`` counts unconnected parts, now attached by ``:rel``. ``empty`` counts sentences with ``amr-empty``,
+    left
+    out if others remain. ``failures`` are the missing chunks. ``formula_map`` holds the formula ids of placeholders in
+    a graph made elsewhere, with other numbers.
     """
 
     graph: penman.Graph
@@ -47,15 +48,16 @@ class DocumentAMR:
 
 
 def merge(chunks: Sequence[penman.Graph]) -> DocumentAMR:
-    """One graph of the graphs of a document's chunks, in their order.
+    """Merge the graphs of a document's chunks, in order.
 
-    One sentence keeps its own root. More become ``:snt1`` ... ``:sntN`` of one ``multi-sentence`` root, the collections
-    among the chunks dissolved, however deep; their other edges move to the new root. Variables are renamed apart. Parts
-    of a chunk that are connected to nothing are hung below its root by ``:rel``.
-    Raises :class:`AMRError` where there is no chunk, or a variable has no concept.
+    One sentence keeps its root. Several become ``:snt1`` ... ``:sntN`` of one ``multi-sentence`` root; nested
+    collections
+    are dissolved at any depth, and their other edges move to the new root. Variables are renamed to differ. Unconnected
+    parts of a chunk are attached below its root by ``:rel``.
+    Raises :class:`AMRError` for a document without chunks, or a variable without a concept.
     """
     if not chunks:
-        raise AMRError("a document without a chunk has no graph", kind="no_graph")
+        raise AMRError("a document needs at least one chunk to have a graph", kind="no_graph")
     connected = [connect(chunk) for chunk in chunks]
     pieces = [(graph.top, arrange(graph)) for graph, _ in connected]
     if len(pieces) > 1:
@@ -65,14 +67,13 @@ def merge(chunks: Sequence[penman.Graph]) -> DocumentAMR:
 
 
 def connect(graph: penman.Graph) -> tuple[penman.Graph, int]:
-    """The graph with every part that the top cannot reach hung below the top by ``:rel``; and how many parts those
-    were.
+    """Attach every part that the top cannot reach below the top by ``:rel``; return the graph and the number of parts.
 
-    The part hangs by its first node that no other node of the part has an edge to, or else by its first node.
+    A part is attached by its first node without an edge from its other nodes, or else by its first node.
     """
     top = graph.top
     if top is None:
-        raise AMRError("a graph without a node cannot be connected", kind="no_graph")
+        raise AMRError("a graph without a node cannot be connected; add a node", kind="no_graph")
     variables = {source: None for source, _, _ in graph.triples}
     neighbours: dict[str, list[str]] = {variable: [] for variable in variables}
     pointed_at = set()
@@ -97,14 +98,14 @@ def connect(graph: penman.Graph) -> tuple[penman.Graph, int]:
 
 
 def sentences_of(graph: penman.Graph) -> tuple[dict[str, int], list[str]]:
-    """Each variable's sentence, counted from 0, and the root variable of each sentence.
+    """Return each variable's sentence, counted from 0, and the root variable of each sentence.
 
-    A variable belongs to the sentence below whose ``:sntN`` it is written. What else hangs below the root of the
-    sentences (17 of 285 real parses have such parts) belongs to the sentence that the fewest edges lead to, whatever
-    their direction, not counting the root's; to the first of several as near. -1 stands for the root, and for parts
-    that no edge but the root's ties to a sentence: they are said of the document as a whole, or of a sentence that
-    nothing tells. A collection below ``:sntN``, as some parsers make them, dissolves into its sentences. A graph
-    that is no collection is sentence 0 altogether.
+    A variable belongs to the sentence of the ``:sntN`` that it is written below. Other parts below the root (found in
+    17
+    of 285 real parses) belong to the sentence with the fewest edges to it, in either direction, without the root's
+    edges; of several the first. -1 marks the root, and parts that only the root connects to a sentence: they belong to
+    the whole document, or to an unknown sentence. A collection below ``:sntN``, as some parsers make them, is dissolved
+    into its sentences. A graph without a collection is sentence 0.
 
     >>> from graphs.amr.penman_text import decode
     >>> beside = "(d / document :snt1 (p / prove-01 :ARG0 (w / we)) :manner (u / use-01 :ARG0 w) :mod (h / here))"
@@ -138,9 +139,9 @@ def sentences_of(graph: penman.Graph) -> tuple[dict[str, int], list[str]]:
 
 
 def _nearest(beside: Set[str], triples: Iterable[Triple], sentence: dict[str, int]) -> dict[str, int]:
-    """The nearest sentence of each variable in ``beside``, none of which has one; those out of reach are left out."""
+    """Return the nearest sentence of each variable in ``beside``; unreachable ones are left out."""
     neighbours: dict[str, list[str]] = {}
-    nearest: dict[str, int] = {}  # of the variables that are as many edges away as the rounds so far
+    nearest: dict[str, int] = {}  # of the variables at this distance
     for source, role, target in triples:
         if role == _INSTANCE:
             continue
@@ -164,7 +165,7 @@ def _nearest(beside: Set[str], triples: Iterable[Triple], sentence: dict[str, in
 
 
 def _collections(triples: Iterable[Triple], concepts: dict[str, str]) -> dict[str, list[str]]:
-    """The collections of a graph: the root of each with its sentences in the order of their numbers."""
+    """Return the collections of a graph: the root of each with its sentences, ordered by number."""
     numbered: dict[str, list[tuple[int, str]]] = {}
     for source, role, target in triples:
         if role[:4] == ":snt" and target in concepts and concepts[source] in _COLLECTIONS:
@@ -175,7 +176,7 @@ def _collections(triples: Iterable[Triple], concepts: dict[str, str]) -> dict[st
 
 
 def _dissolved(top: str, collections: dict[str, list[str]]) -> list[str]:
-    """The collection below ``top`` and the collections among its sentences, at any depth."""
+    """Return the collection below ``top`` and those among its sentences, at any depth."""
     found, stack = [], [top]
     while stack:
         here = stack.pop()
@@ -199,7 +200,7 @@ def _sentence_roots(top: str, collections: dict[str, list[str]]) -> list[str]:
 
 
 def _gather(tops: list[str], triples: list[Triple]) -> tuple[penman.Graph, int]:
-    """The sentences below ``tops`` below one root, and how many empty ones were left out."""
+    """Collect the sentences below ``tops`` below one root; return also the number of empty ones left out."""
     concepts = {source: target for source, role, target in triples if role == _INSTANCE}
     collections = _collections(triples, concepts)
     dissolved = {inner for top in tops for inner in _dissolved(top, collections)}
@@ -216,7 +217,7 @@ def _gather(tops: list[str], triples: list[Triple]) -> tuple[penman.Graph, int]:
             "m", (concepts.keys() - dissolved) | {target for _, _, target in triples if target not in dissolved}
         )
         gathered = [(top, _INSTANCE, "multi-sentence")]
-        for number, root in enumerate(roots, 1):  # each concept right behind its :sntN: the sentence is written there
+        for number, root in enumerate(roots, 1):  # each concept directly after its :sntN, where the sentence is written
             gathered += [(top, f":snt{number}", root), (root, _INSTANCE, concepts[root])]
     placed = set(roots) if len(roots) > 1 else set()
     for source, role, target in triples:
@@ -234,7 +235,7 @@ def _gather(tops: list[str], triples: list[Triple]) -> tuple[penman.Graph, int]:
 
 
 def _renamed_apart(pieces: list[tuple[str, list[Triple]]]) -> list[tuple[str, list[Triple]]]:
-    """The pieces with variables that no other piece has, nor any piece as a constant."""
+    """Rename variables so that no piece shares one with another piece or its constants."""
     variables = [{source for source, _, _ in triples} for _, triples in pieces]
     taken = {t for (_, triples), own in zip(pieces, variables, strict=True) for _, _, t in triples if t not in own}
     taken.add("m")  # the root's
@@ -247,14 +248,14 @@ def _renamed_apart(pieces: list[tuple[str, list[Triple]]]) -> list[tuple[str, li
                 match = _PREFIX.match(source)
                 names[source] = _fresh(match[0] if match else "x", taken, counts)
                 taken.add(names[source])
-        # A concept may read like a variable: only the targets of edges are renamed.
+        # A concept may equal a variable: only the targets of edges are renamed.
         body = [(names[s], r, t if r == _INSTANCE else names.get(t, t)) for s, r, t in triples]
         renamed.append((names[top], body))
     return renamed
 
 
 def _fresh(prefix: str, taken: Set[str], counts: dict[str, int] | None = None) -> str:
-    """``prefix``, or ``prefix2``, ``prefix3`` ...: the first that is not taken; ``counts`` remembers where to go on."""
+    """Return ``prefix``, or ``prefix2``, ``prefix3`` ...: the first unused; ``counts`` stores the next number."""
     number = counts.get(prefix, 1) if counts is not None else 1
     while (name := prefix if number == 1 else f"{prefix}{number}") in taken:
         number += 1

@@ -1,7 +1,7 @@
-"""What an AMR parser is, and how documents go through one: in chunks, in batches, halving a batch that fails.
+"""Interface of AMR parsers, and parsing of documents: in chunks, in batches, halving a batch that fails.
 
-A parser takes chunks (lists of sentences) and gives a Penman text for each. A chunk of one sentence has its own root,
-more have a root ``multi-sentence`` or ``document`` with ``:snt1``, ``:snt2`` ...
+A parser takes chunks (lists of sentences) and returns a Penman text for each. A chunk of one sentence has its own root;
+others have a root ``multi-sentence`` or ``document`` with ``:snt1``, ``:snt2`` ...
 
 >>> class Parrot:
 ...     name, version, model = "parrot", "1", "none"
@@ -30,12 +30,12 @@ from graphs.errors import AMRError, Failure, MathAMRError
 
 __all__ = ["AMRParser", "atom", "chunk_sentences", "halved", "parse_chunks", "parse_documents"]
 
-MAX_TOKENS = 500  # of a chunk (thesis, section on AMR parsing)
+MAX_TOKENS = 500  # largest number in a chunk (thesis, section on AMR parsing)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 class AMRParser(Protocol):
-    """A parser of sentences with ``FORMULA_i`` placeholders; a collection keeps its name, version and model."""
+    """Parser of sentences with ``FORMULA_i`` placeholders; a collection keeps its name, version and model."""
 
     @property
     def name(self) -> str: ...
@@ -47,22 +47,22 @@ class AMRParser(Protocol):
     def model(self) -> str: ...
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-        """One Penman text, or a :class:`Failure` (``stage='amr'``, ``post_id=''``), for each chunk.
+        """Return one Penman text, or a :class:`Failure` (``stage='amr'``, ``post_id=''``), for each chunk.
 
-        May raise :class:`AMRError` for the batch as a whole, which is then tried again in halves.
+        It may raise :class:`AMRError` for the whole batch, which is then retried in halves.
         """
         ...
 
 
 @runtime_checkable
 class DocumentSource(Protocol):
-    """A parser that knows whole documents by the id of their post, as one that reads graphs made elsewhere does."""
+    """Parser that returns whole documents by post id, e.g. a reader of graphs made elsewhere."""
 
     def document(self, post_id: str, sentences: Sequence[str]) -> DocumentAMR | Failure: ...
 
 
 def chunk_sentences(sentences: Sequence[str], max_tokens: int = MAX_TOKENS) -> list[list[str]]:
-    """The sentences in runs of at most ``max_tokens`` tokens; a sentence longer than that is cut between words.
+    """Split sentences into runs of at most ``max_tokens`` tokens; a longer sentence is cut between words.
 
     >>> chunk_sentences(["Let FORMULA_0 be a group.", "Is it finite?", "Why?"], max_tokens=10)
     [['Let FORMULA_0 be a group.', 'Is it finite?'], ['Why?']]
@@ -82,7 +82,7 @@ def chunk_sentences(sentences: Sequence[str], max_tokens: int = MAX_TOKENS) -> l
 
 
 def _parts(sentence: str, max_tokens: int) -> list[tuple[str, int]]:
-    """The sentence, or its pieces where it has too many tokens; with the number of tokens of each."""
+    """Yield the sentence, or its pieces if it has too many tokens, each with its number of tokens."""
     tokens = len(_TOKEN.findall(sentence))
     if tokens == 0:
         return []
@@ -93,7 +93,7 @@ def _parts(sentence: str, max_tokens: int) -> list[tuple[str, int]]:
     first = 0
     while first < len(starts):
         last = min(first + max_tokens, len(starts))
-        # Not within a word and its punctuation, if there is a space to cut at.
+        # Not between a word and its punctuation, if there is a space to cut at.
         cut = last
         while cut < len(starts) and cut > first + 1 and not sentence[starts[cut] - 1].isspace():
             cut -= 1
@@ -106,11 +106,11 @@ def _parts(sentence: str, max_tokens: int) -> list[tuple[str, int]]:
 
 
 def parse_chunks(parser: AMRParser, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-    """The parser's answer for each chunk. A batch that fails is halved until the chunk at fault stands alone.
+    """Return the parser's answer for each chunk. A failing batch is halved until the failing chunk is alone.
 
-    A batch fails when the parser raises :class:`AMRError`, does not give one answer a chunk, or has a fault of its own:
-    that becomes the record of the one chunk that brings it out, with the traceback. Other errors of this project, such
-    as that of a parser that cannot start, go through.
+    A batch fails if the parser raises :class:`AMRError`, does not return one answer for each chunk, or has a bug. A bug
+    becomes the record of the one chunk that causes it, with the traceback. Other errors of this project, such as a
+    parser that cannot start, are raised.
     """
     return halved(parser.parse, chunks, parser.name)
 
@@ -118,7 +118,7 @@ def parse_chunks(parser: AMRParser, chunks: Sequence[Sequence[str]]) -> list[str
 def halved(
     parse: Callable[[Sequence[Sequence[str]]], list[str | Failure]], chunks: Sequence[Sequence[str]], name: str
 ) -> list[str | Failure]:
-    """:func:`parse_chunks` of the parser called ``name``, which parses a batch by ``parse``."""
+    """Return :func:`parse_chunks` of the parser ``name``, which parses a batch by ``parse``."""
     if not chunks:
         return []
     try:
@@ -145,11 +145,10 @@ def parse_documents(
     max_tokens: int = MAX_TOKENS,
     batch_size: int = 64,
 ) -> list[DocumentAMR | Failure]:
-    """The AMR of each document, given as post id and sentences; a :class:`Failure` where no chunk of it has a graph.
+    """Yield the AMR of each document, given as post id and sentences; a :class:`Failure` if no chunk has a graph.
 
-    Chunks go to the parser ``batch_size`` at a time, across documents. A document that lost some of its chunks is
-    made of the others, with the failures in ``DocumentAMR.failures``. A :class:`DocumentSource` is asked
-    by post id instead.
+    Chunks go to the parser ``batch_size`` at a time, across documents. A document that lost some chunks is made of the
+    others, with the failures in ``DocumentAMR.failures``. A :class:`DocumentSource` is asked by post id instead.
     """
     if isinstance(parser, DocumentSource):
         return [parser.document(post_id, sentences) for post_id, sentences in documents]

@@ -1,4 +1,4 @@
-"""The AMR parsers by name, with the options that each takes.
+"""AMR parsers by name, with their options.
 
 >>> parser = open_parser("embedded")
 >>> parser.name
@@ -10,12 +10,12 @@ Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: parser=penman_file needs the option path (docs/amr.md)
 
-What a parser's graphs depend on has a short name, so that those of two parsers never get into one file:
+A short name identifies what a parser's graphs depend on, so that graphs of two parsers never share a file:
 
 >>> identity("embedded"), identity("transition", {"model": "doc-sen-conll-amr-seed42", "seconds_per_chunk": 60})
 ('embedded-2', 'transition-doc-sen-conll-amr-seed42')
 
-docs/amr.md tells how to set up each of them, conf/parsers/default.yaml has the defaults of their options.
+docs/amr.md explains the setup of each, conf/parsers/default.yaml has the defaults of their options.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class _Entry:
     make: Callable[..., AMRParser]
     needs: Mapping[str, _Type] = field(default_factory=dict)
     takes: Mapping[str, _Type] = field(default_factory=dict)
-    source: str = "model"  # the option that its graphs depend on
-    program: str = ""  # and one that names a file of code, on whose content they depend
+    source: str = "model"  # option that its graphs depend on
+    program: str = ""  # option that names a file of code; the graphs depend on its content
 
 
 PARSERS: Mapping[str, _Entry] = {
@@ -61,30 +61,30 @@ PARSERS: Mapping[str, _Entry] = {
 
 
 def open_parser(name: str, **options: object) -> AMRParser:
-    """The parser ``name``, made with ``options``; raises :class:`ConfigError` as :func:`check` does."""
+    """Open the parser ``name`` with ``options``; raises :class:`ConfigError` as :func:`check` does."""
     check(name, options)
     return PARSERS[name].make(**options)
 
 
 def check(name: str, options: Iterable[str] = ()) -> None:
-    """Raise :class:`ConfigError` for an unknown parser, an option that it does not take, or one that it needs."""
+    """Raise :class:`ConfigError` for an unknown parser, an unknown option, or a missing one."""
     if name not in PARSERS:
-        raise ConfigError(f"parser={name} is not known; the parsers are {', '.join(PARSERS)}")
+        raise ConfigError(f"parser={name} is unknown. Choose from: {', '.join(PARSERS)}")
     entry, given = PARSERS[name], list(options)
     known = {**entry.needs, **entry.takes}
     for option in given:
         if option not in known:
-            raise ConfigError(f"parser={name} takes no option {option}; its options are {', '.join(known)}")
+            raise ConfigError(f"parser={name} has no option {option}. Choose from: {', '.join(known)}")
     missing = [option for option in entry.needs if option not in given]
     if missing:
         raise ConfigError(f"parser={name} needs the option {missing[0]} (docs/amr.md)")
 
 
 def identity(name: str, options: Mapping[str, object] | None = None) -> str:
-    """The parser and what its graphs depend on as a name of a file: not how fast, nor where it runs.
+    """Return the parser and what its graphs depend on as a file name, without options of speed or place.
 
-    Of a file of graphs, and of a worker in place of ours, it has a hash of the content. Raises :class:`ConfigError` for
-    a file that cannot be read.
+    A file of graphs, or a custom worker, adds a hash of its content. Raises :class:`ConfigError` for an unreadable
+    file.
     """
     entry, given = PARSERS[name], options or {}
     version = getattr(entry.make, "version", None)
@@ -113,15 +113,15 @@ def _content(file: object, what: str) -> str:
 
 
 def read_options(name: str, settings: Iterable[str], defaults: Mapping[str, object] | None = None) -> dict[str, object]:
-    """Options written as ``KEY=VALUE`` beside ``defaults``, with values of their types.
+    """Parse options written as ``KEY=VALUE`` over ``defaults``, with values of the defaults' types.
 
-    A default that is ``None`` is none. Raises :class:`ConfigError` as :func:`check` does.
+    A default of ``None`` counts as missing. Raises :class:`ConfigError` as :func:`check` does.
     """
     texts = {key: str(value) for key, value in (defaults or {}).items() if value is not None}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not value:
-            raise ConfigError(f"option {setting!r} is not of the form KEY=VALUE")
+            raise ConfigError(f"option {setting!r} must have the form KEY=VALUE")
         texts[key] = value
     check(name, texts)
     types = {**PARSERS[name].needs, **PARSERS[name].takes}

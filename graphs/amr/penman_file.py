@@ -1,4 +1,4 @@
-"""Graphs made elsewhere: a Penman file with ``# ::id`` lines stands in for a parser.
+"""Graphs made elsewhere: a Penman file with ``# ::id`` lines takes the place of a parser.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -11,8 +11,7 @@
 >>> missing.kind
 'unknown_id'
 
-Of the file, only the places of its graphs are held in memory (about 150 bytes a graph); each is read when it is asked
-for.
+Only the places of the graphs are in memory (about 150 bytes a graph); each graph is read on demand.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from graphs.errors import AMRError, Failure
 
 
 class PenmanFileParser:
-    """A parser that looks graphs up by the post's id (:meth:`document`) or by the sentences' text (:meth:`parse`)."""
+    """Parser that looks graphs up by the post's id (:meth:`document`) or by the sentences' text (:meth:`parse`)."""
 
     name = "penman_file"
     version = "1"
@@ -58,9 +57,7 @@ class PenmanFileParser:
                 f"{self._path}: {error.strerror}; penman_file needs a file of graphs", kind="no_file"
             ) from error
         if not self._offsets:
-            raise AMRError(
-                f"{self._path}: no line with '# ::id' in it; graphs are found by the id of their post", kind="no_id"
-            )
+            raise AMRError(f"{self._path}: no line has '# ::id'; add the post's id to each graph", kind="no_id")
         self.model = f"{self._path.name} sha256:{digest.hexdigest()[:16]}"
 
     def _note(self, line: bytes, start: int, number: int) -> None:
@@ -76,7 +73,7 @@ class PenmanFileParser:
                 self._by_text.setdefault(_key(sentence), start)
 
     def document(self, post_id: str, sentences: Sequence[str] = ()) -> DocumentAMR | Failure:
-        """The graph with this id, with its own ``# ::formula_map``, if any; the sentences are not looked at."""
+        """Return the graph with this id, and its ``# ::formula_map``, if any; the sentences are ignored."""
         offset = self._offsets.get(post_id)
         if offset is None:
             return Failure(post_id, "amr", "unknown_id", f"{self._path} has no graph with '# ::id {post_id}'")
@@ -87,7 +84,7 @@ class PenmanFileParser:
             return Failure(post_id, "amr", error.kind, f"{self._path}, '# ::id {post_id}': {error.message}")
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-        """The graph whose ``# ::snt`` line is the chunk's sentences, joined by a space."""
+        """Return the graph whose ``# ::snt`` line equals the chunk's sentences, joined by a space."""
         answers: list[str | Failure] = []
         for chunk in chunks:
             offset = self._by_text.get(_key(" ".join(chunk)))
@@ -105,7 +102,7 @@ class PenmanFileParser:
 
 
 def _formula_map(block: Block) -> dict[str, str] | None:
-    """The block's ``# ::formula_map``: ``{"FORMULA_0": "q_4", ...}``, numbered without a gap."""
+    """Return the block's ``# ::formula_map``: ``{"FORMULA_0": "q_4", ...}``, numbered without a gap."""
     text = block.metadata.get("formula_map")
     if text is None:
         return None
@@ -114,7 +111,7 @@ def _formula_map(block: Block) -> dict[str, str] | None:
     except ValueError:
         found = None
     if not isinstance(found, dict) or found.keys() != {f"FORMULA_{i}" for i in range(len(found))}:
-        message = f"formula_map {text[:60]!r} is no JSON object with the keys FORMULA_0, FORMULA_1 ... without a gap"
+        message = f"formula_map {text[:60]!r} is not a JSON object with the keys FORMULA_0, FORMULA_1 ... without a gap"
         raise AMRError(message, kind="formula_map")
     return {name: str(found[name]) for name in (f"FORMULA_{i}" for i in range(len(found)))}
 

@@ -1,4 +1,4 @@
-r"""Penman text to graph and back: quick, of any depth, and giving the same triples again.
+r"""Penman text to graph and back: fast, of any depth, and with the same triples again.
 
 >>> graph = decode('(p / prove-01 :mode imperative :ARG1 (f / FORMULA_0~e.1 :ARG1-of (h / hold-01)))')
 >>> graph.triples[3:]
@@ -6,12 +6,12 @@ r"""Penman text to graph and back: quick, of any depth, and giving the same trip
 >>> encode(graph)
 '(p / prove-01 :mode imperative :ARG1 (f / FORMULA_0 :ARG1-of (h / hold-01)))'
 
-The graphs are those of the package ``penman``, whose own reader and writer descend by recursion: a formula's chain of
-some hundred nodes stops them, and documents of millions of posts wait for them. Both functions here go through the
-text, or the triples, once. What they agree on with ``penman`` and its default model: a role that ends in ``-of`` is
-the inverse of the role without it, and triples stand in the order of the text. What they leave out: alignments
-(``~e.3,5``) and layout markers; the order of the triples alone says where a node is written
-(see :mod:`graphs.amr.arrangement`).
+The graphs are those of the package ``penman``. Its own reader and writer are recursive: a formula's chain of some
+hundred nodes stops them, and they are slow for millions of posts. Both functions here pass through the text, or the
+triples, once. As in ``penman`` and its default model, a role with the end ``-of`` is the inverse of the role without
+it,
+and triples follow the order of the text. Alignments (``~e.3,5``) and layout markers are dropped; the order of the
+triples tells where a node is written (see :mod:`graphs.amr.arrangement`).
 
 A label is written bare where Penman can read it bare, otherwise as a string:
 
@@ -44,7 +44,7 @@ _OPEN = re.compile(rf"\s*{_NODE}", re.DOTALL)
 _COMMENT = re.compile(r"^\s*#.*$\n?", re.MULTILINE)
 _METADATA = re.compile(r"::(\S+)[ \t]*(.*?)(?=\s+::\S|\s*$)")
 
-# Stricter than what is read: Unicode's line separators end a line for some readers, and '#' opens a comment.
+# Stricter than the reader: Unicode's line separators end a line for some readers, and '#' opens a comment.
 _SAFE = r'[^\s"()/:~\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]'
 _BARE = re.compile(rf"(?!#){_SAFE}+")
 _BREAKS = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
@@ -56,19 +56,19 @@ _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
 
 def atom(text: str) -> str:
-    """``text`` as a Penman concept or constant: bare where that reads back as the same, else quoted and escaped."""
+    """Return ``text`` as a Penman concept or constant: bare if that reads back as the same, else quoted and escaped."""
     if _BARE.fullmatch(text):
         return text
     return quote(text)
 
 
 def quote(text: str) -> str:
-    r"""``text`` as a Penman string; quotes and backslashes escaped, control characters as ``\uXXXX``."""
+    r"""Return ``text`` as a Penman string; quotes and backslashes escaped, control characters as ``\uXXXX``."""
     return '"' + _MUST_ESCAPE.sub(_escape, text) + '"'
 
 
 def label(constant: str) -> str:
-    """What a Penman concept or constant stands for: the inverse of :func:`atom` and :func:`quote`."""
+    """Return the text of a Penman concept or constant: the inverse of :func:`atom` and :func:`quote`."""
     if len(constant) < 2 or constant[0] != '"' or constant[-1] != '"':
         return constant
     if "\\" not in constant:
@@ -82,10 +82,10 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def decode(text: str, *, forest: bool = False) -> penman.Graph:
-    """The graph of one Penman text, its ``# ::key value`` lines as ``metadata``.
+    """Return the graph of one Penman text, with its ``# ::key value`` lines as ``metadata``.
 
-    With ``forest`` the text may hold several trees in a row, which become one graph in parts; its top is the first
-    one's.
+    With ``forest`` the text may hold several trees, which become one graph in parts; its top is that of the first
+    tree.
     Raises :class:`AMRError`: ``syntax``, ``truncated``, ``trailing_text``, ``no_graph``, ``duplicate_variable``.
     """
     metadata: dict[str, str] = {}
@@ -94,7 +94,7 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
     triples: list[Triple] = []
     append = triples.append
     concepts: dict[str, str] = {}
-    loose: list[int] = []  # triples of an inverse role whose target may turn out to be a constant
+    loose: list[int] = []  # triples of an inverse role whose target may be a constant
     position, top, step = 0, "", _STEP.match
     while True:
         opened = _OPEN.match(text, position)
@@ -136,7 +136,7 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
             f"no graph in {_excerpt(text, 0)}; Penman text begins with '(variable / concept'", kind="no_graph"
         )
     if rest:
-        raise AMRError(f"text goes on after the graph: {_excerpt(rest, 0)}", kind="trailing_text")
+        raise AMRError(f"text continues after the graph: {_excerpt(rest, 0)}", kind="trailing_text")
     for index in loose:
         source, role, target = triples[index]
         if target in concepts:
@@ -146,7 +146,7 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
 
 def _declare(concepts: dict[str, str], variable: str, concept: str, text: str, position: int) -> None:
     if variable in concepts:
-        message = f"variable {variable!r} stands for two nodes, {concepts[variable]!r} and {concept!r}"
+        message = f"variable {variable!r} names two nodes, {concepts[variable]!r} and {concept!r}"
         raise AMRError(f"{message}, at {_excerpt(text, position)}", kind="duplicate_variable")
     concepts[variable] = concept
 
@@ -172,10 +172,10 @@ def _excerpt(text: str, position: int) -> str:
 
 
 def encode(graph: penman.Graph) -> str:
-    """The graph as one line of Penman text, without metadata; :func:`decode` gives the same triples again.
+    """Return the graph as one line of Penman text, without metadata; :func:`decode` gives the same triples again.
 
-    The triples are written in their order where that is the order of a text, and are arranged
-    (:mod:`graphs.amr.arrangement`) where it is not. Labels that Penman cannot read bare are quoted.
+    The triples are written in their order if it is the order of a text, and are arranged
+    (:mod:`graphs.amr.arrangement`) if not. Labels that Penman cannot read bare are quoted.
     Raises :class:`AMRError`: ``no_graph``, ``no_concept``, ``disconnected``, ``role``.
     """
     top, triples = graph.top, graph.triples
@@ -192,25 +192,25 @@ def encode(graph: penman.Graph) -> str:
 
 
 def _write(top: str, triples: list[Triple]) -> str | None:
-    """The text of triples that stand in the order of a text; ``None`` where they do not."""
+    """Return the text of triples in the order of a text; ``None`` for another order."""
     if not triples or triples[0][0] != top or triples[0][1] != INSTANCE:
         return None
     concepts = {source: target for source, role, target in triples if role == INSTANCE and target is not None}
     if top not in concepts:
         return None
     out = [f"({top} / {_written(concepts[top])}"]
-    stack, depth = [top], {top: 0}  # the nodes that are open, and where each stands
-    last: dict[str, int] = {}  # the last triple of each variable, where that is asked for
+    stack, depth = [top], {top: 0}  # open nodes, and the place of each
+    last: dict[str, int] = {}  # last triple of each variable, if needed
     size, index = len(triples), 1
     while index < size:
         source, role, target = triples[index]
         if role == INSTANCE or target is None:
-            return None  # not behind the edge that leads to it
+            return None  # not after the edge that leads to it
         at = depth.get(source, -1)
         edge = target in concepts
         inverse = False
         if edge and source in concepts and depth.get(target, -1) > at:
-            # Written at the target if that, or a node between, has more to come, else at the source.
+            # Written at the target if that, or a node between, has further triples, else at the source.
             last = last or {variable: i for i, t in enumerate(triples) for variable in (t[0], t[2])}
             if at < 0 or any(last[variable] > index for variable in stack[at + 1 :]):
                 at, inverse = depth[target], True
@@ -248,7 +248,7 @@ def _written(constant: str) -> str:
 
 @dataclass(slots=True)
 class Block:
-    """One graph of a Penman file: where it begins, its ``# ::key value`` lines, and its text."""
+    """One graph of a Penman file: its place, its ``# ::key value`` lines, and its text."""
 
     line: int
     metadata: dict[str, str] = field(default_factory=dict)
@@ -256,7 +256,7 @@ class Block:
 
 
 def blocks(lines: Iterable[str]) -> Iterator[Block]:
-    """The graphs of a Penman file one by one; comment blocks without a graph (a release's header) are passed over."""
+    """Yield the graphs of a Penman file; comment blocks without a graph (a release's header) are skipped."""
     current: Block | None = None
     parts: list[str] = []
     for number, line in enumerate(lines, 1):

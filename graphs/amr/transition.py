@@ -1,16 +1,15 @@
-"""The neural parser of the published results, in a process and a Python environment of its own.
+"""Neural parser of the published results, in another process and Python environment.
 
     limits = {"batch_size": 8, "seconds_per_chunk": 60, "start_seconds": 900}
     parser = TransitionParser("envs/transition/bin/python", "doc-sen-conll-amr-seed42", **limits)
     parse_documents(parser, documents)
 
-``transition-amr-parser`` pins an old torch and cannot live beside this project's. A worker (``transition_worker.py``,
-or any program that speaks the same JSON lines) is started with the other environment's Python, fed with batches, and
-started again when it died or took too long. A batch that fails is tried again in halves, until the chunk at fault
-stands alone as a failure: ``died``, ``timeout``, ``parser_error``, ``protocol``. Batches are small, for each of them
-may take ``seconds_per_chunk`` times its chunks: a chunk that hangs costs that time at most 2 * ``batch_size`` - 1
-times, and the worker as many starts as the batch can be halved, and one. docs/amr.md tells how to set up the
-environment.
+``transition-amr-parser`` pins an old torch and cannot share this project's environment. A worker
+(``transition_worker.py``, or any program with the same JSON lines) runs on the other environment's Python. It receives
+batches, and is restarted when it dies or takes too long. A failing batch is retried in halves, until the failing chunk
+is alone: ``died``, ``timeout``, ``parser_error``, ``protocol``. Batches are small, since each may take
+``seconds_per_chunk`` times its chunks: a chunk that hangs costs that time at most 2 * ``batch_size`` - 1 times, and one
+start of the worker for each halving, plus one. docs/amr.md explains the setup of the environment.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from graphs.errors import AMRError, ConfigError, Failure, MathAMRError
 
 
 class WorkerStartError(MathAMRError):
-    """The worker cannot start: a fault of its environment, not of a chunk, so no batch is halved for it."""
+    """A worker that cannot start: a fault of its environment, so no batch is halved for it."""
 
 
 WORKER = Path(__file__).with_name("transition_worker.py")
@@ -43,9 +42,9 @@ WORKER = Path(__file__).with_name("transition_worker.py")
 class TransitionParser:
     """AMR by a worker process.
 
-    ``python`` is the interpreter of the worker's environment; ``batch_size`` the chunks that it gets at once, and
-    ``seconds_per_chunk`` the time that it has for each of them; ``start_seconds`` the time to load the model. Close
-    it (or use it in ``with``) to end the worker, which also ends when nothing refers to the parser any more.
+    ``python`` is the interpreter of the worker's environment; ``batch_size`` the number of chunks in a request,
+    ``seconds_per_chunk`` the time for each of them, and ``start_seconds`` the time to load the model. Close it (or use
+    it in ``with``) to end the worker, which also ends when the parser is garbage-collected.
     """
 
     name = "transition"
@@ -74,25 +73,25 @@ class TransitionParser:
 
     @property
     def version(self) -> str:
-        """The version of the parser, as the worker tells it; starts the worker if need be."""
+        """Version of the parser, as reported by the worker; starts the worker if needed."""
         if not self._version:
             self._running()
         return self._version
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-        """One Penman text or :class:`Failure` a chunk."""
+        """Return one Penman text or :class:`Failure` for each chunk."""
         answers: list[str | Failure] = []
         for start in range(0, len(chunks), self._batch_size):
             answers += halved(self._parse_batch, chunks[start : start + self._batch_size], self.name)
         return answers
 
     def _parse_batch(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
-        """Raises :class:`AMRError` where the batch failed as a whole."""
+        """Parse a batch; raise :class:`AMRError` if it fails as a whole."""
         worker = self._running()
         try:
             return worker.answers(chunks, time.monotonic() + self._seconds_per_chunk * len(chunks))
         except AMRError as error:
-            if error.kind != "parser_error":  # the worker is dead, hangs, or cannot be understood
+            if error.kind != "parser_error":  # the worker is dead, hangs, or violates the protocol
                 self.close()
             raise
 
@@ -109,11 +108,11 @@ class TransitionParser:
                     )
             except AMRError as error:
                 worker.stop()
-                # Not a fault of any chunk: a worker that cannot start would fail them all, one by one.
+                # No chunk's fault: a worker that cannot start would fail them all, one by one.
                 raise WorkerStartError(f"the AMR worker did not start: {error.message}") from error
             self._version = str(ready.get("version", "unknown"))
             self._worker = worker
-            # The thread that reads keeps the worker, but not this parser: without it a model would stay in memory.
+            # The reading thread references the worker but not this parser; otherwise a model would stay in memory.
             self._stop = weakref.finalize(self, worker.stop)
         return self._worker
 
@@ -130,7 +129,7 @@ class TransitionParser:
 
 
 class _Worker:
-    """A running worker process, its answers read by a thread so that they can be waited for with a limit."""
+    """Running worker process; a thread reads its answers, so that waiting has a time limit."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
@@ -158,10 +157,10 @@ class _Worker:
         return self._process.poll() is None
 
     def answers(self, chunks: Sequence[Sequence[str]], deadline: float) -> list[str | Failure]:
-        """Send a batch and collect an answer for each of its chunks."""
+        """Send a batch and return an answer for each of its chunks."""
         lines = [json.dumps({"post_id": "", "chunk": i, "sentences": list(c)}) for i, c in enumerate(chunks)]
         sender = threading.Thread(target=self._send, args=("\n".join([*lines, "", ""]).encode(),), daemon=True)
-        sender.start()  # a worker that answers while it reads must not find both pipes full
+        sender.start()  # a worker that answers while it reads must not block on full pipes
         answers: list[str | Failure] = []
         while len(answers) < len(chunks):
             record = self.record(deadline)
@@ -176,12 +175,12 @@ class _Worker:
         return answers
 
     def _send(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # a dead worker is noticed where its answer is missing
+        with contextlib.suppress(OSError):  # a dead worker is noticed when its answer is missing
             self._input.write(data)
             self._input.flush()
 
     def record(self, deadline: float) -> dict[str, Any]:
-        """The next line of the worker, read as JSON."""
+        """Return the next line of the worker, read as JSON."""
         try:
             line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
@@ -204,7 +203,7 @@ class _Worker:
         return self._log.read().decode("utf-8", "replace").strip() or "it wrote nothing to standard error"
 
     def stop(self) -> None:
-        """Kill the worker and what it started."""
+        """Kill the worker and its child processes."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,12 +1,13 @@
-"""The other side of graphs/amr/transition.py: runs transition-amr-parser in an environment of its own.
+"""Worker of graphs/amr/transition.py: runs transition-amr-parser in another environment.
 
     python graphs/amr/transition_worker.py --model doc-sen-conll-amr-seed42
 
-Imports nothing of this project and keeps to Python 3.8, because the parser needs an old torch. Speaks JSON lines:
-first it writes ``{"ready": true, "version": ...}``; then it reads ``{"post_id", "chunk", "sentences"}`` lines, up to
-an empty line that ends a batch, and writes for each ``{"post_id", "chunk", "penman"}`` or ``{"post_id", "chunk",
-"error"}``, in their order. A batch that fails as a whole is answered by one ``{"batch_error": ...}``. What the parser
-prints goes to standard error. It ends when its input ends.
+It imports nothing of this project and supports Python 3.8, because the parser needs an old torch. It speaks JSON lines:
+first it writes ``{"ready": true, "version": ...}``. Then it reads ``{"post_id", "chunk", "sentences"}`` lines, up to an
+empty line that ends a batch, and writes for each ``{"post_id", "chunk", "penman"}`` or ``{"post_id", "chunk",
+"error"}``,
+in order. A batch that fails as a whole gets one ``{"batch_error": ...}``. The parser's own output goes to standard
+error. The worker ends when its input ends.
 """
 
 import argparse

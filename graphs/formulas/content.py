@@ -1,16 +1,16 @@
-"""Content MathML -> operator tree (OPT): what the operators of a formula are applied to.
+"""Content MathML -> operator tree (OPT): the operators of a formula with their operands.
 
 >>> power = '<apply><csymbol cd="ambiguous">superscript</csymbol><ci>𝑥</ci><cn>2</cn></apply>'
 >>> mathml = f"<math><apply><plus/>{power}<ci>𝑦</ci></apply></math>"
 >>> parse_opt(mathml).tangent_string()
 '[U!plus,0[O!SUP,0[V!x],1[N!2]],1[V!y]]'
 
-The trees are those of Tangent-S, in MathAMR's copy, for the output of LaTeXML; :mod:`graphs.formulas.operators` has the
-rules of building and :mod:`graphs.formulas.meanings` the names. Beyond the original, two things that it fails on:
+The trees are those of Tangent-S, in MathAMR's copy, for the output of LaTeXML. :mod:`graphs.formulas.operators` has the
+rules of building and :mod:`graphs.formulas.meanings` the names. Two cases go beyond the original, which fails on them:
 
-- ``share``, a second use of an earlier operand (``b`` in ``a < b <= c``), is left out, as it is in the official files
-  of 2021 and 2022, from which all shares were removed; so are the query variables that LaTeXML made of question marks;
-- the matrices of LaTeXML 0.8.6 and later, ``apply(csymbol matrix, matrix)``, are what they were before: the matrix.
+- ``share``, a second use of an earlier operand (``b`` in ``a < b <= c``), is left out, as in the official files of 2021
+  and 2022, from which all shares were removed; so are the query variables that LaTeXML made of question marks;
+- the matrices of LaTeXML 0.8.6 and later, ``apply(csymbol matrix, matrix)``, become the matrix, as in earlier versions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MATRIX_OPERATOR = "O!matrix"
 
 
 def parse_opt(mathml: str, *, letters: Letters = "plain") -> FormulaTree:
-    """The OPT of a formula in Content MathML, alone or in parallel with Presentation MathML.
+    """Return the OPT of a formula in Content MathML, alone or in parallel with Presentation MathML.
 
     ``letters`` as in :func:`graphs.formulas.presentation.parse_slt`: LaTeXML writes the letters of Content MathML in
     mathematical italics, which ``"italic"`` keeps. Raises FormulaError, whose ``kind`` is ``empty``, ``malformed``,
@@ -121,7 +121,7 @@ def _symbol(clean: Callable[[str | None], str], element: Element, children: Chil
         label = f"-!{name}"
     elif dictionary == "mws":
         if name != "qvar_":
-            return None  # what LaTeXML made of a question mark at the end of a formula
+            return None  # LaTeXML's output for a question mark at the end of a formula
         label = "?"
     if label is None:
         raise FormulaError(f"the symbol {name!r} of dictionary {dictionary!r} has no label", kind="unknown_symbol")
@@ -165,7 +165,9 @@ def _matrix_row(element: Element, children: Children) -> Term:
 def _interval(element: Element, children: Children) -> Term:
     closure = element.get("closure", "closed").strip().lower()
     if closure not in _CLOSURES:
-        raise FormulaError(f"closure={closure!r} of an interval; known are {', '.join(_CLOSURES)}", kind="operands")
+        raise FormulaError(
+            f"closure={closure!r} of an interval is unknown. Choose from: {', '.join(_CLOSURES)}", kind="operands"
+        )
     return operators.interval(*_CLOSURES[closure], _given(children))
 
 

@@ -8,9 +8,9 @@ V!x
 n  +
 n  V!y
 
-In text a child stands below its parent, one step to the right, behind the label of its edge; only the next symbol of a
-baseline (``n``) keeps its predecessor's column, so that a baseline reads downwards. The pieces of a drawing serve
-:mod:`graphs.graph.drawing`, which draws whole graphs.
+In text a child is below its parent, one step to the right, after the label of its edge. Only the next symbol of a
+baseline (``n``) keeps its predecessor's column, so that a baseline reads downwards. :mod:`graphs.graph.drawing`, which
+draws whole graphs, shares the parts of a drawing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from graphs.formulas.tree import FormulaTree
 _STEP = "  "
 _ABOVE, _BELOW = "aoc", "budw"
 ROW, _CHARACTER, _PADDING, GAP, MARGIN = 52.0, 8.0, 20.0, 20.0, 24.0  # pixels
-_INDENT = 10.0  # pixels from the middle of a symbol to what hangs from it, so that edges pass on its left
+_INDENT = 10.0  # pixels from the middle of a symbol to its children, so that edges pass on its left
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FILL = {"N": "#dce9f7", "V": "#e3f2dd", "F": "#f7ecd4", "O": "#f6dede", "U": "#f6dede", "M": "#ece2f4", "E": "#f2b8b8"}
 
 
 def indented(tree: FormulaTree) -> str:
-    """The tree as lines of text."""
+    """Return the tree as lines of text."""
     children = _children(tree)
     lines = []
     stack = [(0, "")]
@@ -45,8 +45,10 @@ def indented(tree: FormulaTree) -> str:
 
 
 def svg(*trees: FormulaTree, title: str = "") -> str:
-    """The trees side by side in one SVG document, as in the papers: a symbol layout tree along its baseline, with
-    scripts above and below it; an operator tree with its root on top."""
+    """Return the trees side by side in one SVG document, in the layout of the papers.
+
+    A symbol layout tree runs along its baseline, with scripts above and below it; an operator tree has its root on
+    top."""
     drawings = [(tree, *places(tree)) for tree in trees]
     body = []
     left, height = MARGIN, 0.0
@@ -60,7 +62,7 @@ def svg(*trees: FormulaTree, title: str = "") -> str:
 
 
 def document(body: list[str], width: float, height: float, title: str) -> str:
-    """An SVG document of ``width`` by ``height`` pixels with these elements on white."""
+    """Return an SVG document of ``width`` by ``height`` pixels with these elements on white."""
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return "\n".join(
         [
@@ -74,7 +76,7 @@ def document(body: list[str], width: float, height: float, title: str) -> str:
 
 
 def places(tree: FormulaTree) -> tuple[list[float], list[float]]:
-    """x and y (pixels) of every node: an SLT along its baseline, an OPT in layers. Left ends are at 0 or more."""
+    """Return x and y (pixels) of every node: an SLT along its baseline, an OPT in layers. Left ends are >= 0."""
     return _along_baseline(tree) if tree.kind == "slt" else _layered(tree)
 
 
@@ -90,14 +92,14 @@ def _continues(tree: FormulaTree, node: int) -> bool:
 
 
 def label_width(label: str) -> float:
-    """Pixels that a node with this label takes."""
+    """Return the width of a node with this label, in pixels."""
     return _CHARACTER * len(label) + _PADDING
 
 
 def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
-    """Places (pixels) for the nodes of an SLT. A baseline runs to the right; every baseline gets rows of its own.
+    """Return places (pixels) for the nodes of an SLT. A baseline runs to the right; every baseline has separate rows.
 
-    All that hangs above or below a symbol stands to the right of its middle: the edge to it crosses no node.
+    Everything above or below a symbol is to the right of its middle, so the edge to it crosses no node.
     """
     children = _children(tree)
     number = len(tree)
@@ -142,7 +144,7 @@ def _along_baseline(tree: FormulaTree) -> tuple[list[float], list[float]]:
 
 
 def _layered(tree: FormulaTree) -> tuple[list[float], list[float]]:
-    """Places (pixels) for the nodes of an OPT: leaves from left to right, a parent over the middle of its operands."""
+    """Return places (pixels) of an OPT's nodes: leaves from left to right, a parent over the middle of its operands."""
     children = _children(tree)
     number = len(tree)
     width = [0.0] * number
@@ -159,12 +161,12 @@ def _layered(tree: FormulaTree) -> tuple[list[float], list[float]]:
 
 
 def _indent(tree: FormulaTree, node: int) -> float:
-    """How far right of a symbol's left end its scripts and parts begin, in pixels."""
+    """Return the distance of a symbol's scripts and parts from its left end, in pixels."""
     return label_width(tree.labels[node]) / 2 + _INDENT
 
 
 def elements(tree: FormulaTree, x: list[float], y: list[float]) -> list[str]:
-    """The SVG elements of a tree whose nodes stand at ``x`` and ``y``."""
+    """Return the SVG elements of a tree with nodes at ``x`` and ``y``."""
     edges, nodes, names = [], [], []
     for node, label in enumerate(tree.labels):
         parent = tree.parents[node]
@@ -173,7 +175,7 @@ def elements(tree: FormulaTree, x: list[float], y: list[float]) -> list[str]:
             path = " ".join(f"{horizontal:.1f},{vertical:.1f}" for horizontal, vertical in points)
             edges.append(f'<polyline points="{path}" fill="none" stroke="#888"/>')
             (left, top), (right, bottom) = points[:2]
-            above = 4.0 if top == bottom else -4.0  # the name of an edge stands over a level one, and on a slanted one
+            above = 4.0 if top == bottom else -4.0  # an edge's name is over a level edge, and on a slanted one
             names.append(
                 text_element((left + right) / 2, (top + bottom) / 2 - above, tree.edge_labels[node], size=11, halo=True)
             )
@@ -183,14 +185,14 @@ def elements(tree: FormulaTree, x: list[float], y: list[float]) -> list[str]:
 
 
 def node_elements(x: float, y: float, label: str, fill: str) -> list[str]:
-    """A node with its label."""
+    """Return a node with its label."""
     half = label_width(label) / 2
     corner = f'x="{x - half:.1f}" y="{y - 13:.1f}" width="{2 * half:.1f}" height="26" rx="13"'
     return [f'<rect {corner} fill="{fill}" stroke="#444"/>', text_element(x, y + 5, label)]
 
 
 def _edge(tree: FormulaTree, parent: int, node: int, x: list[float], y: list[float]) -> list[tuple[float, float]]:
-    """The corners of an edge, from border to border: straight to the next row, around a corner to one further off."""
+    """Return the corners of an edge, from border to border: straight to the next row, else around a corner."""
     half_parent, half_node = label_width(tree.labels[parent]) / 2, label_width(tree.labels[node]) / 2
     if y[parent] == y[node]:
         return [(x[parent] + half_parent, y[parent]), (x[node] - half_node, y[node])]
@@ -210,13 +212,13 @@ def text_element(
     weight: str = "normal",
     halo: bool = False,
 ) -> str:
-    """A text, escaped; with a halo it can be read over a line."""
+    """Return a text element, escaped; a halo makes it legible over a line."""
     style = f'text-anchor="{anchor}" font-size="{size}" font-weight="{weight}"'
-    if halo:  # white around the letters, so that a line under them does not strike them out
+    if halo:  # white around the letters, so that no line strikes them out
         style += ' fill="#555" stroke="white" stroke-width="3" paint-order="stroke"'
     return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{_escaped(text)}</text>'
 
 
 def _escaped(text: str) -> str:
-    """Text for XML; characters that XML cannot have become U+FFFD."""
+    """Return text for XML; characters that XML forbids become U+FFFD."""
     return escape(_NOT_XML.sub("\ufffd", text))

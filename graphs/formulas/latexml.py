@@ -1,13 +1,13 @@
-r"""LaTeX -> MathML by LaTeXML (``latexmlc``, Debian's package ``latexml``), in batches: optional, and a second opinion.
+r"""LaTeX -> MathML by LaTeXML (``latexmlc``, Debian's package ``latexml``), in batches: an optional second opinion.
 
     formulas = [r"x^2+y", r"\frac{1}{2"]
     LaTeXML().convert(formulas)    # ['<math ...>', Failure('', 'formula', 'latexml', "... '\\frac{1}{2'")]
     LaTeXML().parse(formulas)      # [ParsedFormula(...), ParsedFormula(None, None, errors=...)]
 
-LaTeXML takes a second to start and a tenth of a second a formula; :mod:`graphs.formulas.latex` makes the same trees in
-process some thousand times faster. A batch is one document with a displayed formula a paragraph. When it fails, takes
-too long, or does not give one formula a paragraph (as when a brace is missing), it is halved until the culprit stands
-alone. LaTeX is a programming language that reads files: formulas with commands that could are refused.
+LaTeXML takes a second to start and a tenth of a second for each formula; :mod:`graphs.formulas.latex` makes the same
+trees in process some thousand times faster. A batch is one document with one displayed formula in each paragraph. If it
+fails, takes too long, or does not give one formula for each paragraph (as with a missing brace), it is halved until the
+failing formula is alone. LaTeX is a programming language that reads files: formulas with such commands are refused.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ _XML = etree.XMLParser(resolve_entities=False, no_network=True, remove_pis=True)
 
 @dataclass(frozen=True, slots=True)
 class LaTeXML:
-    """How LaTeXML is run: its command, the formulas of a batch, and the seconds that one formula may take."""
+    """LaTeXML with its command, the number of formulas of a batch, and the time limit of a formula in seconds."""
 
     command: str = "latexmlc"
     batch_size: int = 50
     seconds: float = 20.0
 
     def version(self) -> str:
-        """What the program calls itself. Raises ConfigError where it is not installed."""
+        """Version string of the program. Raises ConfigError if it is not installed."""
         done = subprocess.run([self._program(), "--VERSION"], capture_output=True, text=True, check=False, timeout=60)
         return (done.stdout + done.stderr).strip()
 
     def convert(self, formulas: Sequence[str]) -> list[str | Failure]:
-        """Presentation and Content MathML in one ``math`` element for each formula, or why there is none.
+        """Return Presentation and Content MathML in one ``math`` element for each formula, or a failure.
 
-        A failure's kind is ``refused``, ``timeout`` or ``latexml``. Raises ConfigError where LaTeXML is not installed.
+        A failure's kind is ``refused``, ``timeout`` or ``latexml``. Raises ConfigError if LaTeXML is not installed.
         """
         self._program()
         results: dict[int, str | Failure] = {}
         allowed = []
         for number, latex in enumerate(formulas):
             if refused := _REFUSED.search(latex):
-                results[number] = Failure("", "formula", "refused", f"{refused[0]} may not stand in {latex!r}")
+                results[number] = Failure("", "formula", "refused", f"{refused[0]} is not allowed in {latex!r}")
             else:
                 allowed.append(number)
         batches = [allowed[i : i + self.batch_size] for i in range(0, len(allowed), self.batch_size)]
@@ -85,20 +85,20 @@ class LaTeXML:
         return [results[number] for number in range(len(formulas))]
 
     def parse(self, formulas: Sequence[str]) -> list[ParsedFormula]:
-        """Both trees of each formula, as :func:`graphs.formulas.latex.parse_latex` gives them."""
+        """Return both trees of each formula, in the form of :func:`graphs.formulas.latex.parse_latex`."""
         return [_both_trees(converted) for converted in self.convert(formulas)]
 
     def _program(self) -> str:
         program = shutil.which(self.command)
         if program is None:
             message = (
-                f"{self.command} is not installed (Debian: apt install latexml); formulas/latex.py needs no program"
+                f"{self.command} is not installed (Debian: apt install latexml); graphs.formulas.latex needs no program"
             )
             raise ConfigError(message)
         return program
 
     def _run(self, formulas: Sequence[str]) -> list[str]:
-        """Convert one batch. Raises FormulaError when any formula of it makes trouble."""
+        """Convert one batch. Raises FormulaError if any of its formulas fails."""
         paragraphs = [_paragraph(latex) for latex in formulas]
         limit = _SECONDS_TO_START + self.seconds + len(formulas) - 1
         with tempfile.TemporaryDirectory(prefix="latexml-") as folder:
@@ -121,9 +121,9 @@ class LaTeXML:
 
 
 def _paragraph(latex: str) -> str:
-    """A formula as a displayed paragraph, its own display environments made inner ones.
+    """Return a formula as a displayed paragraph, its own display environments made inner ones.
 
-    What has rows stands in the line, for a display of rows would be parted into formulas.
+    Formulas with rows are inline, because a display of rows would be split into formulas.
     """
     inner = _DISPLAY.sub(lambda found: f"\\{found[1]}{{{_INNER[found[2]]}}}" if _INNER[found[2]] else "", latex)
     inner = _BLANK_LINE.sub("\n", inner).strip()
@@ -132,7 +132,7 @@ def _paragraph(latex: str) -> str:
 
 
 def _only_formula(paragraph: etree._Element) -> str:
-    """The ``math`` element of a paragraph that holds one formula and nothing else."""
+    """Return the ``math`` element of a paragraph that holds one formula and nothing else."""
     formulas = [
         formula
         for formula in paragraph.iter(f"{_LATEXML}Math")

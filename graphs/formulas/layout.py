@@ -1,15 +1,16 @@
-"""Building a symbol layout tree (SLT): symbols on a baseline, joined by the rules for rows, fences and scripts.
+"""Building of a symbol layout tree (SLT): symbols on a baseline, joined by rules for rows, fences and scripts.
 
-``x^2 + (a,b)``: a chain of symbols, a superscript, and a fenced row that becomes one node with its elements within:
+``x^2 + (a,b)`` is a chain of symbols, a superscript, and a fenced row that becomes one node with its elements within:
 
 >>> x = scripts(Symbol("V!x"), None, Symbol("N!2"))
 >>> pair = row([Symbol("("), Symbol("V!a"), Symbol("&comma;"), Symbol("V!b"), Symbol(")")])
 >>> finish(row([x, Symbol("+"), pair])).tangent_string()
 '[V!x[+[M!()1x2,w[V!a[&comma;],e[V!b]]]],a[N!2]]'
 
-The rules are those of Tangent-S (Davila and Zanibbi, SIGIR 2017), whose indexes these trees must meet. Both readers,
-of Presentation MathML and of LaTeX, build with them. ``None`` stands for something without a symbol, such as an empty
-row. A symbol may be given to a rule once: the rules link symbols and do not copy them.
+The rules are those of Tangent-S (Davila and Zanibbi, SIGIR 2017), whose indexes these trees must match. The readers of
+Presentation MathML and of LaTeX both use them. ``None`` is a part without a symbol, such as an empty row. A symbol
+may be
+passed to a rule only once, because the rules link symbols and do not copy them.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ OPENING = frozenset(("(", "{", "|", "\u2225", "&lsqb;"))
 CLOSING = frozenset((")", "}", "|", "\u2225", "&rsqb;"))
 COMMA = "&comma;"
 ENUMERATION = "aocnbudew"
-"""The order in which a symbol's children are numbered in the finished tree."""
+"""Order in which a symbol's children are numbered in the finished tree."""
 _ENUMERATION_REVERSED = ENUMERATION[::-1]
 
 
 class Symbol:
-    """A symbol and what stands around it, by the letter of the edge in the finished tree."""
+    """Symbol and its neighbours, by the letter of the edge in the finished tree."""
 
     n: Symbol | None = None  # next on the baseline
     a: Symbol | None = None  # superscript
@@ -53,21 +54,21 @@ ScriptPair = tuple[Symbol | None, Symbol | None]
 
 
 def is_blank(symbol: Symbol | None) -> bool:
-    """Whether there is nothing to see: no symbol, or an empty or invisible one with nothing around it."""
+    """Return whether nothing is visible: no symbol, or an empty or invisible one without neighbours."""
     if symbol is None:
         return True
     return symbol.label in (BLANK, "") and not any(symbol.__dict__.get(edge) for edge in ENUMERATION)
 
 
 def last(symbol: Symbol) -> Symbol:
-    """The end of the baseline that begins with ``symbol``."""
+    """Return the end of the baseline that starts with ``symbol``."""
     while symbol.n is not None:
         symbol = symbol.n
     return symbol
 
 
 def chain(parts: Sequence[Symbol | None]) -> Symbol | None:
-    """The parts one after the other on a baseline, each after the end of the one before; ``None`` parts left out."""
+    """Join the parts on a baseline, each after the end of the one before; ``None`` parts are left out."""
     head = end = None
     for part in parts:
         if part is None:
@@ -81,10 +82,10 @@ def chain(parts: Sequence[Symbol | None]) -> Symbol | None:
 
 
 def row(parts: Sequence[Symbol | None]) -> Symbol | None:
-    """A row: blank parts dropped, a fenced row made one node (:func:`fence`), two tables side by side made one.
+    """Build a row: blank parts dropped, a fenced row made one node (:func:`fence`), two adjacent tables made one.
 
-    A row is fenced when it has more than two parts, the first part begins with one of ``( { | ∥ [`` and the last
-    begins with one of ``) } | ∥ ]``. As in Tangent-S, what hangs on the two fence characters is lost with them.
+    A row is fenced if it has more than two parts, the first part begins with one of ``( { | ∥ [`` and the last with one
+    of ``) } | ∥ ]``. As in Tangent-S, scripts of the two fence characters are lost with them.
     """
     shown = [part for part in parts if part is not None and (part.label not in (BLANK, "") or not is_blank(part))]
     if len(shown) < 2:
@@ -102,11 +103,11 @@ def row(parts: Sequence[Symbol | None]) -> Symbol | None:
 
 
 def fence(opening: str, parts: Sequence[Symbol | None], closing: str) -> Symbol:
-    """One node for a row between fences, ``M!()1x2`` for ``(a,b)``: as many columns as elements, parted by commas.
+    """Build a node of a row between fences, ``M!()1x2`` for ``(a,b)``: one column for each comma-separated element.
 
     ``w`` leads to the first element, ``e`` from the first symbol of an element to the first of the next; a comma stays
-    at the end of its element. Where the row is one part, its baseline is split; where it is more, only the parts are
-    looked at, so that a comma in an inner row does not split. A bare table keeps its size: ``M!()2x2``.
+    at the end of its element. A row of one part is split along its baseline; in a row of several, only the parts are
+    examined, so a comma in an inner row does not split. A bare table keeps its size: ``M!()2x2``.
 
     >>> finish(fence("(", [Symbol("V!a"), Symbol("&comma;"), Symbol("V!b")], "]")).tangent_string()
     '[M!(]1x2,w[V!a[&comma;],e[V!b]]]'
@@ -127,7 +128,7 @@ def fence(opening: str, parts: Sequence[Symbol | None], closing: str) -> Symbol:
 
 
 def _is_bare_table(symbol: Symbol) -> bool:
-    """A table without fences and with nothing but its cells around it."""
+    """Return whether a table has no fences and nothing but its cells."""
     label = symbol.label
     if not label.startswith("M!") or label[2:3] in ("(", "{", "|", "&", "\u2225"):
         return False
@@ -135,7 +136,7 @@ def _is_bare_table(symbol: Symbol) -> bool:
 
 
 def _split_baseline(symbol: Symbol) -> tuple[Symbol, int]:
-    """The elements of one baseline, parted after its commas: the first symbol, and how many elements there are."""
+    """Split one baseline after its commas; return its first symbol and the number of elements."""
     if symbol.label == COMMA:  # an empty first element
         blank = Symbol(BLANK)
         blank.n = symbol
@@ -157,7 +158,7 @@ def _split_baseline(symbol: Symbol) -> tuple[Symbol, int]:
 
 
 def _split_parts(parts: list[Symbol]) -> tuple[Symbol, int]:
-    """The elements of several parts, parted after the parts that are commas."""
+    """Split several parts after the parts that are commas."""
     columns = 1
     rest = iter(parts)
     first = Symbol(BLANK) if parts[0].label == COMMA else next(rest)  # a blank: an empty first element
@@ -177,7 +178,7 @@ def _split_parts(parts: list[Symbol]) -> tuple[Symbol, int]:
 
 
 def _merge_tables(table: Symbol, other: Symbol) -> bool:
-    """Put the columns of ``other`` behind those of ``table`` if both are unfenced and have as many rows."""
+    """Append the columns of ``other`` to those of ``table`` if both are unfenced and have as many rows."""
     rows, _, columns = table.label[2:].partition("x")
     other_rows, _, other_columns = other.label[2:].partition("x")
     if not rows.isdecimal() or rows != other_rows:
@@ -185,7 +186,7 @@ def _merge_tables(table: Symbol, other: Symbol) -> bool:
     height, width, other_width = int(rows), int(columns), int(other_columns)
     cells, other_cells = linked(table.w), linked(other.w)
     if len(cells) != height * width or len(other_cells) != height * other_width:
-        return False  # rows of unequal length: no grid
+        return False  # rows of unequal length
     merged: list[Symbol] = []
     for i in range(height):
         merged += cells[i * width : (i + 1) * width]
@@ -196,7 +197,7 @@ def _merge_tables(table: Symbol, other: Symbol) -> bool:
 
 
 def link(cells: Sequence[Symbol | None]) -> Symbol:
-    """Join the first symbols of elements by ``e``; an empty element becomes a blank. Returns the first of them."""
+    """Join the first symbols of elements by ``e``; an empty element becomes a blank. Return the first symbol."""
     filled = [Symbol(BLANK) if cell is None else cell for cell in cells] or [Symbol(BLANK)]
     for cell, following in pairwise(filled):
         cell.e = following
@@ -204,7 +205,7 @@ def link(cells: Sequence[Symbol | None]) -> Symbol:
 
 
 def linked(cell: Symbol | None) -> list[Symbol]:
-    """The first symbols of the elements that :func:`link` joined, from ``cell`` on."""
+    """Yield the first symbols of the elements that :func:`link` joined, from ``cell`` on."""
     found = []
     while cell is not None:
         found.append(cell)
@@ -213,7 +214,7 @@ def linked(cell: Symbol | None) -> list[Symbol]:
 
 
 def table(rows: Sequence[Sequence[Symbol | None]]) -> Symbol:
-    """A table, ``M!2x3`` for two rows and three columns in the first row; an empty cell is a blank.
+    """Build a table, ``M!2x3`` for two rows and three columns in the first row; an empty cell is a blank.
 
     >>> finish(table([[Symbol("V!a"), None], [Symbol("V!c"), Symbol("V!d")]])).tangent_string()
     '[M!2x2,w[V!a,e[W!,e[V!c,e[V!d]]]]]'
@@ -225,21 +226,21 @@ def table(rows: Sequence[Sequence[Symbol | None]]) -> Symbol:
 
 
 def boxed(symbol: Symbol) -> Symbol:
-    """A box around a baseline, for scripts that belong to all of it."""
+    """Build a box around a baseline, for scripts of the whole baseline."""
     box = Symbol("M!1x1")
     box.w = symbol
     return box
 
 
 def is_operator(symbol: Symbol) -> bool:
-    """Whether a symbol's label has no type (``V!`` ...): operators take their scripts over and under them."""
+    """Return whether a symbol's label has no type (``V!`` ...): operators take their scripts over and under them."""
     return symbol.label[1:2] != "!" and symbol.label[:1] != "?"
 
 
 def scripts(base: Symbol | None, sub: Symbol | None, sup: Symbol | None) -> Symbol:
-    """``base`` with a subscript and a superscript; where it is an operator such as a sum, these are its limits.
+    """Add a subscript and a superscript to ``base``; those of an operator such as a sum are its limits.
 
-    The base is boxed where it is longer than one symbol, or where it has such a script: ``{x_i}_j``.
+    The base is boxed if it is longer than one symbol, or has such a script: ``{x_i}_j``.
     """
     if base is None or is_blank(base):
         base = Symbol(BLANK)
@@ -255,7 +256,7 @@ def scripts(base: Symbol | None, sub: Symbol | None, sup: Symbol | None) -> Symb
 
 
 def under_over(base: Symbol | None, under: Symbol | None, over: Symbol | None) -> Symbol:
-    """``base`` with something under and over it: limits, accents, braces. Boxed as in :func:`scripts`."""
+    """Add parts under and over ``base``: limits, accents, braces. Boxed as in :func:`scripts`."""
     if base is None or is_blank(base):
         base = Symbol(BLANK)
     elif base.n is not None or (under is not None and base.u is not None) or (over is not None and base.o is not None):
@@ -272,7 +273,7 @@ def multiscripts(
     after: Sequence[ScriptPair],
     before: Sequence[ScriptPair],
 ) -> Symbol:
-    """``base`` with pairs of scripts (sub, sup) after and before it; several of a kind make a baseline."""
+    """Add pairs of scripts (sub, sup) after and before ``base``; several of a kind make a baseline."""
     if base is None or is_blank(base):
         base = Symbol(BLANK)
     for pairs, sub_slot, sup_slot in ((after, "b", "a"), (before, "d", "c")):
@@ -287,7 +288,7 @@ def multiscripts(
 
 
 def fraction(numerator: Symbol | None, denominator: Symbol | None) -> Symbol:
-    """``O!divide`` with the numerator over and the denominator under it."""
+    """Build ``O!divide`` with the numerator over and the denominator under it."""
     bar = Symbol("O!divide")
     if numerator is not None:
         bar.o = numerator
@@ -297,7 +298,7 @@ def fraction(numerator: Symbol | None, denominator: Symbol | None) -> Symbol:
 
 
 def root(radicand: Symbol | None, index: Symbol | None = None) -> Symbol:
-    """``O!root`` with the radicand within; a square root has no index."""
+    """Build ``O!root`` with the radicand within; a square root has no index."""
     sign = Symbol("O!root")
     if radicand is not None:
         sign.w = radicand
@@ -307,7 +308,7 @@ def root(radicand: Symbol | None, index: Symbol | None = None) -> Symbol:
 
 
 def enclosed(notation: str, inner: Symbol | None) -> Symbol:
-    """An enclosure, labelled with its notation (``box``, ``updiagonalstrike``, ...; ``longdiv`` where it has none)."""
+    """Build an enclosure, labelled with its notation (``box``, ``updiagonalstrike``, ...; default ``longdiv``)."""
     box = Symbol(notation if notation.strip() else "longdiv")
     if inner is not None:
         box.w = inner
@@ -315,7 +316,7 @@ def enclosed(notation: str, inner: Symbol | None) -> Symbol:
 
 
 def finish(symbol: Symbol) -> FormulaTree:
-    """The finished tree of the baseline that begins with ``symbol``."""
+    """Return the finished tree of the baseline that starts with ``symbol``."""
     labels: list[str] = []
     parents: list[int] = []
     edges: list[str] = []

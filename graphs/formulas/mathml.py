@@ -1,15 +1,15 @@
-"""MathML text -> one element tree, and the walk over it that both kinds of formula tree are built by.
+"""MathML text -> one element tree, and the walk over it that builds both kinds of formula tree.
 
 >>> root = read_mathml('<math><msup><mi>x</mi><mn>2</mn></msup></math>')
 >>> [local_name(element) for element in root.iter()]
 ['math', 'msup', 'mi', 'mn']
 
-MathML is read as XML, with entities unresolved and the network off. What is not well-formed is read once more as HTML,
-as leniently as the original Tangent-S reads everything; what is nested too deeply, or is no MathML at all, is a
+MathML is read as XML, with entities unresolved and the network off. Text that is not well-formed is read again as HTML,
+as leniently as in the original Tangent-S. Too deep nesting, or text without MathML, is a
 :class:`~graphs.errors.FormulaError`.
 
-The walk goes over the elements in reverse document order, so that an element finds the results of its children
-finished on a stack. It needs no recursion, and its cost is one dictionary lookup and one call an element.
+The walk visits the elements in reverse document order, so that an element finds the finished results of its children on
+a stack. It needs no recursion, and costs one dictionary lookup and one call for each element.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Rule = Callable[[Element, "list[Node | None]"], "Node | None"]
 NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
 _MATH = f"{NAMESPACE}math"
 MAX_CHARACTERS = 8_000_000
-"""Longer MathML is refused: libxml2 itself stops at 10 MB of text."""
+"""Longest MathML that is read; libxml2 itself stops at 10 MB of text."""
 MAX_DEPTH = 256
-"""The depth of nesting at which libxml2 stops; the deepest of the 50,000 formulas of ARQMath-mini has 33 levels."""
+"""Depth of nesting at which libxml2 stops; the deepest of the 50,000 formulas of ARQMath-mini has 33 levels."""
 
 _XML = etree.XMLParser(
     encoding="utf-8", resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True, remove_pis=True
@@ -49,7 +49,7 @@ _OTHER_VERSION = str.maketrans({"\u2212": "-", "\u2016": "\u2225"})
 
 @lru_cache(maxsize=1 << 14)
 def clean(text: str | None) -> str:
-    """The text of a symbol as Tangent-S keeps it: stripped, its own punctuation escaped, invisible operators empty.
+    """Return a symbol's text as in Tangent-S: stripped, its own punctuation escaped, invisible operators empty.
 
     >>> clean(" , "), clean("a[1]"), clean("\\u2062"), clean(None)
     ('&comma;', 'a&lsqb;1&rsqb;', '', '')
@@ -62,7 +62,7 @@ def clean(text: str | None) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def clean_plain(text: str | None) -> str:
-    """:func:`clean` with plain letters (NFKC), and with the minus and the norm bar of the official files.
+    """Return :func:`clean` with plain letters (NFKC), and with the minus and the norm bar of the official files.
 
     LaTeXML 0.8.5, which made the official files, writes a minus as ``-`` and a norm as ``∥``; 0.8.7 writes U+2212 and
     U+2016. Both give the same labels here.
@@ -77,24 +77,24 @@ def clean_plain(text: str | None) -> str:
 
 
 def cleaner(letters: Letters) -> Callable[[str | None], str]:
-    """The function that turns an element's text into the text of a label, by the choice of letters."""
+    """Return the function from an element's text to a label's text, for a choice of letters."""
     if letters == "plain":
         return clean_plain
     if letters == "italic":
         return clean
-    raise FormulaError(f"letters={letters!r} is not known; choose 'plain' or 'italic'", kind="letters")
+    raise FormulaError(f"letters={letters!r} is unknown. Choose from: 'plain', 'italic'", kind="letters")
 
 
 def local_name(element: Element) -> str:
-    """The element's name in lower case, without namespace or prefix."""
+    """Return the element's name in lower case, without namespace or prefix."""
     return str(element.tag).rpartition("}")[2].rpartition(":")[2].lower()
 
 
 def read_mathml(mathml: str, parallel: str | None = None) -> Element:
-    """The ``math`` element of a MathML text.
+    """Return the ``math`` element of a MathML text.
 
-    ``parallel`` names the encoding of the markup that is wanted, ``MathML-Presentation`` or ``MathML-Content``: where
-    the text carries both, the ``annotation-xml`` of that encoding is returned in the place of ``math``.
+    ``parallel`` names the encoding of the wanted markup, ``MathML-Presentation`` or ``MathML-Content``. If the text has
+    both, the ``annotation-xml`` of that encoding is returned instead of ``math``.
     Raises FormulaError (kinds ``empty``, ``too_long``, ``too_deep``, ``malformed``, ``no_math``).
     """
     if len(mathml) > MAX_CHARACTERS:
@@ -139,17 +139,17 @@ def _read_html(data: bytes) -> Element:
     depth = 0
     for event, _ in etree.iterwalk(root, events=("start", "end")):
         depth += 1 if event == "start" else -1
-        if depth >= MAX_DEPTH:  # libxml2 drops, without a word, what is deeper
+        if depth >= MAX_DEPTH:  # libxml2 silently drops deeper elements
             raise _too_deep()
     return root
 
 
 def _too_deep() -> FormulaError:
-    return FormulaError(f"elements are nested {MAX_DEPTH} deep or deeper; no tree is made of that", kind="too_deep")
+    return FormulaError(f"elements are nested {MAX_DEPTH} deep or deeper, too deep for a tree", kind="too_deep")
 
 
 class Rules(Generic[Node]):
-    """What is made of each element: rules by local name, those of ``leaves`` without a look at their children."""
+    """Rules by local name; rules of ``leaves`` do not read their children."""
 
     def __init__(self, leaves: Mapping[str, Rule[Node]], inner: Mapping[str, Rule[Node]]) -> None:
         self.leaves = frozenset(leaves) | {"annotation", "annotation-xml"}
@@ -157,7 +157,7 @@ class Rules(Generic[Node]):
         self.by_tag = by_name | {NAMESPACE + name: rule for name, rule in by_name.items()}
 
     def for_element(self, element: Element) -> Rule[Node]:
-        """The rule for an element whose name is written in capitals, or in another namespace."""
+        """Return the rule for an element whose name is written in capitals, or in another namespace."""
         name = local_name(element)
         rule = self.by_tag.get(name)
         if rule is None:
@@ -165,8 +165,10 @@ class Rules(Generic[Node]):
         return rule
 
     def ignored(self, element: Element, root: Element) -> bool:
-        """Whether nothing below ``root`` looks at ``element``: it stands within a leaf, or as a later child of
-        ``semantics`` or ``mstyle``, of which only the first child counts."""
+        """Return whether ``element`` below ``root`` is ignored.
+
+        It is ignored within a leaf, or as a later child of ``semantics`` or ``mstyle``, of which only the first child
+        counts."""
         while element is not root:
             parent = element.getparent()
             if parent is None:
@@ -185,9 +187,9 @@ def _nothing(element: Element, children: list[Node | None]) -> None:
 
 
 def walk(root: Element, rules: Rules[Node]) -> Node | None:
-    """The tree of the one child of ``root``, an element ``math``; ``None`` where that has nothing to show.
+    """Return the tree of the one child of ``root``, an element ``math``; ``None`` if nothing is visible.
 
-    Raises FormulaError (kind ``unknown_tag`` where an element has no rule, ``many_roots``, and what the rules raise).
+    Raises FormulaError (kinds ``unknown_tag`` for an element without a rule, ``many_roots``, and those of the rules).
     """
     stack: list[Node | None] = []
     by_tag = rules.by_tag
@@ -213,7 +215,7 @@ def walk(root: Element, rules: Rules[Node]) -> Node | None:
 
 
 def only_child(element: Element, children: list[Node | None]) -> Node | None:
-    """The rule for ``math``: annotations aside, it has one child, or none and no tree."""
+    """Apply the rule for ``math``: apart from annotations it has one child, or none and no tree."""
     if len(children) > 1:
         annotated = zip(element, children, strict=True)
         children = [child for part, child in annotated if not local_name(part).startswith("annotation")]

@@ -1,12 +1,12 @@
-"""The names of Content MathML and of LaTeXML's meanings, and the labels they have in an operator tree.
+"""Names of Content MathML and of LaTeXML's meanings, and their labels in an operator tree.
 
 >>> ELEMENTS["plus"], ELEMENTS["lt"], ELEMENTS["sin"], ELEMENTS["infinity"]
 ('U!plus', 'O!lt', 'F!sin', 'C!infinity')
 >>> meaning_label("similar-to"), meaning_label("modulo"), meaning_label("absent"), meaning_label("no-such-meaning")
 ('U!similar-to', 'O!rem', 'W!', None)
 
-The lists are those of MathAMR's copy of Tangent-S: an operator is unordered (``U!``) or ordered (``O!``) as it was in
-the indexes that these trees must meet, whether or not that is how mathematics has it (``norm`` is an ``O!``).
+The lists are those of MathAMR's copy of Tangent-S. An operator is unordered (``U!``) or ordered (``O!``) as in the
+indexes that these trees must match, even if mathematics differs (``norm`` is an ``O!``).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ELEMENTS = {
     **{name: f"C!{name}" for name in CONSTANT_ELEMENTS},
     "determinant": "F!det",
 }
-"""Label by element, for the elements of Content MathML that stand for a symbol."""
+"""Label by element, for the elements of Content MathML that denote a symbol."""
 
 AMBIGUOUS = {
     "formulae-sequence": "O!form-seq",
@@ -132,7 +132,7 @@ _DELIMITED = "delimited-"
 
 
 def meaning_label(meaning: str) -> str | None:
-    """The label of ``<csymbol cd="latexml">`` with this meaning, in lower case; ``None`` where it has none.
+    """Return the label of ``<csymbol cd="latexml">`` with this meaning, in lower case; ``None`` if it has none.
 
     As in Tangent-S a delimited expression loses the first character of its delimiters, and some meanings are numbers:
 

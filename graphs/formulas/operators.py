@@ -1,4 +1,4 @@
-"""Building an operator tree (OPT): operators applied to operands, groups, matrices, intervals and errors.
+"""Building of an operator tree (OPT): operators applied to operands, groups, matrices, intervals and errors.
 
 ``x^2 + y``:
 
@@ -6,8 +6,8 @@
 >>> finish(apply(Term("U!plus"), [power, Term("V!y")])).tangent_string()
 '[U!plus,0[O!SUP,0[V!x],1[N!2]],1[V!y]]'
 
-The rules are those of Tangent-S as MathAMR uses it; both readers, of Content MathML and of LaTeX, build with them.
-Operands are numbered, but below an unordered operator (``U!``) every edge is ``0``: the order of a sum says nothing.
+The rules are those of Tangent-S in MathAMR's copy; the readers of Content MathML and of LaTeX both use them. Operands
+are numbered, but below an unordered operator (``U!``) every edge is ``0``, since the order of a sum has no meaning.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from graphs.formulas.tree import FormulaTree, position_label
 
 Bound = Literal["O", "C"]
 MAX_OPERANDS = 500
-"""More operands than this are split in halves where order does not matter, and refused where it does."""
+"""Largest number of operands; more are split in halves below unordered operators, and refused below others."""
 
 
 class Term:
-    """A node of an operator tree: its label and its operands."""
+    """Node of an operator tree: its label and its operands."""
 
     __slots__ = ("label", "operands")
 
@@ -37,9 +37,9 @@ class Term:
 
 
 def apply(operator: Term, operands: Sequence[Term]) -> Term:
-    """An operator applied to operands; the operator's term is used up.
+    """Apply an operator to operands; the operator's term is used up.
 
-    A variable becomes a function, and an operator that has operands of its own a compound operator ``+!``:
+    A variable becomes a function, and an operator with operands a compound operator ``+!``:
 
     >>> apply(Term("V!f"), [Term("V!x")])
     Term('F!f', [Term('V!x')])
@@ -64,7 +64,7 @@ def apply(operator: Term, operands: Sequence[Term]) -> Term:
 
 
 def _root(operands: Sequence[Term]) -> Term:
-    """A root has a radicand and a degree, 2 if none is given by a term ``$!degree``."""
+    """Build a root with a radicand and a degree, 2 if none is given by a term ``$!degree``."""
     degree = Term("N!2")
     radicands = []
     for operand in operands:
@@ -82,24 +82,24 @@ def _only(operands: Sequence[Term], what: str) -> Term:
 
 
 def group(kind: Literal["V", "L", "S"], items: Sequence[Term]) -> Term:
-    """A vector, list or set, with its length in the label: ``M!S-3`` for ``{1,2,3}``."""
+    """Build a vector, list or set, with its length in the label: ``M!S-3`` for ``{1,2,3}``."""
     return _checked(Term(f"M!{kind}-{len(items)}", list(items)))
 
 
 def matrix(rows: Sequence[Sequence[Term]]) -> Term:
-    """A matrix, ``M!M-2x3``, of rows ``M!R!``; short rows are filled up with ``E!``."""
+    """Build a matrix, ``M!M-2x3``, of rows ``M!R!``; short rows are filled up with ``E!``."""
     columns = max(map(len, rows), default=0)
     filled = [_checked(Term("M!R!", [*row, *(Term("E!") for _ in range(columns - len(row)))])) for row in rows]
     return _checked(Term(f"M!M-{len(rows)}x{columns}", filled))
 
 
 def interval(left: Bound, right: Bound, bounds: Sequence[Term]) -> Term:
-    """An interval, open (``O``) or closed (``C``) at either end: ``O!interval(O-C)`` for ``(0,1]``."""
+    """Build an interval, open (``O``) or closed (``C``) at either end: ``O!interval(O-C)`` for ``(0,1]``."""
     return _checked(Term(f"O!interval({left}-{right})", list(bounds)))
 
 
 def error(parts: Sequence[Term]) -> Term:
-    """What could not be understood, ``E!``, with its parts; unknown symbols side by side are run together as text.
+    """Build ``E!`` of parts that could not be read; adjacent unknown symbols are joined to one text.
 
     >>> error([Term("-!x"), Term("-!y"), Term("V!)")])
     Term('E!', [Term('T!xy'), Term('V!)')])
@@ -130,7 +130,7 @@ def _checked(term: Term) -> Term:
 
 
 def _split(term: Term) -> Term:
-    """Halve the operands, over and over, until no node has too many."""
+    """Halve the operands repeatedly, until no node has too many."""
     if len(term.operands) <= MAX_OPERANDS:
         return term
     middle = (len(term.operands) + 1) // 2
@@ -139,7 +139,7 @@ def _split(term: Term) -> Term:
 
 
 def finish(term: Term) -> FormulaTree:
-    """The finished tree below ``term``."""
+    """Return the finished tree below ``term``."""
     labels: list[str] = []
     parents: list[int] = []
     edges: list[str] = []

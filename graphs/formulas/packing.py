@@ -1,4 +1,4 @@
-"""A formula tree as a few bytes of UTF-8, and back.
+"""Packing of a formula tree into a few bytes of UTF-8, and back.
 
 >>> from graphs.formulas.presentation import parse_slt
 >>> tree = parse_slt("<math><msup><mi>x</mi><mn>2</mn></msup></math>")
@@ -7,8 +7,9 @@ b'10\\x1fa\\x1fV!x\\x1fN!2'
 >>> unpack(pack(tree), "slt") == tree
 True
 
-First the number of children of each node in pre-order, one character each (``0`` for none), which is the whole shape;
-then the edge labels of the nodes but the root, one character each; then the labels, parted by U+001F.
+First comes the number of children of each node in pre-order, one character each (``0`` for none), which is the whole
+shape. Then follow the edge labels of the nodes except the root, one character each, and the labels, separated by
+U+001F.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ _SURROGATES = 0xD800  # code points that UTF-8 has no bytes for: the bound of a 
 
 
 def pack(tree: FormulaTree) -> bytes:
-    """The bytes of a tree. Raises FormulaError (kind ``packing``) for a tree that no reader of formulas makes:
-    with U+001F in a label, an edge label of several characters, or 50,000 children of one node."""
+    """Return the bytes of a tree.
+
+    Raises FormulaError (kind ``packing``) for a tree that readers of formulas never make: with U+001F in a label, an
+    edge
+    label of several characters, or 50,000 children of one node."""
     counts = [0] * len(tree)
     for parent in tree.parents[1:]:
         counts[parent] += 1
@@ -40,10 +44,10 @@ def pack(tree: FormulaTree) -> bytes:
 
 
 def unpack(packed: bytes, kind: TreeKind) -> FormulaTree:
-    """The tree that :func:`pack` made these bytes from."""
+    """Return the tree packed in these bytes by :func:`pack`."""
     counts, edges, *labels = packed.decode().split(_SEPARATOR)
     parents = [-1]
-    open_parents: list[int] = []  # the parent of each node to come, the next one last
+    open_parents: list[int] = []  # parents of the nodes to come, the next one last
     for index, count in enumerate(counts):
         if index:
             parents.append(open_parents.pop())

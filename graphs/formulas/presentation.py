@@ -1,4 +1,4 @@
-"""Presentation MathML -> symbol layout tree (SLT): where the symbols of a formula stand.
+"""Presentation MathML -> symbol layout tree (SLT): the places of the symbols of a formula.
 
 >>> mathml = '<math><mrow><msup><mi>x</mi><mn>2</mn></msup><mo>+</mo><mi>y</mi></mrow></math>'
 >>> parse_slt(mathml).tangent_string()
@@ -21,11 +21,11 @@ Children = list[Symbol | None]
 
 
 def parse_slt(mathml: str, *, letters: Letters = "plain") -> FormulaTree:
-    """The SLT of a formula in Presentation MathML, alone or in parallel with Content MathML.
+    """Return the SLT of a formula in Presentation MathML, alone or in parallel with Content MathML.
 
-    ``letters="plain"`` writes every label in plain letters (NFKC), one tree whatever the version of LaTeXML;
-    ``"italic"`` leaves the mathematical alphabets as they come. Raises FormulaError, whose ``kind`` is ``empty``,
-    ``malformed``, ``no_math``, ``too_long``, ``too_deep``, ``many_roots`` or ``unknown_tag``.
+    ``letters="plain"`` writes every label in plain letters (NFKC), one tree for all versions of LaTeXML; ``"italic"``
+    keeps the mathematical alphabets. Raises FormulaError, whose ``kind`` is ``empty``, ``malformed``, ``no_math``,
+    ``too_long``, ``too_deep``, ``many_roots`` or ``unknown_tag``.
     """
     rules = _RULES.get(letters) or _rules(letters)
     symbol = walk(read_mathml(mathml, "MathML-Presentation"), rules)
@@ -115,7 +115,7 @@ def _row(element: Element, children: Children) -> Symbol | None:
 
 
 def _plain_row(children: Children) -> Symbol | None:
-    """Elements with a wrong number of children are read as a row, without regard to fences."""
+    """Read elements with a wrong number of children as a row, without regard to fences."""
     return layout.chain([child for child in children if not layout.is_blank(child)])
 
 

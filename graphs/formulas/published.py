@@ -1,11 +1,11 @@
-r"""Formulas with all that a collection publishes of each: its LaTeX, its Presentation and its Content MathML.
+r"""Formulas with everything that a collection publishes of each: LaTeX, Presentation MathML and Content MathML.
 
     for formula in published(open_corpus("arqmath", "arqmath").formulas()):
         formula.latex                # '2+3i'
         formula.presentation         # '<math ...><mn>2</mn><mo>+</mo>...', '' where there is none
         formula.content              # '<math ...><apply><plus/>...', '' where there is none
 
-It serves measurements that set the ways to a tree side by side. :mod:`graphs.formulas.store` is what builds databases.
+Measurements use it to compare the ways to a tree. :mod:`graphs.formulas.store` builds databases.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class PublishedFormula:
 
 
 def published(files: FormulaFiles) -> Iterator[PublishedFormula]:
-    """The formulas of the posts that have LaTeX, files of the same position together, in the order of the LaTeX files.
+    """Yield the formulas of posts with LaTeX, in the order of the LaTeX files; files of one position go together.
 
-    The MathML of one position is held at a time: of the official release some 3 GB, of which there are 101. Raises
-    CorpusError where a file is missing or no formula file.
+    The MathML of one position is in memory at a time: some 3 GB of the official release, which has 101 positions.
+    Raises CorpusError for a missing file, or one that is not a formula file.
     """
     for position, file in enumerate(files.latex):
         presentation, content = (
@@ -46,7 +46,7 @@ def published(files: FormulaFiles) -> Iterator[PublishedFormula]:
 
 
 def rows_of(file: PackedFile) -> Iterator[Row]:
-    """Every intact row of a formula file; LaTeX, as written there, is escaped for HTML."""
+    """Yield every intact row of a formula file; LaTeX is escaped for HTML, as in the file."""
     for piece in pieces(open_source(file, "slt"), Place(0, 0)):
         for _, row in rows(piece):
             if not isinstance(row, str):

@@ -1,4 +1,4 @@
-"""Roles of the edges in formula trees: ours, and the names that other releases of MathAMR graphs give them.
+"""Roles of the edges in formula trees: our names, and the names in other releases of MathAMR graphs.
 
 >>> [tree_role(role, "opt") for role in (":opt-0", ":op0", ":OPT12", ":op-3", ":opA")]
 [':opt-0', ':opt-0', ':opt-12', ':opt-3', ':opt-10']
@@ -8,8 +8,10 @@
 (None, None, 'opt', None)
 
 The MathAMR of 2022 writes the operand at position 0 as ``:op0`` and the one at position 10 as ``:opA``, with
-Tangent-S's letters; edges of layout trees have Tangent-S's letters, or their names. AMR has ``:op1`` ... of its own, so
-what a role means depends on where its edge is (:mod:`graphs.graph.membership`).
+Tangent-S's
+letters; edges of layout trees have Tangent-S's letters, or their names. AMR itself has ``:op1`` ..., so the meaning
+of a
+role depends on the place of its edge (:mod:`graphs.graph.membership`).
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ _NAMES = {
 
 
 def tree_kind(role: str) -> TreeKind | None:
-    """The tree whose root an edge with this role leads to from a formula node; ``None`` for other roles."""
+    """Return the kind of tree whose root this role leads to from a formula node; ``None`` for other roles."""
     lower = role.lower()
     return "opt" if lower == ":opt" else "slt" if lower == ":slt" else None
 
 
 @lru_cache(maxsize=1 << 14)
 def tree_role(role: str, kind: TreeKind) -> str | None:
-    """Our name of a role in a tree of this kind, in whatever case it is written; ``None`` for an unknown role."""
+    """Return our name of a role in a tree of this kind, written in any case; ``None`` for an unknown role."""
     if kind == "slt":
         match = _LETTER.fullmatch(role)
         letter = match[1].lower() if match else _NAMES.get(role.lower())

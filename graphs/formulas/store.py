@@ -6,12 +6,14 @@
     store.get("2020:q_3"), store.visual_id("1552"), store.failures()
 
 Tables: ``tree(id, hash, data)``, every different tree once; ``formula(formula_id, post_id, visual_id, slt, opt)``, the
-last two being ids of trees; ``failure(formula_id, post_id, representation, kind, message)``, the formulas and rows that
-gave no tree; ``source(name, size, offset, line)``, how far each file has been read; and ``meta``. Ids that are decimal
-numbers are stored as integers: with 28 million formulas it matters.
+last two being ids of trees; ``failure(formula_id, post_id, representation, kind, message)``, formulas and rows
+without a
+tree; ``source(name, size, offset, line)``, the progress in each file; and ``meta``. Decimal ids are stored as integers,
+which matters for 28 million formulas.
 
-:func:`build` reads the files in pieces of a megabyte. What a piece gives is written together with the new place in its
-file, in one transaction: killed at any moment, a build goes on from there. No process holds more than a few pieces.
+:func:`build` reads the files in pieces of a megabyte. The results of a piece and the new place in its file are
+written in
+one transaction, so a build resumes after a kill at any moment. No process holds more than a few pieces.
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ from graphs.formulas.tsv import Piece, Place, Source, open_source, pieces, rows
 from graphs.processes import ordered_map
 
 PURPOSE = "formula trees"
-CACHE_KIBIBYTES = 262_144  # holds the index of hashes of a full ARQMath, 18 million trees, nearly whole
+CACHE_KIBIBYTES = 262_144  # holds nearly the whole index of hashes of a full ARQMath, 18 million trees
 IDS_A_QUERY = 500
-REMEMBERED, SHORT = 65_536, 1_000  # formulas that a process remembers the trees of; characters of MathML that are short
+REMEMBERED, SHORT = 65_536, 1_000  # formulas whose trees a process remembers; longest MathML of these
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS tree(id INTEGER PRIMARY KEY, hash INTEGER NOT NULL UNIQUE, data BLOB NOT NULL);
@@ -59,7 +61,7 @@ CREATE TABLE IF NOT EXISTS source(name TEXT PRIMARY KEY, size INTEGER NOT NULL, 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build has come: rows read and failures in this run, bytes of all files, read or not."""
+    """Progress of a build: rows read and failures in this run, bytes of all files, read or not."""
 
     rows: int
     failures: int
@@ -69,7 +71,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """What formulas.db holds: formulas, different trees, and failures by (representation, kind)."""
+    """Content of formulas.db: formulas, different trees, and failures by (representation, kind)."""
 
     formulas: int
     trees: int
@@ -86,19 +88,20 @@ def build(
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> BuildSummary:
-    """Make the trees of all formulas in ``files``, or go on where an earlier run was stopped.
+    """Make the trees of all formulas in ``files``, or resume an interrupted build.
 
     Args:
-        letters: as in :func:`graphs.formulas.presentation.parse_slt`; a database holds one kind.
-        posts: only formulas of these posts, beside those of all topics; None: of all posts. A further call with other
+        letters: choice of :func:`graphs.formulas.presentation.parse_slt`; a database holds one kind.
+        posts: posts whose formulas are read, in addition to those of all topics; None: all posts. A further call with
+            other
             posts adds theirs.
-        topics: hash of the topics' files: they are read again when it has changed.
-        workers: processes that parse, beside the one that writes.
-        progress: called after every piece.
+        topics: hash of the topics' files; they are read again if it has changed.
+        workers: processes that parse, in addition to the one that writes.
+        progress: function called after every piece.
 
     Raises:
-        StoreError: when another process writes to the file, or it was begun with other files or letters.
-        CorpusError: when a file is missing or no formula file.
+        StoreError: another process that writes to the file, or a file begun with other files or letters.
+        CorpusError: a missing file, or one that is not a formula file.
     """
     sources = [_of_choice(source, posts, topics) for source in _sources(files)]
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
@@ -126,7 +129,7 @@ def build(
 
 
 def _sources(files: FormulaFiles) -> list[Source]:
-    """All files, post files first, an SLT file and the OPT file of the same number side by side."""
+    """Return all files, post files first, an SLT file and the OPT file of the same number side by side."""
     sources = []
     for slt, opt in zip_longest(files.slt, files.opt):
         sources += _pair(slt, opt, "")
@@ -143,7 +146,7 @@ def _sources(files: FormulaFiles) -> list[Source]:
 
 
 def _of_choice(source: Source, posts: frozenset[str] | None, topics: str) -> Source:
-    """Return ``source`` under a name that tells what it is read for: another choice reads the file again."""
+    """Return ``source`` under a name that includes the choice of posts: another choice reads the file again."""
     if source.prefix:
         return replace(source, choice=topics[:12])
     if posts is None:
@@ -152,10 +155,10 @@ def _of_choice(source: Source, posts: frozenset[str] | None, topics: str) -> Sou
 
 
 def source_sizes(files: FormulaFiles) -> dict[str, int]:
-    """Return the size of each formula file, by the name that databases call it by.
+    """Return the size of each formula file, by its name in databases.
 
     Raises:
-        CorpusError: when a file is missing or no formula file.
+        CorpusError: a missing file, or one that is not a formula file.
     """
     return {source.name: source.size for source in _sources(files)}
 
@@ -166,14 +169,14 @@ def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[S
 
 
 def _place(connection: sqlite3.Connection, path: str | os.PathLike[str], source: Source) -> Place:
-    """Where to go on in a file. Raises StoreError when it is no longer the file that was begun with."""
+    """Return the place to resume in a file. Raises StoreError if the file has changed."""
     row = connection.execute("SELECT size, offset, line FROM source WHERE name = ?", (source.name,)).fetchone()
     if row is None:
         return Place(0, 0)
     size, offset, line = row
     if size != source.size:
         message = (
-            f"{source.file} has {source.size:,} bytes and had {size:,} when this database was begun; build a new one"
+            f"{source.file} has {source.size:,} bytes and had {size:,} when this database was started; build a new one"
         )
         raise StoreError(message, path=path)
     return Place(offset, line)
@@ -184,7 +187,7 @@ def _place(connection: sqlite3.Connection, path: str | os.PathLike[str], source:
 
 @dataclass(slots=True)
 class _Made:
-    """What a piece gives; ids are keys of the database, a formula's tree is named by its hash."""
+    """Results of a piece; ids are keys of the database, and a tree is named by its hash."""
 
     piece: Piece
     trees: dict[int, bytes]
@@ -193,7 +196,7 @@ class _Made:
 
 
 class _TreeMaker:
-    """Rows to packed trees. A process remembers trees of short formulas, such as ``n``, which come again and again."""
+    """Maker of packed trees from rows. It remembers trees of short formulas, such as ``n``, which occur often."""
 
     def __init__(self, letters: Letters, posts: frozenset[str] | None = None) -> None:
         self._posts = posts
@@ -201,12 +204,12 @@ class _TreeMaker:
         self._remembered = lru_cache(REMEMBERED)(self._packed)
 
     def _packed(self, representation: TreeKind, mathml: str) -> tuple[int, bytes]:
-        """A tree's bytes, and 64 bits for them: that two of 18 million trees share theirs has odds of 1 : 100,000."""
+        """Return a tree's bytes and a 64-bit hash; the odds that two of 18 million trees share one are 1 : 100,000."""
         data = pack(self._parse[representation](mathml))
         return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True), data
 
     def __call__(self, piece: Piece) -> _Made:
-        made = _Made(replace(piece, data=None), {}, [], [])  # the bytes do not travel back
+        made = _Made(replace(piece, data=None), {}, [], [])  # the bytes are not sent back
         source = piece.source
         for line, row in rows(piece):
             if isinstance(row, str):
@@ -231,7 +234,7 @@ class _TreeMaker:
 
 
 def key(identifier: str) -> int | str:
-    """An id as the database has it: an integer where it is one as written.
+    """Return an id as the database has it: an integer if it is written as one.
 
     >>> key("1552"), key("2020:q_1"), key("007")
     (1552, '2020:q_1', '007')
@@ -242,7 +245,7 @@ def key(identifier: str) -> int | str:
 
 
 def _write(connection: sqlite3.Connection, made: _Made) -> None:
-    """Write what a piece gave, and the place in its file, in one transaction."""
+    """Write the results of a piece, and the place in its file, in one transaction."""
     source = made.piece.source
     column = source.representation
     connection.executemany("INSERT OR IGNORE INTO tree(hash, data) VALUES (?, ?)", made.trees.items())
@@ -264,7 +267,7 @@ def _write(connection: sqlite3.Connection, made: _Made) -> None:
 
 
 class FormulaStore:
-    """The formulas of a database, read-only. It may travel to other processes: each opens the file for itself."""
+    """Formulas of a database, read-only. It can be sent to other processes; each opens the file again."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -274,13 +277,13 @@ class FormulaStore:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> FormulaStore:
-        """Open formulas.db. Raises StoreError where it is missing or something else."""
+        """Open formulas.db. Raises StoreError if it is missing or another file."""
         store = cls(path)
         store._database()
         return store
 
     def close(self) -> None:
-        """Close the file; it is opened again when something is asked for."""
+        """Close the file; the next request opens it again."""
         if self._connection is not None and self._process == os.getpid():
             self._connection.close()
             self._connection = None
@@ -298,12 +301,11 @@ class FormulaStore:
         return _count(self._database(), "formula")
 
     def get(self, formula_id: str) -> ParsedFormula | None:
-        """Both trees of a formula; ``None`` where the database does not know it."""
+        """Return both trees of a formula; ``None`` for an unknown formula."""
         return self.get_many([formula_id]).get(formula_id)
 
     def get_many(self, formula_ids: Iterable[str]) -> dict[str, ParsedFormula]:
-        """The trees of those formulas that the database knows. A tree that could not be made is ``None``, and the
-        formula's ``errors`` say why."""
+        """Return the trees of the known formulas. A missing tree is ``None``; ``errors`` has the reason."""
         names = {key(formula_id): formula_id for formula_id in formula_ids}
         trees = "LEFT JOIN tree s ON s.id = slt LEFT JOIN tree o ON o.id = opt"
         found: dict[str, ParsedFormula] = {}
@@ -316,11 +318,11 @@ class FormulaStore:
         return found
 
     def visual_id(self, formula_id: str) -> str | None:
-        """The id that a formula shares with all formulas that look the same."""
+        """Return the id that a formula shares with all formulas equal to the eye."""
         return self.visual_ids([formula_id]).get(formula_id)
 
     def visual_ids(self, formula_ids: Iterable[str]) -> dict[str, str]:
-        """The visual ids of those formulas that have one."""
+        """Return the visual ids of the formulas that have one."""
         names = {key(formula_id): formula_id for formula_id in formula_ids}
         found = self._select("SELECT formula_id, visual_id FROM formula", names)
         return {names[formula_id]: str(visual_id) for formula_id, visual_id in found if visual_id is not None}
@@ -331,11 +333,11 @@ class FormulaStore:
         return {str(name): int(size) for name, size in self._database().execute(query)}
 
     def failures(self) -> dict[tuple[str, str], int]:
-        """How many formulas gave no tree, by representation (``slt``, ``opt``) and kind of failure."""
+        """Return the number of formulas without a tree, by representation (``slt``, ``opt``) and kind of failure."""
         return _failure_table(self._database())
 
     def failure_records(self) -> Iterator[Failure]:
-        """Every formula or row without a tree; the message names the file, the line and the reason."""
+        """Yield every formula or row without a tree; the message names the file, the line and the reason."""
         query = "SELECT coalesce(post_id, ''), representation, kind, message FROM failure"
         for post_id, representation, kind, message in self._database().execute(query):
             yield Failure(str(post_id), "formula", kind, f"{representation} {message}")
@@ -353,7 +355,7 @@ class FormulaStore:
 
     def _database(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():
-            # A forked child must not touch, nor close, its parent's connection: keep the object, open another.
+            # A forked child must neither use nor close its parent's connection: keep the object, open another.
             self._inherited = self._connection
             self._connection = database.connect_read_only(self.path, purpose=PURPOSE)
             self._process = os.getpid()

@@ -1,6 +1,6 @@
 """Formula trees: labels, typed edges and the Tangent string form, the same for SLT and OPT.
 
-``x^2+y`` as a symbol layout tree (SLT): the ``+`` stands next (``n``) to the ``x``, the 2 above (``a``) it:
+``x^2+y`` as a symbol layout tree (SLT): the ``+`` comes next (``n``) to the ``x``, the 2 is above (``a``) it:
 
 >>> y = TreeNode("V!y")
 >>> plus = TreeNode("+", [("n", y)])
@@ -14,7 +14,7 @@
 [(0, 'n', 1), (1, 'n', 2), (0, 'a', 3)]
 
 Nodes are numbered in pre-order, so node 0 is the root and a parent's number is below its children's. Nothing here
-recurses: a chain of 100,000 symbols is a tree like any other.
+recurses, so a chain of 100,000 symbols is possible.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SLT_PRINT_ORDER = {edge: rank for rank, edge in enumerate("naboucdwe")}
 
 
 def position_label(position: int) -> str:
-    """The one-character label of an operand's position in an OPT: ``0`` to ``9``, ``A`` to ``Z``, then from ``a`` on.
+    """Return the one-character label of an operand's position: ``0`` to ``9``, ``A`` to ``Z``, then from ``a`` on.
 
     >>> [position_label(position) for position in (0, 9, 10, 35, 36, 61)]
     ['0', '9', 'A', 'Z', 'a', 'z']
@@ -37,7 +37,7 @@ def position_label(position: int) -> str:
 
 
 def position_of(label: str) -> int:
-    """The inverse of :func:`position_label`.
+    """Return the position of a label: the inverse of :func:`position_label`.
 
     >>> [position_of(label) for label in "09AZaz~"]
     [0, 9, 10, 35, 36, 61, 65]
@@ -48,7 +48,7 @@ def position_of(label: str) -> int:
 
 @dataclass(slots=True, eq=False)
 class TreeNode:
-    """A node while a tree is being built: its label, and ``(edge label, child)`` in the order of enumeration."""
+    """Node of an unfinished tree: its label, and ``(edge label, child)`` in the order of enumeration."""
 
     label: str
     children: list[tuple[str, TreeNode]] = field(default_factory=list)
@@ -56,7 +56,7 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class FormulaTree:
-    """A finished tree: node ``i`` has ``labels[i]`` and hangs from ``parents[i]`` (-1: root) by ``edge_labels[i]``."""
+    """Finished tree: node ``i`` has ``labels[i]``, parent ``parents[i]`` (-1: root) and edge ``edge_labels[i]``."""
 
     kind: TreeKind
     labels: tuple[str, ...]
@@ -83,14 +83,15 @@ class FormulaTree:
         return len(self.labels)
 
     def edges(self) -> list[tuple[int, str, int]]:
-        """``(source, label, target)`` for every node but the root, by target."""
+        """Yield ``(source, label, target)`` for every node but the root, by target."""
         return [(self.parents[i], self.edge_labels[i], i) for i in range(1, len(self.labels))]
 
     def tangent_string(self) -> str:
-        """The string form of Tangent-S: ``[label,edge[...],...]``.
+        """Return the string form of Tangent-S: ``[label,edge[...],...]``.
 
         In an SLT the next symbol comes first, without label, then the others in the order ``a b o u c d w e``. In an
-        OPT children print their position, also below an unordered operator, where all edges are labelled ``0``.
+        OPT
+        children show their position, also below an unordered operator, where all edges are labelled ``0``.
         """
         children: list[list[int]] = [[] for _ in self.labels]
         for target in range(1, len(self.labels)):
@@ -118,7 +119,7 @@ class FormulaTree:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFormula:
-    """Both trees of one formula; a tree that could not be made is ``None`` and ``errors`` says why, by kind of tree."""
+    """Both trees of one formula; a missing tree is ``None`` and ``errors`` has the reason, by kind of tree."""
 
     slt: FormulaTree | None
     opt: FormulaTree | None

@@ -1,13 +1,13 @@
-"""The official formula files (TSV), read in pieces that end between rows, so that several processes can share a file.
+"""Official formula files (TSV), read in pieces that end between rows, so that several processes can share a file.
 
     source = open_source(PackedFile(Path("slt_representation_v3/1.tsv")), "slt", prefix="")
     for piece in pieces(source, start=Place(0, 0)):
         for line, row in rows(source, piece):
             row                               # Row('1552', '9253', '695948', '<math ...>'), or the reason for none
 
-The files are what Python's ``csv`` writes with tabs: a header, CRLF, and fields with quotation marks or line ends in
-quotation marks. Columns are found by name, for they differ: posts have ``post_id`` and ``visual_id``, topics have
-``topic_id`` and no visual id; the formula is always in the last one.
+The files are those that Python's ``csv`` writes with tabs: a header, CRLF, and quoted fields if they contain quotation
+marks or line ends. Columns are found by name, since they differ: posts have ``post_id`` and ``visual_id``, topics have
+``topic_id`` and no visual id. The formula is always in the last column.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from graphs.errors import CorpusError
 from graphs.formulas.tree import TreeKind
 
 PIECE_BYTES = 1 << 20
-MAX_PIECE_BYTES = 1 << 25  # where a quotation mark is never closed
+MAX_PIECE_BYTES = 1 << 25  # bound for an unclosed quotation mark
 _HEADER_BYTES = 1 << 16
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -31,9 +31,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A formula file: its representation, the prefix of its ids (``2020:`` for topics), where its columns are.
+    """Formula file: its representation, the prefix of its ids (``2020:`` for topics), and the places of its columns.
 
-    ``folders`` is the number of folders in its name, ``choice`` tells which of its rows are used; "": all.
+    ``folders`` is the number of folders in its name, ``choice`` names the rows that are used; "": all.
     """
 
     file: PackedFile
@@ -49,14 +49,14 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The file's name in a database, the same wherever the collection lies and however the file is packed."""
+        """Name of the file in a database, independent of the collection's place and of the packing."""
         name = f"{self.representation} {self.prefix}{'/'.join(self.file.parts[-1 - self.folders :])}"
         return f"{name} of {self.choice}" if self.choice else name
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place between two rows: the bytes and the lines before it."""
+    """Place between two rows: the number of bytes and of lines before it."""
 
     offset: int
     line: int
@@ -64,7 +64,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The rows of ``source`` between two places; the header is not among them. ``data``: the bytes, if it is packed."""
+    """Rows of ``source`` between two places, without the header. ``data``: the bytes, if the file is packed."""
 
     source: Source
     start: Place
@@ -74,7 +74,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One formula: its id with prefix, the post (or topic) it stands in, its visual id, its MathML."""
+    """One formula: its id with prefix, its post (or topic), its visual id, its MathML."""
 
     formula_id: str
     post_id: str
@@ -83,7 +83,7 @@ class Row:
 
 
 def open_source(file: PackedFile, representation: TreeKind, *, prefix: str = "") -> Source:
-    """Look at a file's header. Raises CorpusError where it is missing or has no formula ids."""
+    """Read a file's header. Raises CorpusError if the file is missing or has no formula ids."""
     try:
         with file.open() as stream:
             header = stream.readline(_HEADER_BYTES).decode("utf-8-sig").rstrip("\r\n").split("\t")
@@ -99,9 +99,9 @@ def open_source(file: PackedFile, representation: TreeKind, *, prefix: str = "")
 
 
 def pieces(source: Source, start: Place) -> Iterator[Piece]:
-    """The file from ``start`` on (``Place(0, 0)``: from its header on), a megabyte at a time.
+    """Yield the file from ``start`` (``Place(0, 0)``: from its header), a megabyte at a time.
 
-    A place is between two rows where an even number of quotation marks is before it, and a line has just ended.
+    A place is between two rows if an even number of quotation marks precedes it, and a line has just ended.
     """
     packed = not source.file.is_plain
     with source.file.open() as file:
@@ -128,13 +128,13 @@ def pieces(source: Source, start: Place) -> Iterator[Piece]:
 
 
 def _skip(file: io.BufferedReader, size: int) -> None:
-    """Read over the first ``size`` bytes."""
+    """Skip the first ``size`` bytes."""
     while size and (block := file.read(min(size, PIECE_BYTES))):
         size -= len(block)
 
 
 def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
-    """Every row of a piece with its line; a string in the place of a row says what is wrong with it."""
+    """Yield every row of a piece with its line; a string in place of a row describes its error."""
     source = piece.source
     data = piece.data
     if data is None:
@@ -143,7 +143,7 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
             data = file.read(piece.end.offset - piece.start.offset)
     if csv.field_size_limit() < len(data):
         csv.field_size_limit(len(data))
-    # Bytes that are no UTF-8 become surrogates: in MathML its reader refuses them, in ids the loop below, row by row.
+    # Bytes that are not UTF-8 become surrogates: the reader of MathML refuses them, and the loop below those in ids.
     reader = csv.reader(io.StringIO(data.decode(errors="surrogateescape"), newline="\n"), delimiter="\t")
     while True:
         line = piece.start.line + reader.line_num + 1
@@ -155,7 +155,7 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
             yield line, str(error)
             continue
         if len(fields) != source.columns:
-            if fields:  # an empty line is no row
+            if fields:  # skip empty lines
                 yield line, f"row has {len(fields)} columns, {source.columns} are needed"
             continue
         visual_id = None if source.visual_column is None else fields[source.visual_column] or None

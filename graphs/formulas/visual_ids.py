@@ -1,8 +1,8 @@
-"""Posts by the visual ids of their formulas, as the formula files of a collection list them.
+"""Posts by the visual ids of their formulas, from the formula files of a collection.
 
     posts_with_visual_ids(corpus.formulas(), {"695948"})      # {'9253', ...}
 
-Formulas that look the same share a visual id, and Task 2 judges visual ids.
+Formulas that are equal to the eye share a visual id, and Task 2 judges visual ids.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ def posts_with_visual_ids(
 ) -> frozenset[str]:
     """Return the posts that have a formula with one of ``visual_ids``, by one pass over one representation.
 
-    It is the one with the most tables: where some are missing, their posts are in no other table of that kind.
+    The representation with the most tables is read: if tables are missing, their posts are in no other table of that
+    kind.
 
     Args:
         files: formula files of the collection.
-        visual_ids: ids as the files and judgments have them.
-        progress: called with the number of formulas read since the last call.
+        visual_ids: ids as in the files and judgments.
+        progress: function called with the number of formulas read since its last call.
     """
     posts: set[str] = set()
-    for path in max(files.latex, files.opt, files.slt, key=len):  # of equally many the smallest files
+    for path in max(files.latex, files.opt, files.slt, key=len):  # ties: the smallest files
         count = 0
         for row in rows_of(path):
             count += 1

@@ -1,6 +1,6 @@
-"""One value a query, to be bootstrapped: what a survey found of it, or a run's score of it (the paper's section II-A).
+"""One value for each query, to be bootstrapped: from a survey or from a run's scores (the paper's section II-A).
 
-Two queries with two results each; the second query's right document comes second:
+Two queries with two results each; the second query's right document has rank 2:
 
 >>> from mathamr.evaluation.resampling import bootstrap
 >>> found = Hits(hits=np.array([[True, False], [False, True]]), rank=np.array([1, 2]), num_correct=np.ones(2, int))
@@ -21,19 +21,19 @@ from mathamr.evaluation.runs import Qrels, Run
 
 
 def accuracy(found: Hits, k: int) -> Floats:
-    """1 for each query that has a right document among its first ``k``, else 0 (Q,)."""
+    """Return 1 for each query that has a right document among its first ``k``, else 0 (Q,)."""
     _check(k, found)
     return np.asarray(found.hits[:, :k].any(axis=1), dtype=np.float64)
 
 
 def reciprocal_rank(found: Hits) -> Floats:
-    """1 / rank of each query's first right document (Q,); their mean is MRR."""
-    values: Floats = np.reciprocal(found.rank.astype(np.float64))  # of a place that is not known (infinite), 0
+    """Return 1 / rank of each query's first right document (Q,); their mean is MRR."""
+    values: Floats = np.reciprocal(found.rank.astype(np.float64))  # an unknown (infinite) rank gives 0
     return values
 
 
 def ndcg(found: Hits, k: int) -> Floats:
-    """nDCG@k of each query (Q,), right documents having the gain 1."""
+    """Return nDCG@k of each query (Q,); right documents have gain 1."""
     _check(k, found)
     discounts = 1.0 / np.log2(np.arange(2, k + 2))
     ideal = np.cumsum(discounts)[np.minimum(found.num_correct, k) - 1]
@@ -41,15 +41,15 @@ def ndcg(found: Hits, k: int) -> Floats:
 
 
 def of_run(run: Run, qrels: Qrels, measure: str = "ndcg_prime", *, relevant: int = RELEVANT) -> Floats:
-    """The scores (Q,) of a run's topics, in the order of their ids; a topic that the run lacks scores 0."""
+    """Return the scores (Q,) of a run's topics, ordered by topic id; a topic missing from the run scores 0."""
     scores = evaluate(run, qrels, relevant=relevant).per_topic
     return np.array([scores[topic][measure] for topic in sorted(scores)])
 
 
 def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> Hits:
-    """Right documents among the first ``k`` results of a run, for topics with one at least, in the order of their ids.
+    """Return the hits of a run's first ``k`` results, for topics with a right document, ordered by topic id.
 
-    So accuracy, MRR and nDCG of a run file; documents that nobody judged are wrong ones.
+    Accuracy, MRR and nDCG of a run file follow from them. Documents without a judgment count as wrong.
 
     >>> run = Run.from_results("demo", {"A.1": [("b", 2.0), ("a", 1.0)]})
     >>> found = hits_of_run(run, {"A.1": {"a": 3, "b": 1}, "A.2": {"c": 2}, "A.3": {"d": 0}}, k=5)
@@ -57,8 +57,8 @@ def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> 
     (array([0., 0.]), array([1., 0.]), array([0.5, 0. ]))
 
     Args:
-        k: results a topic; where a run has fewer, the places behind them are no hits.
-        relevant: the lowest grade of a right document.
+        k: number of results for each topic; places missing from the run are no hits.
+        relevant: lowest grade of a right document.
 
     Raises:
         AnalysisError: ``k`` below 1, or no topic with a right document.
@@ -67,7 +67,7 @@ def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> 
     right = {topic: names for topic, names in right.items() if names}
     if not right or k < 1:
         raise AnalysisError(
-            f"{len(right)} topics have a document of grade {relevant}, and k={k}: both must be 1 at least"
+            f"{len(right)} topics have a document of grade {relevant}, and k={k}; both must be at least 1"
         )
     hits, rank = np.zeros((len(right), k), np.bool_), np.full(len(right), np.inf)
     for row, (topic, names) in enumerate(right.items()):
@@ -79,4 +79,4 @@ def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> 
 
 def _check(k: int, found: Hits) -> None:
     if not 1 <= k <= found.hits.shape[1]:
-        raise AnalysisError(f"k={k} is not between 1 and the {found.hits.shape[1]} results that were kept of a query")
+        raise AnalysisError(f"k={k} must be between 1 and {found.hits.shape[1]}, the results kept for each query")

@@ -1,6 +1,6 @@
-"""Have the virtual nodes of a document become one and the same vector? Thesis 4.3.3.
+"""Measures of collapse: whether a document's virtual nodes have become one vector (thesis 4.3.3).
 
-A document of two formulas, a sentence and the document node; the formulas are alike, the others differ:
+A document with two formulas, a sentence and the document node. The two formulas are equal, the others differ:
 
 >>> vectors = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 >>> table = collapse(vectors, ptr=np.array([0, 4]), kinds=np.array([0, 0, 1, 2]))
@@ -25,15 +25,14 @@ from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, unit_vectors
 
 KINDS = ("formula", "sentence", "document", "token")
-"""Names of kinds: 0, 1, 2 are those of a :class:`graphs.graph.batching.GraphBatch`, 3 is a text encoder's vector a
-token."""
+"""Names of kinds: 0, 1, 2 as in :class:`graphs.graph.batching.GraphBatch`; 3 is a text encoder's token vector."""
 
 
 @dataclass(frozen=True)
 class Collapse:
-    """Means over the documents with at least two vectors of a kind: pairwise ``cosine``, effective ``rank``, vectors.
+    """Means over documents with at least two vectors of a kind: pairwise ``cosine``, effective ``rank``, number.
 
-    ``documents`` says how many those are; without any the means are NaN.
+    ``documents`` is the number of such documents; without any the means are NaN.
     """
 
     cosine: float
@@ -43,29 +42,32 @@ class Collapse:
 
 
 def mean_cosine(vectors: ArrayLike) -> float:
-    """Mean cosine of all pairs of two different rows (n >= 2, d)."""
+    """Return the mean cosine of all pairs of different rows (n >= 2, d)."""
     return _mean_cosine(unit_vectors(vectors).astype(np.float64))
 
 
 def effective_rank(vectors: ArrayLike) -> float:
-    """Exponential of the entropy of the singular values, as shares of their sum; rows at unit length (n, d)."""
+    """Return the exponential of the entropy of the singular values as shares of their sum; unit rows (n, d)."""
     return _effective_rank(unit_vectors(vectors).astype(np.float64))
 
 
 def collapse(vectors: ArrayLike, ptr: NDArray[np.integer], kinds: NDArray[np.integer]) -> dict[str, Collapse]:
-    """Cosines and ranks within documents, by kind of virtual node and over ``all``.
+    """Return cosines and ranks within documents, for each kind of virtual node and for ``all``.
 
     Args:
-        vectors: (V, p) of all documents, one after the other.
-        ptr: (B + 1,) where each document begins.
-        kinds: (V,) 0 formula, 1 sentence, 2 document, 3 token.
+        vectors: vectors (V, p) of all documents, one document after the other.
+        ptr: start of each document (B + 1,).
+        kinds: kind of each vector (V,): 0 formula, 1 sentence, 2 document, 3 token.
 
     Returns:
-        For each kind that any document has several vectors of, and for ``all``.
+        One :class:`Collapse` for each kind that occurs more than once in a document, and one for ``all``.
     """
     unit = unit_vectors(vectors).astype(np.float64)
     if len(kinds) != len(unit) or ptr[-1] != len(unit):
-        raise AnalysisError(f"{len(unit)} vectors, {len(kinds)} kinds and {ptr[-1]} vectors in documents do not fit")
+        raise AnalysisError(
+            f"{len(unit)} vectors, {len(kinds)} kinds and {ptr[-1]} vectors in documents do not agree; give each "
+            "vector one kind and one document"
+        )
     table = {}
     for name in (*KINDS, "all"):
         among = np.ones(len(unit), bool) if name == "all" else kinds == KINDS.index(name)
@@ -90,7 +92,7 @@ def _mean(sets: list[Floats]) -> Collapse:
 def _mean_cosine(unit: Floats) -> float:
     n = len(unit)
     if n < 2:
-        raise AnalysisError("a mean over pairs needs two vectors at least")
+        raise AnalysisError("a mean over pairs needs at least two vectors")
     return float((np.sum(unit.sum(axis=0) ** 2) - n) / (n * (n - 1)))
 
 

@@ -1,6 +1,6 @@
-"""Which measure of a space tells how well a model finds? Accuracy against each measure, over models.
+"""Correlation between a measure of a space and retrieval accuracy, over models.
 
-The eight models of the paper's Table II, and what its Table III says of their isotropy before any transformation:
+The eight models of the paper's Table II, and their isotropy before any transformation from its Table III:
 
 >>> accuracy = [66.87, 62.64, 81.61, 81.67, 70.06, 57.12, 81.58, 80.37]
 >>> coe = [87.98, 85.94, 91.98, 91.06, 87.26, 84.88, 90.73, 90.74]
@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike
 from graphs.errors import AnalysisError
 
 FEWEST = 3
-"""Two models always lie on a line."""
+"""Fewest models of a correlation: two models always lie on a line."""
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's correlation with its two-sided ``p``, and Spearman's, over so many ``models``."""
+    """Pearson's correlation with its two-sided ``p``, and Spearman's, over ``models`` models."""
 
     pearson: float
     p: float
@@ -36,21 +36,21 @@ class Correlation:
 
 
 def correlation(one: ArrayLike, other: ArrayLike) -> Correlation:
-    """Correlate two quantities over models, one value (M,) a model each.
+    """Correlate two quantities over models; each has one value for each model (M,).
 
     Raises:
-        AnalysisError: not one finite value a model, fewer than three models, or a quantity that all models share.
+        AnalysisError: missing or infinite values, fewer than three models, or a quantity equal in all models.
     """
     a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
-        raise AnalysisError(f"a correlation needs two values a model, not shapes {a.shape} and {b.shape}")
+        raise AnalysisError(f"a correlation needs two values for each model, not shapes {a.shape} and {b.shape}")
     if len(a) < FEWEST:
-        raise AnalysisError(f"{len(a)} models; a correlation needs {FEWEST} at least, two always lie on a line")
+        raise AnalysisError(f"{len(a)} models; a correlation needs at least {FEWEST}")
     if not (np.isfinite(a) & np.isfinite(b)).all():
-        raise AnalysisError("a correlation needs finite values; leave out models that have none")
+        raise AnalysisError("a correlation needs finite values; leave out models without one")
     for values in (a, b):
         if np.ptp(values) <= 1e-12 * np.abs(values).max():
-            raise AnalysisError(f"all {len(a)} models have the value {values[0]:g}: nothing correlates with it")
+            raise AnalysisError(f"all {len(a)} models have the value {values[0]:g}; a constant has no correlation")
     from scipy import stats  # slow to import
 
     pearson, spearman = stats.pearsonr(a, b), stats.spearmanr(a, b)

@@ -1,4 +1,4 @@
-"""Do embeddings use all directions of their space alike? Two measures, and what is done to make them larger.
+"""Isotropy: two measures of how evenly embeddings use all directions, and transformations that raise them.
 
 >>> generator = np.random.default_rng(0)
 >>> ball, line = generator.normal(size=(5000, 8)), np.outer(generator.normal(size=5000), np.ones(8))
@@ -11,7 +11,7 @@
 (True, 1.0)
 
 ``partition_isotropy`` is I_A of the paper's section II-E, ``isoscore`` its I_B. The transformations are fitted on one
-set of vectors and applied to any, so that queries are moved with the documents they are compared with.
+set of vectors and applied to any set, so queries and documents are moved alike.
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ from mathamr.analysis.similarities import Floats, checked, unit_vectors
 
 
 def partition_isotropy(vectors: ArrayLike) -> float:
-    """I_A: the second-order approximation of min Z(c) / max Z(c) over unit vectors c, Z(c) the sum of exp(c . v).
+    """Return I_A, the second-order approximation of min Z(c) / max Z(c) over unit vectors c.
 
+    Z(c) is the sum of exp(c . v).
     For n vectors V at unit length: (n - |sum of V| + s_min^2 / 2) / (n + |sum of V| + s_max^2 / 2), with the singular
     values s of V. Between 0 and 1; source: Mu and Viswanath, *All-but-the-Top* (2018), section 2.2.
 
     Args:
-        vectors: (n, d), of any length but zero. With n <= d the smallest singular value of d is 0.
+        vectors: vectors (n, d) of any length but zero. With n <= d the smallest of the d singular values is 0.
     """
     unit = unit_vectors(vectors)
     n = len(unit)
     drift = float(np.linalg.norm(unit.sum(axis=0, dtype=np.float64)))
-    squares = np.linalg.eigvalsh(products(unit, np.zeros(unit.shape[1])))  # of V: d of them, ascending
+    squares = np.linalg.eigvalsh(products(unit, np.zeros(unit.shape[1])))  # of V: d values, ascending
     return float((n - drift + max(squares[0], 0.0) / 2) / (n + drift + squares[-1] / 2))
 
 
 def isoscore(vectors: ArrayLike) -> float:
-    """I_B, the IsoScore: 1 where all directions have equal variance, 0 where one has all of it.
+    """Return I_B, the IsoScore: 1 where all directions have equal variance, 0 where one direction has all of it.
 
     The variances along the principal components, scaled to the length sqrt(d), are compared with d ones; the distance
     is turned into the share of dimensions that are used alike, and that into [0, 1]. Source: Rudman et al., *IsoScore:
     Measuring the Uniformity of Embedding Space Utilization* (2022), algorithm 1.
 
     Args:
-        vectors: (n, d), as they are (not brought to unit length).
+        vectors: vectors (n, d), not brought to unit length.
 
     Raises:
         AnalysisError: fewer than two vectors or dimensions, or all vectors equal.
@@ -59,7 +60,7 @@ def isoscore(vectors: ArrayLike) -> float:
     array = checked(vectors)
     n, d = array.shape
     if n < 2 or d < 2:
-        raise AnalysisError(f"IsoScore needs two vectors of two dimensions at least, not shape {array.shape}")
+        raise AnalysisError(f"IsoScore needs at least two vectors of two dimensions, not shape {array.shape}")
     mean, matrix = covariance(array)
     variances = np.clip(np.linalg.eigvalsh(matrix), 0.0, None)
     if variances[-1] <= np.sum((NOISE * mean) ** 2):
@@ -67,14 +68,14 @@ def isoscore(vectors: ArrayLike) -> float:
     scaled = variances * np.sqrt(d) / np.linalg.norm(variances)
     defect = np.linalg.norm(scaled - 1.0) / np.sqrt(2 * (d - np.sqrt(d)))
     used = (d - defect**2 * (d - np.sqrt(d))) ** 2 / d**2  # share of the dimensions
-    return max(0.0, float((d * used - 1) / (d - 1)))  # rounding alone makes it negative
+    return max(0.0, float((d * used - 1) / (d - 1)))  # only rounding makes it negative
 
 
 @dataclass(frozen=True)
 class Standardizing:
     """Mean 0 and standard deviation 1 in every dimension (Timkey and van Schijndel, 2021).
 
-    A dimension without variance becomes 0.
+    A dimension without variance is set to 0.
     """
 
     mean: Floats
@@ -82,12 +83,12 @@ class Standardizing:
 
     @classmethod
     def fit(cls, vectors: ArrayLike) -> Self:
-        """From vectors (n, d)."""
+        """Fit the transformation to vectors (n, d)."""
         array = checked(vectors)
         return cls(array.mean(axis=0, dtype=np.float64), array.std(axis=0, dtype=np.float64))
 
     def __call__(self, vectors: ArrayLike) -> Floats:
-        """Vectors (m, d) moved."""
+        """Transform vectors (m, d)."""
         centred, varied = _centred(vectors, self.mean), self.deviation > NOISE * np.abs(self.mean)
         deviation = np.where(varied, self.deviation, np.inf)
         moved: Floats = centred / deviation.astype(centred.dtype)
@@ -96,9 +97,9 @@ class Standardizing:
 
 @dataclass(frozen=True)
 class Whitening:
-    """Mean 0 and the unit matrix as covariance, in the basis of the principal components (r of d dimensions are left).
+    """Mean 0 and the unit matrix as covariance, in the basis of the principal components (r of d dimensions remain).
 
-    Directions with less than a millionth of the largest variance carry noise only, and are left out.
+    Directions with less than a millionth of the largest variance carry only noise and are removed.
     """
 
     mean: Floats
@@ -106,14 +107,14 @@ class Whitening:
 
     @classmethod
     def fit(cls, vectors: ArrayLike) -> Self:
-        """From vectors (n, d), which must not all be equal."""
+        """Fit the transformation to vectors (n, d), not all equal."""
         array = checked(vectors)
         mean, variances, components = principal_components(array)
         kept = variances > 1e-6 * variances[0]
         return cls(mean, components[:, kept] / np.sqrt(variances[kept]))
 
     def __call__(self, vectors: ArrayLike) -> Floats:
-        """Vectors (m, d) moved, (m, r)."""
+        """Transform vectors (m, d) into (m, r)."""
         centred = _centred(vectors, self.mean)
         moved: Floats = centred @ self.projection.astype(centred.dtype)
         return moved
@@ -121,24 +122,24 @@ class Whitening:
 
 @dataclass(frozen=True)
 class TopRemoval:
-    """Mean 0 and nothing along the first principal components (Mu and Viswanath, 2018, algorithm 1)."""
+    """Mean 0 and no variance along the first principal components (Mu and Viswanath, 2018, algorithm 1)."""
 
     mean: Floats
     top: Floats  # (d, number removed)
 
     @classmethod
     def fit(cls, vectors: ArrayLike, components: int | None = None) -> Self:
-        """From vectors (n, d); ``components`` is d / 100, at least 1, unless given, as in the source."""
+        """Fit the transformation to vectors (n, d); ``components`` defaults to max(1, d / 100), as in the source."""
         array = checked(vectors)
         d = array.shape[1]
         count = max(1, round(d / 100)) if components is None else components
         if not 1 <= count < d:
-            raise AnalysisError(f"{count} principal components cannot be removed from {d} dimensions")
+            raise AnalysisError(f"{count} principal components cannot be removed from vectors of {d} dimensions")
         mean, _, directions = principal_components(array)
         return cls(mean, directions[:, :count])
 
     def __call__(self, vectors: ArrayLike) -> Floats:
-        """Vectors (m, d) moved."""
+        """Transform vectors (m, d)."""
         centred = _centred(vectors, self.mean)
         top = self.top.astype(centred.dtype)
         moved: Floats = centred - centred @ top @ top.T
@@ -146,8 +147,10 @@ class TopRemoval:
 
 
 def _centred(vectors: ArrayLike, mean: Floats) -> Floats:
-    """The vectors without the mean, as precise as they are."""
+    """Return the vectors without the mean, in their own precision."""
     array = checked(vectors)
     if array.shape[1] != len(mean):
-        raise AnalysisError(f"vectors of {array.shape[1]} dimensions; the transformation was fitted to {len(mean)}")
+        raise AnalysisError(
+            f"vectors of {array.shape[1]} dimensions; the transformation was fitted to {len(mean)} dimensions"
+        )
     return array - mean.astype(array.dtype)

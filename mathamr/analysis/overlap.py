@@ -1,4 +1,4 @@
-"""How far do right answers stand out? Similarities of right, retrieved and random documents, and how they overlap.
+"""Overlap of similarities: right, retrieved and random documents compared (COE and ROE).
 
 A model that puts right documents (0.9) far above random ones (0.1), with two results a query:
 
@@ -40,17 +40,17 @@ class Overlap:
 
 
 def overlap(found: Survey, *, psi: float, samples: int = 1000, size: int | None = None, seed: int = 0) -> Overlap:
-    """COE and ROE at the percentile ``psi``, over the survey's results.
+    """Return COE and ROE at the percentile ``psi`` of the survey's results.
 
     Args:
-        samples: bootstrap samples of queries.
-        size: queries in a sample; as many as there are unless given.
+        samples: number of bootstrap samples of queries.
+        size: queries in a sample; default: all queries.
 
     Raises:
-        AnalysisError: ``psi`` is not between 0 and 100.
+        AnalysisError: ``psi`` outside 0 to 100.
     """
     if not 0 <= psi <= 100:
-        raise AnalysisError(f"psi={psi} is a percentile, from 0 to 100")
+        raise AnalysisError(f"psi={psi} is not a percentile; choose a value from 0 to 100")
     k = found.top.shape[1]
     order = np.argsort(found.top, axis=None, kind="stable")
     similarities, owner = found.top.ravel()[order], order // k
@@ -68,7 +68,7 @@ def overlap(found: Survey, *, psi: float, samples: int = 1000, size: int | None 
 
 
 def _percentile(ascending: Floats, cumulative: NDArray[Any], psi: float) -> float:
-    """The smallest value that at least ``psi`` percent of all values do not exceed.
+    """Return the smallest value that at least ``psi`` percent of all values do not exceed.
 
     >>> _percentile(np.array([1.0, 2.0, 4.0]), np.array([1, 3, 4]), 75)  # of 1, 2, 2, 4
     2.0
@@ -81,7 +81,7 @@ def _percentile(ascending: Floats, cumulative: NDArray[Any], psi: float) -> floa
 
 
 def ecdf(values: Floats) -> tuple[Floats, Floats]:
-    """The empirical distribution function: values in ascending order, and the share of values up to each.
+    """Return the empirical distribution function: values in ascending order, and the share of values up to each.
 
     >>> ecdf(np.array([0.3, 0.1]))
     (array([0.1, 0.3]), array([0.5, 1. ]))
@@ -90,20 +90,22 @@ def ecdf(values: Floats) -> tuple[Floats, Floats]:
 
 
 def density(values: ArrayLike, points: ArrayLike) -> Floats:
-    """The density of ``values`` (n,) at ``points`` (m,): a Gaussian kernel of Scott's width around each value.
+    """Return the density of ``values`` (n,) at ``points`` (m,): a Gaussian kernel of Scott's width around each value.
 
     >>> curve = density([0.1, 0.2, 0.6], np.linspace(-2, 3, 501))
     >>> round(float(curve.sum()) / 100, 3)  # it encloses the area 1
     1.0
 
-    Values that are all alike have no width to smooth by; it is then a hundredth.
+    Equal values have no width to smooth by; the width is then 0.01.
 
     Raises:
-        AnalysisError: no values, or one that is no number.
+        AnalysisError: no values, or a value that is not a number.
     """
     array, at = np.asarray(values, dtype=np.float64).ravel(), np.asarray(points, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
-        raise AnalysisError(f"a density needs finite values, at least one, not {array.size} of shape {array.shape}")
+        raise AnalysisError(
+            f"a density needs at least one value, all finite; there are {array.size} of shape {array.shape}"
+        )
     spread = float(array.std(ddof=1)) if array.size > 1 else 0.0
     width = spread * array.size ** (-1 / 5) if spread > 1e-9 else 0.01
     total = np.zeros_like(at)

@@ -1,6 +1,6 @@
-"""How things that a plot tells apart look: in grey as well, and to the colour-blind.
+"""Styles of plotted conditions, distinct in grey and to the colour-blind.
 
-Each has a colour of Okabe and Ito's palette (2008), and a hatch of its bars, or a marker and a dash of its lines.
+Each has a colour of Okabe and Ito's palette (2008), and a hatch for bars, or a marker and a dash for lines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DASHES = ("-", "--", "-.", ":")
 
 @dataclass(frozen=True)
 class Look:
-    """How a condition looks in a plot."""
+    """Style of a condition in a plot."""
 
     colour: str
     hatch: str
@@ -24,7 +24,7 @@ class Look:
 
 
 def look(number: int) -> Look:
-    """The look of a plot's condition of this number: 64 of them differ in more than colour.
+    """Return the style of the condition with this number; 64 styles differ in more than colour.
 
     >>> look(0).hatch, look(1).hatch, look(9).colour == look(1).colour, look(9).hatch == look(1).hatch
     ('', '///', True, False)

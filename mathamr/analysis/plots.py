@@ -1,4 +1,4 @@
-"""Plots of a space, on axes of your own: densities, thresholds, norms, cosine matrices, vectors in a plane.
+"""Plots of a space, on given axes: densities, thresholds, norms, cosine matrices, vectors in a plane.
 
 >>> from matplotlib.figure import Figure
 >>> axes = Figure().subplots(1, 2)
@@ -7,8 +7,8 @@
 >>> matrix(axes[1], [[1.0, 0.2], [0.2, 1.0]]).get_clim()
 (-1.0, 1.0)
 
-Each draws on axes that it is given (matplotlib, in any style). What is told apart differs in dash, hatch or marker as
-well as in colour. The same values give the same plot.
+Each function draws on matplotlib axes of any style. Conditions differ in dash, hatch or marker and in colour.
+The same values give the same plot.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from matplotlib.collections import QuadMesh
 
 _DENSITIES = {"random": (COLOURS[5], ":"), "correct": (COLOURS[3], "-"), "top-k": (COLOURS[4], "--")}
-"""Red, green and blue, as in Figure 2 of the paper."""
+"""Colours of the curves: red, green and blue, as in Figure 2 of the paper."""
 
 
 def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> None:
-    """Distributions of similarities to ``random``, ``correct`` and ``top-k`` documents (the paper's Figure 2).
+    """Draw distributions of similarities to ``random``, ``correct`` and ``top-k`` documents (the paper's Figure 2).
 
     Args:
         points: similarities (m,).
-        curves: one density (m,) each, of :func:`mathamr.analysis.overlap.density`; of other names other looks.
+        curves: one density (m,) for each name, from :func:`mathamr.analysis.overlap.density`; other names get other
+            styles.
     """
     at = np.asarray(points)
     for number, (name, curve) in enumerate(curves.items()):
@@ -49,10 +50,10 @@ def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> N
 
 
 def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None:
-    """The metric over the threshold, with its 95 % interval; a ring at the threshold that is chosen (II-B).
+    """Draw the metric over the threshold with its 95 % interval, and a ring at the chosen threshold (II-B).
 
     Args:
-        curves: of :func:`mathamr.analysis.thresholds.threshold_curve`, one a model.
+        curves: curves of :func:`mathamr.analysis.thresholds.threshold_curve`, one for each model.
     """
     for number, (name, curve) in enumerate(curves.items()):
         line_with_interval(
@@ -68,11 +69,11 @@ def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None
 
 
 def line_with_interval(ax: Axes, number: int, name: str, at: Sequence[float], values: ArrayLike) -> None:
-    """A line in the look of this ``number``, and around it a band.
+    """Draw a line in the style of this ``number``, and a band around it.
 
     Args:
-        at: (m,), which need not be in order.
-        values: (m, 3): the value, lower and upper end of its interval.
+        at: positions (m,) in any order.
+        values: (m, 3): value, lower and upper end of its interval.
     """
     style = look(number)
     order = np.argsort(np.asarray(at), kind="stable")
@@ -82,16 +83,16 @@ def line_with_interval(ax: Axes, number: int, name: str, at: Sequence[float], va
 
 
 def ring(ax: Axes, number: int, x: float, y: float) -> None:
-    """A ring around a point of the line of this ``number``."""
+    """Draw a ring around a point of the line of this ``number``."""
     ax.plot(x, y, "o", markersize=10, markerfacecolor="none", color=look(number).colour)
 
 
 def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
-    """Lengths of token vectors as bars, and of pooled ones, both as densities (ModernBERT thesis, Figures 4 and 7).
+    """Draw lengths of token vectors as bars and of pooled vectors, as densities (ModernBERT thesis, Figures 4 and 7).
 
     Args:
-        tokens: (T,).
-        pooled: (S,), one a text.
+        tokens: lengths of token vectors (T,).
+        pooled: lengths of pooled vectors (S,), one for each text.
     """
     values = {"tokens": np.asarray(tokens, dtype=float), "pooled": np.asarray(pooled, dtype=float)}
     low, high = (bound(one for array in values.values() for one in array) for bound in (min, max))
@@ -99,16 +100,16 @@ def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
     for name, colour, hatch in (("tokens", COLOURS[2], ""), ("pooled", COLOURS[5], "////")):
         face = colour if name == "tokens" else "none"
         ax.hist(values[name], edges, density=True, color=face, edgecolor=colour, hatch=hatch, linewidth=0.6, label=name)
-    ax.set_xlabel("Length of a vector")
+    ax.set_xlabel("Vector length")
 
 
 def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float = -1.0) -> QuadMesh:
-    """A cosine matrix of statements (ModernBERT thesis, Figure 8), dark where they are unlike; returns it for a scale.
+    """Draw a cosine matrix of statements (ModernBERT thesis, Figure 8), dark where cosines are low; return the image.
 
     Args:
-        cosines: (n, n).
-        groups: the group of each statement, in order; lines part one from the next.
-        low: the cosine of the darkest colour; give all panels of a figure the same.
+        cosines: cosines (n, n) of all pairs.
+        groups: group of each statement, in order; lines separate the groups.
+        low: cosine of the darkest colour; give all panels of a figure the same value.
     """
     array = np.asarray(cosines)
     mesh = ax.pcolormesh(array, cmap="cividis", vmin=low, vmax=1, edgecolors="face", linewidth=0.2)
@@ -123,11 +124,11 @@ def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float 
 
 
 def points(ax: Axes, coordinates: ArrayLike, groups: Sequence[str]) -> None:
-    """Statements in a plane, a colour and a marker for each group (ModernBERT thesis, Figure 13).
+    """Draw statements in a plane, with a colour and a marker for each group (ModernBERT thesis, Figure 13).
 
     Args:
-        coordinates: (n, 2), of :func:`mathamr.analysis.components.plane`.
-        groups: the group of each statement.
+        coordinates: points (n, 2), from :func:`mathamr.analysis.components.plane`.
+        groups: group of each statement.
     """
     array = np.asarray(coordinates)
     for number, group in enumerate(dict.fromkeys(groups)):

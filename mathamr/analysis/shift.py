@@ -1,6 +1,6 @@
-"""Does adaptation move a domain away from general text? Distances from each domain vector to its nearest general one.
+"""Domain shift: distances from each domain vector to its nearest general vector, before and after adaptation.
 
-Before adaptation the domain lies beside the general set, afterwards at a right angle to it:
+Before adaptation the domain lies beside the general set; afterwards it lies at a right angle to it:
 
 >>> general = np.array([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0]])
 >>> before, after = np.array([[1.0, 0.1, 0.0], [1.0, 0.0, 0.1]]), np.array([[0.0, 0.0, 1.0], [0.0, 0.1, 1.0]])
@@ -25,7 +25,7 @@ from mathamr.analysis.similarities import Floats, blocks, cosine, unit_vectors
 
 @dataclass(frozen=True)
 class Shift:
-    """Nearest distances ``before`` (n,) and ``after`` (m,); the largest gap between their distributions, and its p."""
+    """Nearest distances ``before`` (n,) and ``after`` (m,), the largest gap between their distributions, and its p."""
 
     before: Floats
     after: Floats
@@ -34,34 +34,34 @@ class Shift:
 
 
 def nearest_distances(domain: ArrayLike, general: ArrayLike) -> Floats:
-    """For each domain vector the distance to the nearest general one, both at unit length (n,).
+    """Return the distance of each domain vector to the nearest general one, all at unit length (n,).
 
     Args:
-        domain: (n, d), of any length but zero.
-        general: (m, d), of the same model.
+        domain: domain vectors (n, d) of any length but zero.
+        general: general vectors (m, d) of the same model.
 
     Raises:
-        AnalysisError: as :func:`mathamr.analysis.similarities.cosine`.
+        AnalysisError: the errors of :func:`mathamr.analysis.similarities.cosine`.
     """
     similarities = cosine(domain, general)
     mine, others = unit_vectors(domain), unit_vectors(general)
     distances = np.empty(len(mine))
     for start, block in blocks(similarities):
-        # Of the two vectors, not of their cosine: sqrt(2 - 2 cos) makes 0.0005 of a rounding error near 1.
+        # Computed from the vectors, not from the cosine: sqrt(2 - 2 cos) turns a rounding error near 1 into 0.0005.
         gaps = mine[start : start + len(block)] - others[block.argmax(axis=1)]
         distances[start : start + len(block)] = np.linalg.norm(gaps, axis=1)
     return distances
 
 
 def shift(before: Floats, after: Floats) -> Shift:
-    """Compare the nearest distances of two models, each (n,), of as many domain vectors as each has.
+    """Compare the nearest distances of two models; each has one distance for each domain vector (n,).
 
     Raises:
-        AnalysisError: one of them is empty, or has a value that is no number.
+        AnalysisError: no distances, or a distance that is not a number.
     """
     for name, distances in (("before", before), ("after", after)):
         if not len(distances) or not np.isfinite(distances).all():
-            raise AnalysisError(f"the distances {name} are not finite numbers, at least one, but {list(distances)[:3]}")
+            raise AnalysisError(f"the distances {name} must be at least one finite number, not {list(distances)[:3]}")
     from scipy import stats  # slow to import
 
     test = stats.ks_2samp(before, after)

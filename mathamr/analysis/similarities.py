@@ -1,4 +1,4 @@
-"""Queries against documents: every similarity once, in blocks of rows, and what the measures need of it.
+"""Similarities of queries and documents: each computed once, in blocks of rows, and summarised for the measures.
 
 Two queries, three documents; the right answers are document 0 and document 2:
 
@@ -12,9 +12,9 @@ array([0.8, 0.8], dtype=float32)
 >>> found.rank  # where the right answer stands, from 1 (Q,)
 array([1, 2])
 
-Similarities are cosines: vectors of any length are brought to unit length first, and a zero vector has none, which is
-an error. For sets of vectors a similarity is MaxSim divided by the number of query vectors, so that it lies in [-1, 1]
-as well (thesis Eq. 3.7); :func:`of_kind` leaves the vectors of one kind of virtual node in them.
+Similarities are cosines: vectors of any length are brought to unit length first. A zero vector is an error. For sets
+of vectors the similarity is MaxSim divided by the number of query vectors, so it also lies in [-1, 1] (thesis
+Eq. 3.7). :func:`of_kind` keeps the vectors of one kind of virtual node.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ BLOCK = 8_000_000  # similarities held at once: 32 MB
 
 
 class Similarities(Protocol):
-    """Similarities of Q queries to N documents, made a block of rows at a time."""
+    """Similarities of Q queries to N documents, computed a block of rows at a time."""
 
     num_queries: int
     num_documents: int
 
     def rows(self, start: int, stop: int) -> Floats:
-        """Similarities of the queries ``start`` to ``stop`` with all documents (stop - start, N), float32."""
+        """Return similarities of queries ``start`` to ``stop`` with all documents (stop - start, N), float32."""
 
 
 @dataclass(frozen=True)
 class Hits:
-    """Where right documents stand among the results. Shapes: Q queries, K results a query.
+    """Ranks of right documents among the results. Shapes: Q queries, K results for each query.
 
-    ``hits`` (Q, K) whether a result is right; ``rank`` (Q,) the place of the best right document, from 1;
-    ``num_correct`` (Q,) how many right documents a query has.
+    ``hits`` (Q, K) marks right results; ``rank`` (Q,) is the rank of the best right document, from 1;
+    ``num_correct`` (Q,) is the number of right documents of a query.
     """
 
     hits: NDArray[np.bool_]
@@ -62,12 +62,12 @@ class Hits:
 
 @dataclass(frozen=True)
 class Survey(Hits):
-    """What the measures need of all similarities.
+    """Summary of all similarities, as the measures need it.
 
-    ``top`` (Q, K) similarities, largest first, and ``results`` (Q, K) the documents they belong to; ``correct`` (Q,)
-    the similarity of the right answer (of several the most similar one); ``random`` (Q,) the similarity to a document
-    drawn at random, right ones among them. A wrong document stands before a right one that is exactly as similar, so
-    that a model to which all are alike finds nothing.
+    ``top`` (Q, K) holds similarities, largest first, and ``results`` (Q, K) their documents. ``correct`` (Q,) is the
+    similarity of the right answer (of several, the most similar one); ``random`` (Q,) that of a document drawn at
+    random, right ones included. Of equally similar documents the wrong one ranks first, so a model with equal
+    similarities finds nothing.
     """
 
     top: Floats
@@ -77,24 +77,24 @@ class Survey(Hits):
 
 
 def unit_vectors(vectors: ArrayLike, name: str = "vectors") -> Floats:
-    """The rows of ``vectors`` (n, d) at unit length, as float32.
+    """Return the rows of ``vectors`` (n, d) at unit length, as float32.
 
     Raises:
-        AnalysisError: not a matrix, no row, a NaN or infinite value, or a row of zeros, which has no direction.
+        AnalysisError: not a matrix, no rows, a NaN or infinite value, or a row of zeros.
     """
     array = checked(vectors, name)
     lengths = np.sqrt(np.einsum("ij,ij->i", array, array, dtype=np.float64))  # large float32 values would overflow
     if (zero := np.flatnonzero(lengths == 0)).size:
-        raise AnalysisError(f"row {zero[0]} of the {name} is zero and has no direction; leave out such rows")
+        raise AnalysisError(f"row {zero[0]} of the {name} is zero and has no direction; remove such rows")
     unit: Floats = (array / lengths[:, None].astype(array.dtype)).astype(np.float32)
     return unit
 
 
 def checked(vectors: ArrayLike, name: str = "vectors") -> Floats:
-    """``vectors`` as a matrix (n, d) of finite numbers with at least one row and one column.
+    """Return ``vectors`` as a matrix (n, d) of finite numbers with at least one row and one column.
 
     Raises:
-        AnalysisError: naming the first row that is not finite, or the shape.
+        AnalysisError: names the first row with an infinite value, or the shape.
     """
     array = np.asarray(vectors)
     if not np.issubdtype(array.dtype, np.floating):
@@ -104,7 +104,7 @@ def checked(vectors: ArrayLike, name: str = "vectors") -> Floats:
     if array.ndim != 2 or 0 in array.shape:
         raise AnalysisError(f"the {name} must be of shape (n, d) with n, d > 0, not {array.shape}")
     if (bad := np.flatnonzero(~np.isfinite(array).all(axis=1))).size:
-        raise AnalysisError(f"row {bad[0]} of the {name} has a NaN or infinite value ({bad.size} rows have)")
+        raise AnalysisError(f"row {bad[0]} of the {name} has a NaN or infinite value ({bad.size} such rows)")
     return array
 
 
@@ -131,26 +131,28 @@ class _MaxSim:
 
 
 def cosine(queries: ArrayLike, documents: ArrayLike) -> Similarities:
-    """Cosine similarity of single vectors.
+    """Return cosine similarities of single vectors.
 
     Args:
-        queries: (Q, d), of any length.
-        documents: (N, d).
+        queries: query vectors (Q, d) of any length.
+        documents: document vectors (N, d).
 
     Raises:
-        AnalysisError: as :func:`unit_vectors`, or where the dimensions differ.
+        AnalysisError: the errors of :func:`unit_vectors`, or different dimensions.
     """
     a, b = unit_vectors(queries, "queries"), unit_vectors(documents, "documents")
     if a.shape[1] != b.shape[1]:
-        raise AnalysisError(f"queries have {a.shape[1]} dimensions and documents {b.shape[1]}; are they of one model?")
+        raise AnalysisError(
+            f"queries have {a.shape[1]} dimensions and documents {b.shape[1]}; encode both with the same model"
+        )
     return _Cosine(a, b)
 
 
 def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
-    """MaxSim of sets of vectors over the number of query vectors (thesis Eq. 3.7).
+    """Return MaxSim of sets of vectors, divided by the number of query vectors (thesis Eq. 3.7).
 
     Raises:
-        AnalysisError: as :func:`unit_vectors`; rows are counted over all sets.
+        AnalysisError: the errors of :func:`unit_vectors`; rows are counted over all sets.
     """
     sets = [
         VectorSets(torch.from_numpy(unit_vectors(one.vectors.numpy(), name)), one.ptr)
@@ -160,9 +162,9 @@ def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
 
 
 def of_kind(sets: VectorSets, kinds: NDArray[np.integer], kind: int) -> tuple[VectorSets, NDArray[np.int64]]:
-    """The vectors of one kind, and which of the sets have any.
+    """Return the vectors of one kind, and a mask of the sets that have any.
 
-    A set of a formula (0) and a document (2), and one of a document:
+    A set with a formula (0) and a document (2), and one with a document:
 
     >>> sets = VectorSets.of([torch.eye(2), torch.ones(1, 2)])
     >>> some, which = of_kind(sets, np.array([0, 2, 2]), 0)
@@ -170,39 +172,39 @@ def of_kind(sets: VectorSets, kinds: NDArray[np.integer], kind: int) -> tuple[Ve
     (tensor([[1., 0.]]), array([0]))
 
     Args:
-        kinds: (V,) of all vectors, as :data:`mathamr.analysis.collapse.KINDS` numbers them.
+        kinds: kind of each vector (V,), numbered as in :data:`mathamr.analysis.collapse.KINDS`.
 
     Raises:
-        AnalysisError: not one kind a vector, or no vector of this kind.
+        AnalysisError: missing kinds, or no vector of this kind.
     """
     if len(kinds) != len(sets.vectors):
-        raise AnalysisError(f"{len(kinds)} kinds for {len(sets.vectors)} vectors")
+        raise AnalysisError(f"{len(kinds)} kinds for {len(sets.vectors)} vectors; give each vector one kind")
     among = np.asarray(kinds) == kind
     if not among.any():
         raise AnalysisError(f"no vector is of kind {kind}")
-    counts = np.diff(np.concatenate([[0], np.cumsum(among)])[sets.ptr.numpy()])  # of each set
+    counts = np.diff(np.concatenate([[0], np.cumsum(among)])[sets.ptr.numpy()])  # vectors of this kind in each set
     which = np.flatnonzero(counts)
     ptr = torch.from_numpy(np.concatenate([[0], np.cumsum(counts[which])]))
     return VectorSets(sets.vectors[torch.from_numpy(np.flatnonzero(among))], ptr), which
 
 
 def blocks(similarities: Similarities) -> Iterator[tuple[int, Floats]]:
-    """All rows, block by block: the number of its first query, and the block."""
+    """Yield all rows, block by block: the number of the first query, and the block."""
     step = max(1, BLOCK // similarities.num_documents)
     for start in range(0, similarities.num_queries, step):
         yield start, similarities.rows(start, min(start + step, similarities.num_queries))
 
 
 def survey(similarities: Similarities, correct: Sequence[Sequence[int]], k: int, *, seed: int = 0) -> Survey:
-    """Pass once over all similarities.
+    """Summarise all similarities in one pass.
 
     Args:
-        correct: for each query the numbers of its right documents, at least one.
-        k: results a query; of a collection smaller than that all documents are results.
-        seed: of the random documents.
+        correct: numbers of the right documents of each query, at least one.
+        k: number of results for each query; at most the number of documents.
+        seed: seed of the random documents.
 
     Raises:
-        AnalysisError: ``k`` below 1, a query without a right document, or a number that is no document's.
+        AnalysisError: ``k`` below 1, a query without a right document, or an unknown document number.
     """
     count, size = similarities.num_queries, similarities.num_documents
     _check(correct, count, size, k)
@@ -218,7 +220,9 @@ def survey(similarities: Similarities, correct: Sequence[Sequence[int]], k: int,
             right[row] = line[answers].max()
             rank[row] = 1 + (line >= right[row]).sum() - (line[answers] >= right[row]).sum()
             behind = -line
-            behind[answers] = np.nextafter(behind[answers], np.inf, dtype=behind.dtype)  # behind equally similar ones
+            behind[answers] = np.nextafter(
+                behind[answers], np.inf, dtype=behind.dtype
+            )  # right documents rank below equally similar ones
             found = np.argpartition(behind, k - 1)[:k]
             results[row] = found[np.argsort(behind[found], kind="stable")]
             top[row], hits[row] = line[results[row]], np.isin(results[row], answers)
@@ -233,6 +237,6 @@ def _check(correct: Sequence[Sequence[int]], count: int, size: int, k: int) -> N
         raise AnalysisError(f"{len(correct)} lists of right documents for {count} queries")
     for query, answers in enumerate(correct):
         if not len(answers):
-            raise AnalysisError(f"query {query} has no right document; leave out such queries")
+            raise AnalysisError(f"query {query} has no right document; remove such queries")
         if not all(0 <= answer < size for answer in answers):
             raise AnalysisError(f"query {query}: right document {list(answers)} is not among the {size} documents")

@@ -1,6 +1,6 @@
-"""The similarity below which results need not be shown.
+"""Similarity thresholds: results below them can be dropped without harm.
 
-Four queries with two results each; the right document of the last one is not found:
+Four queries with two results each; the right document of the last query is not found:
 
 >>> import numpy as np
 >>> found = Survey(
@@ -14,10 +14,10 @@ Four queries with two results each; the right document of the last one is not fo
 0.4
 
 The paper's section II-B: each bootstrap sample of queries has a smallest similarity among its top K; tau(psi) is the
-psi-th percentile of those. A result below tau is removed. The highest tau is chosen at which the metric is not
-significantly different from the one without a threshold, which we read as: the metric's mean over the samples without
-a threshold lies in the 95 % interval of the metric with it. How many queries a sample has (``size``, the paper's l) is
-part of that question: of more queries the interval is narrower, and the chosen threshold lower.
+psi-th percentile of those. A result below tau is removed. The chosen tau is the highest at which the metric does not
+differ significantly from the metric without a threshold: the mean of the latter over the samples lies in the 95 %
+interval of the former. The choice depends on ``size``, the number of queries in a sample (the paper's l): more
+queries give a narrower interval and a lower threshold.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PSIS = (0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90
 class Threshold:
     """One point of the curve: percentile ``psi``, threshold ``tau``, the metric with it, and without it.
 
-    ``removed`` is the share of the top-k results that lie below ``tau``.
+    ``removed`` is the share of the top-k results with a similarity below ``tau``.
     """
 
     psi: float
@@ -50,7 +50,7 @@ class Threshold:
 
     @property
     def harmless(self) -> bool:
-        """Whether the metric is not significantly different from the one without a threshold."""
+        """Test that the metric does not differ significantly from the metric without a threshold."""
         low, high = self.metric.interval()
         return low <= self.without.mean <= high
 
@@ -58,7 +58,7 @@ class Threshold:
 def smallest_similarities(
     found: Survey, k: int, *, samples: int = 1000, size: int | None = None, seed: int = 0
 ) -> Floats:
-    """Gamma: of each bootstrap sample of queries the smallest similarity among its top-k results (m,)."""
+    """Return Gamma: the smallest similarity among the top-k results of each bootstrap sample of queries (m,)."""
     smallest = found.top[:, :k].min(axis=1).astype(np.float64)
     counts = sample_counts(len(found), samples=samples, size=size, seed=seed)
     return np.concatenate([np.where(block > 0, smallest, np.inf).min(axis=1) for block in counts])
@@ -74,19 +74,19 @@ def threshold_curve(
     size: int | None = None,
     seed: int = 0,
 ) -> list[Threshold]:
-    """The curve of a metric over tau(psi), in the order of ``psis``.
+    """Return the curve of a metric over tau(psi), in the order of ``psis``.
 
     Args:
-        metric: of the first k results, whose value a query (Q,) can only fall when results are removed:
-            :func:`mathamr.analysis.bootstrap.accuracy` or ``ndcg``.
-        samples: bootstrap samples of queries.
-        size: queries in a sample; as many as there are unless given.
+        metric: function from the first k results to a value for each query (Q,) that only falls when results are
+            removed: :func:`mathamr.analysis.bootstrap.accuracy` or ``ndcg``.
+        samples: number of bootstrap samples of queries.
+        size: queries in a sample; default: all queries.
 
     Raises:
-        AnalysisError: a psi that is no percentage, or a k that the survey did not keep.
+        AnalysisError: a psi outside 0 to 100, or a k above the results that the survey kept.
     """
     if not all(0 <= psi <= 100 for psi in psis):
-        raise AnalysisError(f"psi is a percentile, from 0 to 100, not {list(psis)}")
+        raise AnalysisError(f"psi must be percentiles from 0 to 100, not {list(psis)}")
     without = bootstrap(metric(found, k), samples=samples, size=size, seed=seed)
     gamma = smallest_similarities(found, k, samples=samples, size=size, seed=seed)
     top = found.top.astype(np.float64)
@@ -100,8 +100,8 @@ def threshold_curve(
 
 
 def chosen(curve: Sequence[Threshold]) -> Threshold:
-    """The highest harmless threshold; psi = 0 is always harmless in a curve that has it."""
+    """Return the highest harmless threshold; psi = 0 is always harmless."""
     harmless = [one for one in curve if one.harmless]
     if not harmless:
-        raise AnalysisError("every threshold of the curve changes the metric; begin the curve at psi = 0")
+        raise AnalysisError("every threshold of the curve changes the metric; start the curve at psi = 0")
     return max(harmless, key=lambda one: (one.tau, -one.psi))

@@ -1,6 +1,6 @@
-"""Would MaxSim rank better if its parts counted differently? Weights of virtual nodes, and of documents by size.
+"""MaxSim with other weights: of virtual nodes, and of documents by size.
 
-A query of a formula that every document has and a sentence that one has; the plain score cannot tell them apart:
+A query with a formula that every document has and a sentence that one has. The plain scores are equal:
 
 >>> query = VectorSets.of([torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])])
 >>> documents = VectorSets.of([torch.eye(3)[:2], torch.eye(3)[[0, 2]], torch.eye(3)[[0, 2]]])
@@ -8,18 +8,18 @@ A query of a formula that every document has and a sentence that one has; the pl
 >>> found["as it is"].round(2).tolist(), found["idf, 0.7"].round(2).tolist()
 ([[1.0, 0.5, 0.5]], [[1.0, 0.0, 0.0]])
 
-Every way changes what the best matches of a query's vectors (thesis Eq. 3.4) are multiplied by before they are added
-up, or what is done with the sum. Ways that rank alike are left out: a sum and a mean over query vectors, for one.
+Each way changes the weights of the best matches of a query's vectors (thesis Eq. 3.4), or the sum of the matches.
+Ways with equal rankings are left out, such as a sum and a mean over query vectors.
 
 ==================  ===========================================================================================
-formulas alone      likewise sentences alone, the document alone
-kinds alike         each kind of virtual node counts the same, however many there are of it
-idf, S              log of (documents + 1) / (those that match with more than S + 1); Spärck Jones (1972)
+formulas alone      only vectors of formulas; also sentences alone, the document alone
+kinds alike         the same weight for each kind of virtual node, however many vectors it has
+idf, S              log of (documents + 1) / (documents that match with more than S + 1); Spärck Jones (1972)
 1 - mean            one minus the vector's mean best match over the documents
-cubed               of each match its third power: near matches count, middling ones hardly
-both ways           and the mean best match of the document's vectors among the query's
+cubed               the third power of each match: near matches count most
+both ways           plus the mean best match of the document's vectors among the query's
 size, L             minus L times the log of the document's number of vectors
-centred             minus half the document's mean score over the queries: a hub is near to everything
+centred             minus half the document's mean score over the queries, which lowers hubs
 ==================  ===========================================================================================
 """
 
@@ -42,13 +42,13 @@ _KINDS = {0: "formulas alone", 1: "sentences alone", 2: "document alone"}
 
 
 def weighted(queries: VectorSets, kinds: NDArray[np.integer], documents: VectorSets) -> dict[str, Floats]:
-    """The scores of every way, each (B, C): of B queries against C documents.
+    """Return the scores of every way, each (B, C): of B queries against C documents.
 
     Args:
-        kinds: (V,) of the queries' vectors: 0 formula, 1 sentence, 2 document.
+        kinds: kind of each query vector (V,): 0 formula, 1 sentence, 2 document.
 
     Raises:
-        AnalysisError: as many kinds as vectors are needed, and a query and a document.
+        AnalysisError: a vector without a kind, no query, or no document.
     """
     if len(kinds) != len(queries.vectors) or not len(queries) or not len(documents):
         raise AnalysisError(
@@ -61,7 +61,7 @@ def weighted(queries: VectorSets, kinds: NDArray[np.integer], documents: VectorS
     for begin, end in pairwise(queries.ptr.tolist()):
         similar = (
             queries.vectors[begin:end].float() @ documents.vectors.float().T
-        ).numpy()  # (vectors, all documents')
+        ).numpy()  # (vectors, vectors of all documents)
         best = np.maximum.reduceat(similar, starts, axis=1)  # (vectors, C)
         backwards = np.add.reduceat(similar.max(0), starts) / sizes  # (C,)
         for name, row in _of_query(best, np.asarray(kinds[begin:end]), backwards, sizes).items():
@@ -74,7 +74,7 @@ def weighted(queries: VectorSets, kinds: NDArray[np.integer], documents: VectorS
 def _of_query(
     best: Floats, kinds: NDArray[np.integer], backwards: Floats, sizes: NDArray[np.integer]
 ) -> dict[str, Floats]:
-    """The scores (C,) of one query, from its best matches (vectors, C)."""
+    """Return the scores (C,) of one query, from its best matches (vectors, C)."""
     plain = best.mean(0)
     ways = {AS_IT_IS: plain}
     for kind, name in _KINDS.items():
@@ -90,12 +90,12 @@ def _of_query(
 
 
 def _mean(best: Floats, weights: Floats) -> Floats:
-    """The weighted mean (C,) of the matches; all weights 0 give 0."""
+    """Return the weighted mean (C,) of the matches; weights of 0 give 0."""
     return weights @ best / (weights.sum() or 1.0)
 
 
 def weighted_reference(queries: VectorSets, documents: VectorSets, weights: Floats) -> Floats:
-    """Weighted MaxSim (B, C) a pair of vectors at a time, for weights (V,) of the queries' vectors."""
+    """Return weighted MaxSim (B, C), one pair of vectors at a time, for weights (V,) of the queries' vectors."""
     scores = np.zeros((len(queries), len(documents)))
     for i, (begin, end) in enumerate(pairwise(queries.ptr.tolist())):
         for j, (first, last) in enumerate(pairwise(documents.ptr.tolist())):

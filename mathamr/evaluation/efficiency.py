@@ -1,4 +1,4 @@
-"""What a result cost in seconds and bytes, measured the same way everywhere.
+"""Costs of a result in seconds and bytes, measured the same way everywhere.
 
 >>> with Stopwatch() as watch:
 ...     total = sum(range(1000))
@@ -29,9 +29,9 @@ _STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class Stopwatch:
-    """Wall-clock seconds of a ``with`` block; on a CUDA device it waits for the work queued there at both ends.
+    """Wall-clock seconds of a ``with`` block; on a CUDA device it waits for queued work at both ends.
 
-    ``seconds`` can be read inside the block as well: it then holds the time so far.
+    ``seconds`` can be read inside the block; it then holds the time so far.
     """
 
     def __init__(self, device: torch.device | str | None = None) -> None:
@@ -51,7 +51,7 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the block was entered, or that it took."""
+        """Seconds since the block was entered, or its duration."""
         return (time.perf_counter() if self._end is None else self._end) - self._start
 
     def _wait(self) -> None:
@@ -64,9 +64,9 @@ class Stopwatch:
 
 
 def peak_memory() -> int:
-    """Largest resident set of this process, in bytes, since :func:`reset_peak_memory` (Linux) or since it started.
+    """Return the largest resident set of this process, in bytes, since :func:`reset_peak_memory` (Linux) or its start.
 
-    0 where the system does not tell (Windows).
+    The value is 0 if the system does not report it (Windows).
     """
     if sys.platform == "win32":
         return 0
@@ -79,10 +79,10 @@ def peak_memory() -> int:
 
 
 def give_back_memory() -> None:
-    """Return memory that was let go of to the system, where the C library keeps it (glibc).
+    """Return released memory to the system, if the C library keeps it (glibc).
 
-    Tensors of a few megabytes come and go in a heap that only shrinks at its end: without this, a process that trains
-    one model after the other grows to many times what any of them needs.
+    Tensors of a few megabytes live in a heap that shrinks only at its end. Without this call, a process that trains
+    several models grows to many times what one of them needs.
     """
     trim = getattr(_C_LIBRARY, "malloc_trim", None)
     if trim is not None:
@@ -90,19 +90,19 @@ def give_back_memory() -> None:
 
 
 def reset_peak_memory() -> None:
-    """Begin a new measurement of :func:`peak_memory`, so that a job is not charged for the one before it (Linux)."""
+    """Start a new measurement of :func:`peak_memory`, so that a job is not charged for the one before it (Linux)."""
     give_back_memory()
-    with contextlib.suppress(OSError):  # not Linux, or /proc is closed to us: the peak is then that of the whole run
+    with contextlib.suppress(OSError):  # not Linux, or no access to /proc: the peak is that of the whole run
         _CLEAR_REFS.write_text("5", encoding="ascii")
 
 
 def peak_device_memory(device: torch.device) -> int:
-    """Largest memory of the device so far, in bytes: what torch held on a GPU, or the process in the CPU's."""
+    """Return the largest memory of the device so far, in bytes: torch's on a GPU, the process's on the CPU."""
     return peak_gpu_memory(device) if device.type == "cuda" else peak_memory()
 
 
 def peak_gpu_memory(device: torch.device | str | None = None) -> int:
-    """Largest memory that torch held on a CUDA device since :func:`reset_peak_gpu_memory`, in bytes; 0 without CUDA."""
+    """Return torch's largest memory on a CUDA device since :func:`reset_peak_gpu_memory`, in bytes; 0 without CUDA."""
     import torch
 
     if not torch.cuda.is_available() or (device is not None and torch.device(device).type != "cuda"):
@@ -111,7 +111,7 @@ def peak_gpu_memory(device: torch.device | str | None = None) -> int:
 
 
 def reset_peak_gpu_memory(device: torch.device | str | None = None) -> None:
-    """Begin a new measurement of :func:`peak_gpu_memory`; nothing to do without CUDA."""
+    """Start a new measurement of :func:`peak_gpu_memory`; does nothing without CUDA."""
     import torch
 
     if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
@@ -119,7 +119,7 @@ def reset_peak_gpu_memory(device: torch.device | str | None = None) -> None:
 
 
 def bytes_on_disk(path: Path) -> int:
-    """Bytes that a file, or all files below a folder, take; of a file with holes only what is allocated."""
+    """Return the bytes of a file, or of all files below a folder; holes of sparse files do not count."""
     if path.is_dir():
         return sum(bytes_on_disk(file) for file in path.rglob("*") if file.is_file())
     status = path.stat()

@@ -1,6 +1,6 @@
-"""The ARQMath measures: nDCG', MAP', P'@10 and Bpref, with the official protocol.
+"""ARQMath measures: nDCG', MAP', P'@10 and Bpref, with the official protocol.
 
-Five posts are judged for a topic; the run returns four of them and one, ``x``, that nobody judged:
+Five posts are judged for a topic; the run returns four of them and one, ``x``, without a judgment:
 
 >>> qrels = {"A.1": {"a": 3, "b": 0, "c": 2, "d": 1, "e": 0}, "A.2": {"f": 2}}
 >>> run = Run.from_results("demo", {"A.1": [("b", 5.0), ("x", 4.0), ("a", 3.0), ("d", 2.0), ("c", 1.0)]})
@@ -12,17 +12,17 @@ Five posts are judged for a topic; the run returns four of them and one, ``x``, 
 
 By hand, A.1: without ``x`` the ranking is b a d c. DCG = 0 + 3/log2(3) + 1/log2(4) + 2/log2(5) = 3.2541 over the ideal
 3 + 2/log2(3) + 1/log2(4) = 4.7619, hence 0.6834; the grade is the gain (not 2^grade - 1). MAP' = (1/2 + 2/4)/2.
-Bpref = ((1 - 1/2) + (1 - 2/2))/2: above a stands one irrelevant post, above c two, of min(2 relevant, 3 irrelevant).
+Bpref = ((1 - 1/2) + (1 - 2/2))/2: one irrelevant post ranks above a, two above c, of min(2 relevant, 3 irrelevant).
 
-The protocol (the organisers' scripts and trec_eval): repeated posts dropped, cut at 1,000, unjudged documents dropped
-(the prime), gains linear, relevance from grade 2 for MAP', P'@10 and Bpref, mean over all topics of the qrels. Other
-collections may call other grades relevant, e.g. 1 where grades are 0 and 1:
+Protocol (the organisers' scripts and trec_eval): repeated posts dropped, cut at 1,000, unjudged documents dropped (the
+prime), linear gains, relevance from grade 2 for MAP', P'@10 and Bpref, mean over all topics of the qrels. Other
+collections may have another lowest relevant grade, e.g. 1 if grades are 0 and 1:
 
 >>> binary = evaluate(run, {"A.1": {"a": 1, "b": 0}}, measures=measures_of_grade(1), relevant=1)
 >>> binary.aggregate["map_prime"], evaluate(run, {"A.1": {"a": 1, "b": 0}}).aggregate["map_prime"]
 (0.5, 0.0)
 
-Other collections have other measures, by the names that ir_measures gives them; with these gains nDCG is that of
+Other collections have other measures, by their names in ir_measures. With these gains nDCG is that of
 2^grade - 1, (7/2 + 1/log2(5) + 3/log2(6)) / (7 + 3/log2(3) + 1/2):
 
 >>> papers = {name: measure_of(name) for name in ("Success@1", "RR(rel=2)@10", "nDCG(gains={2:3,3:7})@10")}
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from ir_measures import Measure
 
 Regime = Literal["full", "judged", "mini"]
-"""What was indexed: all answers, only judged posts, or a part of the collection whose qrels are restricted to it."""
+"""Indexed documents: all answers, only judged posts, or a part of the collection with qrels restricted to it."""
 
 
 def measures_of_grade(relevant: int) -> dict[str, Measure]:
-    """Return the measures of ARQMath with ``relevant`` as the lowest relevant grade, by our names.
+    """Return the ARQMath measures with ``relevant`` as the lowest relevant grade, by our names.
 
     ``recall_1000`` (relevant judged posts among the first 1,000) is for development only.
 
@@ -71,7 +71,7 @@ def measures_of_grade(relevant: int) -> dict[str, Measure]:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of one run: the mean over topics, and each topic's own, by the names of the measures."""
+    """Scores of one run: the mean over topics, and each topic's own, by measure name."""
 
     aggregate: dict[str, float]
     per_topic: dict[str, dict[str, float]]
@@ -94,12 +94,12 @@ def evaluate(
     measures: Mapping[str, Measure] | None = None,
     relevant: int = RELEVANT,
 ) -> Evaluation:
-    """Score ``run`` against ``qrels`` by ``measures``, by default those of ARQMath with grades from ``relevant``.
+    """Score ``run`` against ``qrels`` by ``measures``; default: those of ARQMath, relevant from grade ``relevant``.
 
-    ``task`` defaults to the run's. ``visual_ids`` (formula id -> visual id) is needed for Task 2 and only there.
-    ``collection`` (the indexed post ids, in Task 2 visual ids) is needed in the regime ``mini`` and only there:
-    see :func:`restrict`. Regimes are never mixed in one table; the result carries its regime.
-    Raises :class:`EvaluationError` if run and qrels have no topic in common, or no formula of the run has a visual id.
+    ``task`` defaults to the run's. ``visual_ids`` (formula id -> visual id) is needed for Task 2 only.
+    ``collection`` (the indexed post ids, in Task 2 visual ids) is needed in the regime ``mini`` only: see
+    :func:`restrict`. Regimes are never mixed in one table; the result names its regime. Raises
+    :class:`EvaluationError` if run and qrels share no topic, or no formula of the run has a visual id.
     """
     task = run.task if task is None else task
     measures = measures_of_grade(relevant) if measures is None else measures
@@ -128,12 +128,12 @@ def evaluate(
     if visual_ids is not None:
         ordered = {topic_id: _visual_order(hits, visual_ids) for topic_id, hits in rankings.items()}
         if not any(ordered.values()):
-            raise EvaluationError(f"no formula of run {run.name!r} has a visual id; is this the map of its collection?")
+            raise EvaluationError(f"no formula of run {run.name!r} has a visual id; give the map of its collection")
     else:
         ordered = {topic_id: _post_order(hits) for topic_id, hits in rankings.items()}
     import ir_measures  # slow to import
 
-    # Ranks instead of scores: the order is settled above, ties included, and nothing may change it.
+    # Ranks replace scores: the order, ties included, is settled above and must not change.
     places = {t: {doc_id: float(len(docs) - i) for i, doc_id in enumerate(docs)} for t, docs in ordered.items()}
     per_topic = {topic_id: dict.fromkeys(measures, 0.0) for topic_id in qrels}
     names = {measure: name for name, measure in measures.items()}
@@ -144,21 +144,21 @@ def evaluate(
 
 
 def measure_of(name: str) -> Measure:
-    """The measure that ir_measures calls so, e.g. ``nDCG@10`` or ``Success(rel=2)@1``.
+    """Return the measure with this name in ir_measures, e.g. ``nDCG@10`` or ``Success(rel=2)@1``.
 
     Raises:
-        EvaluationError: there is no such measure.
+        EvaluationError: an unknown measure.
     """
     import ir_measures
 
     try:
         return ir_measures.parse_measure(name)
     except (ValueError, NameError, KeyError) as error:
-        raise EvaluationError(f"{name!r} is no measure of ir_measures, such as nDCG@10 or RR(rel=2)") from error
+        raise EvaluationError(f"{name!r} is not a measure of ir_measures; use e.g. nDCG@10 or RR(rel=2)") from error
 
 
 def restrict(qrels: Qrels, collection: Container[str], relevant: int = RELEVANT) -> Qrels:
-    """The qrels of the regime ``mini``: only documents of the collection, only topics with a relevant one left.
+    """Return the qrels of the regime ``mini``: only documents of the collection and topics with a relevant one.
 
     >>> restrict({"A.1": {"a": 2, "b": 3}, "A.2": {"a": 1, "c": 2}}, {"a"})
     {'A.1': {'a': 2}}
@@ -168,7 +168,7 @@ def restrict(qrels: Qrels, collection: Container[str], relevant: int = RELEVANT)
 
 
 def _post_order(hits: list[Hit]) -> list[str]:
-    """The first 1,000 of Task 1 in trec_eval's order: score in float32 descending, ties by id descending."""
+    """Return the first 1,000 of Task 1 in trec_eval's order: score in float32 descending, ties by id descending."""
     first: dict[str, np.float32] = {}
     for hit in hits:
         first.setdefault(hit.doc_id, np.float32(hit.score))
@@ -176,7 +176,7 @@ def _post_order(hits: list[Hit]) -> list[str]:
 
 
 def _visual_order(hits: list[Hit], visual_ids: Mapping[str, str]) -> list[str]:
-    """Visual ids of Task 2, at most 1,000: each formula's last score, stable sort, first formula for its visual id."""
+    """Return at most 1,000 visual ids of Task 2: each formula's last score, stable sort, first formula of each id."""
     last: dict[str, float] = {}
     for hit in hits:
         last[hit.doc_id] = hit.score

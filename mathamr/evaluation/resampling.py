@@ -1,4 +1,4 @@
-"""How sure is a mean over queries? The same mean over many samples of the queries, drawn with replacement (bootstrap).
+"""Bootstrap of a mean over queries: the same mean over many samples of the queries, drawn with replacement.
 
 >>> hits = np.array([1.0, 0.0, 1.0, 1.0])  # one value a query: is a right document among its first k?
 >>> result = bootstrap(hits, samples=10_000)
@@ -6,9 +6,9 @@
 (0.75, 0.75, (0.25, 1.0))
 
 The interval is the percentile interval (Efron and Tibshirani 1993, chapter 13): at 95 % it lies between the 2.5th and
-the 97.5th percentile of the samples' means. Ten thousand samples of five thousand queries take seconds and a few
-megabytes: a block of samples at a time is drawn as counts of how often each query is in it, and one matrix product
-gives all means.
+the 97.5th percentile of the samples' means. A sample is drawn as counts of its queries, a block of samples at a time,
+and
+one matrix product gives all means. Ten thousand samples of five thousand queries take seconds and a few megabytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BLOCK = 4_000_000  # counts held at once: 32 MB
 
 @dataclass(frozen=True)
 class Bootstrapped:
-    """A mean over queries: ``point`` over all of them, and over each of the samples, ``means`` (m,)."""
+    """Mean over queries: ``point`` over all of them, and ``means`` (m,) over each sample."""
 
     point: float
     means: NDArray[np.floating]
@@ -37,26 +37,26 @@ class Bootstrapped:
         return float(self.means.mean())
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The middle ``level`` of the samples' means."""
+        """Return the middle ``level`` of the samples' means."""
         low, high = np.quantile(self.means, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
 
 def bootstrap(values: ArrayLike, *, samples: int = 1000, size: int | None = None, seed: int = 0) -> Bootstrapped:
-    """Bootstrap the mean of one value a query.
+    """Bootstrap the mean of one value for each query.
 
     Args:
-        values: (Q,); of one query every sample is the same, and the interval has no width.
-        samples: m, how many samples.
-        size: queries in a sample; as many as there are unless given.
-        seed: equal seeds draw equal samples, so that two systems with the same queries are compared on the same ones.
+        values: value of each query (Q,); with one query all samples are equal and the interval has no width.
+        samples: m, number of samples.
+        size: queries in a sample; default: all queries.
+        seed: random seed; equal seeds draw equal samples, so two systems with the same queries use the same samples.
 
     Raises:
-        AnalysisError: no values, or one that is no number.
+        AnalysisError: no values, or a value that is not a number.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-        raise AnalysisError(f"the bootstrap needs one finite value a query, shape (Q,), not {array.shape}")
+        raise AnalysisError(f"the bootstrap needs one finite value for each query, shape (Q,), not {array.shape}")
     counts = sample_counts(len(array), samples=samples, size=size, seed=seed)
     return Bootstrapped(float(array.mean()), np.concatenate([block @ array / block[0].sum() for block in counts]))
 
@@ -64,10 +64,10 @@ def bootstrap(values: ArrayLike, *, samples: int = 1000, size: int | None = None
 def sample_counts(
     queries: int, *, samples: int, size: int | None = None, seed: int = 0
 ) -> Iterator[NDArray[np.float64]]:
-    """How often each query is in each sample, in blocks (samples of the block, Q); each row adds up to ``size``.
+    """Yield how often each query is in each sample, in blocks (samples of the block, Q); each row adds up to ``size``.
 
     Raises:
-        AnalysisError: fewer than one sample, or an empty one.
+        AnalysisError: fewer than one sample, or an empty sample.
     """
     size = queries if size is None else size
     if samples < 1 or size < 1:

@@ -9,7 +9,7 @@ The name of a test is a task of ARQMath, 1 or 2, or a test that the collection h
 >>> title(2), title("text_to_formula")
 ('Task 2', 'Text to formula')
 
-Measures are those of ARQMath, or what ``experiment.measures`` says:
+Measures are those of ARQMath, or those of ``experiment.measures``:
 
 >>> titles({"Accuracy@1": "Success@1", "MRR": "RR"})
 {'accuracy_1': 'Accuracy@1', 'mrr': 'MRR'}
@@ -24,7 +24,7 @@ from pathlib import PurePath
 TestName = int | str
 
 ARQMATH = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
-"""The measures of ARQMath that results are reported in, the first of them first, and how tables call them."""
+"""ARQMath measures reported in results, the main one first, and their titles in tables."""
 
 
 def column(test_name: TestName, name: str) -> str:
@@ -44,7 +44,7 @@ def title(test_name: TestName) -> str:
 
 
 def key(measure: str) -> str:
-    """The column of a measure that a table calls ``measure``.
+    """Return the column of a measure with the title ``measure``.
 
     >>> key("nDCG@10"), key("MRR@10 (statement)")
     ('ndcg_10', 'mrr_10_statement')

@@ -1,7 +1,7 @@
-"""Run files and qrels: what a system returned, and what the assessors said, as typed records.
+"""Run files and qrels as typed records: results of a system, and judgments of the assessors.
 
-A run file has one line a result. Task 1 has ``topic post rank score run``, Task 2 ``query formula post rank score
-run``, and TREC's form is ``topic Q0 document rank score run``:
+A run file has one line for each result. Task 1 has ``topic post rank score run``, Task 2
+``query formula post rank score run``, and TREC's form is ``topic Q0 document rank score run``:
 
 >>> run = Run.from_results("demo", {"A.1": [("255", 2.5), ("154", 2.5), ("255", 1.0)]})
 >>> run.rankings["A.1"]  # a repeated post is dropped, a tie is split by the smallest step that a float32 can take
@@ -14,7 +14,7 @@ run``, and TREC's form is ``topic Q0 document rank score run``:
 >>> read_run(path, task=1) == run
 True
 
-Scores are compared in float32 because trec_eval keeps them so: two scores that differ only beyond it are a tie there.
+Scores are compared in float32, as trec_eval does: scores that differ only beyond it are ties.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Qrels = dict[str, dict[str, int]]
 """``qrels[topic_id][doc_id]`` is a grade, a whole number from 0; in Task 2 the document is a visual id."""
 
 MAX_PER_TOPIC = 1000
-"""Results a topic that ARQMath takes (EVALUATION protocol of all three labs)."""
+"""Largest number of results for a topic in ARQMath (evaluation protocol of all three labs)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result: a post (Task 1) or a formula with the post it stands in (Task 2)."""
+    """One result: a post (Task 1), or a formula with its post (Task 2)."""
 
     doc_id: str
     score: float
@@ -56,9 +56,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The results of one system: ``rankings[topic_id]`` in the order of the file.
+    """Results of one system: ``rankings[topic_id]`` in the order of the file.
 
-    A run from :meth:`from_results` is a valid submission; one from :func:`read_run` is whatever the file says.
+    A run from :meth:`from_results` is a valid submission; one from :func:`read_run` is as in the file.
     """
 
     name: str
@@ -73,24 +73,29 @@ class Run:
         *,
         task: Task = 1,
     ) -> Run:
-        """Make a valid submission of search results.
+        """Make a valid submission from search results.
 
-        Each topic is sorted by score (equal scores keep the order given), a repeated document keeps its best place,
-        what lies beyond 1,000 is cut, and scores are made strictly decreasing in float32 (:func:`strictly_decreasing`).
-        Raises :class:`EvaluationError` for a score that is not finite, or a name or id with white space in it.
+        Each topic is sorted by score (stable for equal scores). Repeated documents keep their best place, results
+        beyond
+        1,000 are cut, and scores are made strictly decreasing in float32 (:func:`strictly_decreasing`). Raises
+        :class:`EvaluationError` for a score that is not finite, or a name or id with white space.
         """
         if not name or name.split() != [name]:
-            raise EvaluationError(f"run name {name!r} is empty or has white space in it; a column cannot hold it")
+            raise EvaluationError(f"run name {name!r} is empty or has white space; use one word")
         rankings: dict[str, list[Hit]] = {}
         for topic_id, given in results.items():
             hits = [hit if isinstance(hit, Hit) else Hit(*hit) for hit in given]
             for hit in hits:
                 if not math.isfinite(hit.score):
-                    raise EvaluationError(f"topic {topic_id}: document {hit.doc_id} has the score {hit.score}")
+                    raise EvaluationError(
+                        f"topic {topic_id}: document {hit.doc_id} has the score {hit.score}; scores must be finite"
+                    )
                 if hit.doc_id.split() != [hit.doc_id]:
-                    raise EvaluationError(f"topic {topic_id}: document id {hit.doc_id!r} is empty or has white space")
+                    raise EvaluationError(
+                        f"topic {topic_id}: document id {hit.doc_id!r} is empty or has white space; use one word"
+                    )
                 if task == 2 and not hit.post_id:
-                    raise EvaluationError(f"topic {topic_id}: formula {hit.doc_id} has no post id; Task 2 asks for one")
+                    raise EvaluationError(f"topic {topic_id}: formula {hit.doc_id} has no post id; Task 2 needs one")
             first: dict[str, Hit] = {}
             for hit in sorted(hits, key=lambda hit: -hit.score):
                 first.setdefault(hit.doc_id, hit)
@@ -101,7 +106,7 @@ class Run:
 
 
 def strictly_decreasing(scores: Sequence[float]) -> list[float]:
-    """Round non-increasing ``scores`` to float32; one that is not below the one before moves to the float below it.
+    """Round non-increasing ``scores`` to float32; a score not below the one before moves to the next lower float.
 
     >>> strictly_decreasing([1.0, 1.0, 0.5, 0.5 - 1e-12])
     [1.0, 0.99999994, 0.5, 0.49999997]
@@ -118,8 +123,8 @@ def strictly_decreasing(scores: Sequence[float]) -> list[float]:
 def write_run(run: Run, path: str | os.PathLike[str], *, form: Literal["arqmath", "trec"] = "arqmath") -> None:
     """Write ``run`` as a submission, replacing ``path`` in one step: a reader never sees half a file.
 
-    ``form`` is the official form of the run's task, or TREC's six columns. The run passes through
-    :meth:`Run.from_results` first, so the file is valid even where a run read from elsewhere is not.
+    ``form`` is the official form of the run's task, or TREC's six columns. The run first passes through
+    :meth:`Run.from_results`, so the file is valid even for a run made elsewhere.
     """
     path = Path(path)
     valid = Run.from_results(run.name, run.rankings, task=run.task)
@@ -138,10 +143,10 @@ def write_run(run: Run, path: str | os.PathLike[str], *, form: Literal["arqmath"
 
 
 def read_run(path: str | os.PathLike[str], *, task: Task) -> Run:
-    """Read a run file of ``task`` in the official form or TREC's, told apart by the number of columns and ``Q0``.
+    """Read a run file of ``task`` in the official form or TREC's, recognised by the number of columns and ``Q0``.
 
-    Columns are separated by tabs, or by white space where a line has no tab. CRLF line ends, a missing last newline and
-    blank lines are accepted. Repeated documents and the order of lines are kept as they are. Raises
+    Columns are separated by tabs, or by white space in lines without a tab. CRLF line ends, a missing last newline and
+    blank lines are accepted. Repeated documents and the order of lines are kept. Raises
     :class:`EvaluationError` with file and line.
     """
     name = ""
@@ -165,7 +170,7 @@ def read_run(path: str | os.PathLike[str], *, task: Task) -> Run:
             )
         rankings.setdefault(topic_id, []).append(Hit(doc_id, _finite(score, path, line), post_id))
     if not rankings:
-        raise EvaluationError("holds no line; is the run still being written?", path=path)
+        raise EvaluationError("the file is empty; wait until the run is written", path=path)
     return Run(name, rankings, task)
 
 
@@ -191,7 +196,9 @@ def read_qrels(*paths: str | os.PathLike[str]) -> Qrels:
             before = qrels.setdefault(topic_id, {}).setdefault(doc_id, grade)
             if before != grade:
                 raise EvaluationError(
-                    f"document {doc_id} of topic {topic_id} has grade {before} and {grade}", path=path, line=line
+                    f"document {doc_id} of topic {topic_id} has grade {before} and {grade}; keep one of them",
+                    path=path,
+                    line=line,
                 )
             judged += 1
         if not judged:
@@ -200,7 +207,7 @@ def read_qrels(*paths: str | os.PathLike[str]) -> Qrels:
 
 
 def qrels_of(judgments: Iterable[Judgment]) -> Qrels:
-    """The table of a collection's judgments.
+    """Return the table of a collection's judgments.
 
     >>> qrels_of([Judgment("A.1", "255", 3), Judgment("A.1", "154", 0)])
     {'A.1': {'255': 3, '154': 0}}
@@ -212,13 +219,13 @@ def qrels_of(judgments: Iterable[Judgment]) -> Qrels:
 
 
 def read_visual_ids(path: str | os.PathLike[str], wanted: Container[str] | None = None) -> dict[str, str]:
-    """Formula id -> visual id, from a formula TSV with a header line, or from every ``*.tsv`` of a folder or a zip.
+    """Read formula id -> visual id from a formula TSV with a header line, or from every ``*.tsv`` of a folder or a zip.
 
     A TSV may be gzipped (``*.tsv.gz``).
 
-    The column is ``visual_id``; ``old_visual_id`` belongs to an earlier release and is never read. ``wanted`` keeps
-    only those formulas: the whole of ARQMath has 28 million. Raises :class:`EvaluationError` for a file without the
-    columns ``id`` and ``visual_id``, and with the line for a row that is too short for them.
+    The column is ``visual_id``; ``old_visual_id`` belongs to an earlier release and is never read. ``wanted`` selects
+    formulas: all of ARQMath has 28 million. Raises :class:`EvaluationError` for a file without the columns ``id`` and
+    ``visual_id``, and with the line for a row that is too short.
     """
     path = Path(path)
     try:
@@ -226,7 +233,7 @@ def read_visual_ids(path: str | os.PathLike[str], wanted: Container[str] | None 
     except CorpusError as error:
         raise EvaluationError(error.message, path=path) from error
     if not files:
-        raise EvaluationError("the folder has no *.tsv file", path=path)
+        raise EvaluationError("the folder has no *.tsv file; name the folder of the formula TSVs", path=path)
     # A formula in MathML can be longer than the csv module's default of 131,072 characters a field.
     csv.field_size_limit(max(csv.field_size_limit(), min(sys.maxsize, 2**31 - 1)))
     visual_ids: dict[str, str] = {}
@@ -269,7 +276,7 @@ def _tables(path: Path) -> list[PackedFile]:
 
 
 def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
-    """The non-blank lines of a file as ``(line number, columns)``."""
+    """Yield the non-blank lines of a file as ``(line number, columns)``."""
     try:
         with Path(path).open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):

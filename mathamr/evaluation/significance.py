@@ -1,6 +1,6 @@
-"""Is the difference between two systems more than chance? Paired t-test over topics, corrected for the family of tests.
+"""Significance of differences between systems: paired t-test over topics, corrected for the family of tests.
 
-Three topics, a baseline and a system that is better by 0.1, 0.2 and 0.3:
+Three topics, a baseline and a system that scores 0.1, 0.2 and 0.3 higher:
 
 >>> baseline = {"A.1": 0.1, "A.2": 0.2, "A.3": 0.3}
 >>> system = {"A.1": 0.2, "A.2": 0.4, "A.3": 0.6}
@@ -11,8 +11,8 @@ Three topics, a baseline and a system that is better by 0.1, 0.2 and 0.3:
 ([0.03, 0.12, 0.09], [0.03, 0.06, 0.06])
 
 The thesis tests each condition against the baseline on each metric, two-sided, and divides the threshold by the number
-of tests in the experiment (Section 4.2): its family is metrics x non-baseline conditions, as in :func:`compare`.
-A corrected p-value is the raw one made larger, so that it is compared with 0.05 itself.
+of tests in the experiment (Section 4.2). Its family is metrics x non-baseline conditions, as in :func:`compare`. Here
+the p-value is multiplied instead, so a corrected p-value is compared with 0.05.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TopicScores = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class TTest:
-    """A two-sided paired t-test: ``difference`` is the mean of system - baseline, ``df`` the number of topics - 1."""
+    """Two-sided paired t-test: ``difference`` is the mean of system - baseline, ``df`` the number of topics - 1."""
 
     difference: float
     t: float
@@ -52,21 +52,21 @@ class Comparison:
     high: float
 
     def stars(self, alpha: float = 0.05) -> str:
-        """``*`` where the difference is significant after Bonferroni, as in the thesis's tables."""
+        """``*`` if the difference is significant after Bonferroni, as in the thesis's tables."""
         return "*" if self.p_bonferroni < alpha else ""
 
 
 def paired_t_test(baseline: TopicScores, system: TopicScores) -> TTest:
-    """Two-sided paired t-test over the topics' scores.
+    """Run a two-sided paired t-test over the topics' scores.
 
     Equal scores on every topic give t = 0 and p = 1; one and the same difference everywhere gives an infinite t and
-    p = 0 (scipy leaves both undefined). Raises :class:`EvaluationError` if the topics differ or are fewer than two.
+    p = 0 (scipy leaves both undefined). Raises :class:`EvaluationError` for different topics or fewer than two.
     """
     a, b = _paired(baseline, system)
     differences = b - a
     mean = float(differences.mean())
     df = len(differences) - 1
-    # A spread below rounding error is no spread: scipy would warn of catastrophic cancellation and return noise.
+    # A spread below rounding error counts as none: scipy would warn of catastrophic cancellation and return noise.
     if float(np.ptp(differences)) <= 1e-12 * max(1.0, float(np.abs(differences).max())):
         if abs(mean) <= 1e-12:
             return TTest(mean, 0.0, df, 1.0)
@@ -78,15 +78,15 @@ def paired_t_test(baseline: TopicScores, system: TopicScores) -> TTest:
 
 
 def bonferroni(p_values: Sequence[float]) -> list[float]:
-    """p-values times their number, at most 1: controls the chance of any false find in the family."""
+    """Multiply p-values by their number, up to 1; this controls the chance of any false find in the family."""
     _checked(p_values)
     return [min(1.0, p * len(p_values)) for p in p_values]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction (1979): the same guarantee as Bonferroni, and never a larger p-value.
+    """Apply Holm's step-down correction (1979): the same guarantee as Bonferroni, with p-values at most as large.
 
-    The k-th smallest of m p-values is multiplied by m - k + 1, and none may be smaller than the one before.
+    The k-th smallest of m p-values is multiplied by m - k + 1; none may be smaller than the one before.
     """
     _checked(p_values)
     order = np.argsort(p_values, kind="stable")
@@ -101,9 +101,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def bootstrap_interval(
     baseline: TopicScores, system: TopicScores, *, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Percentile interval of the mean difference, system - baseline, over topics drawn with replacement.
+    """Return the percentile interval of the mean difference, system - baseline, over topics drawn with replacement.
 
-    The same ``seed`` gives the same interval. Raises :class:`EvaluationError` as :func:`paired_t_test` does.
+    The same ``seed`` gives the same interval. Errors are those of :func:`paired_t_test`.
     """
     if not 0 < confidence < 1:
         raise EvaluationError(f"confidence {confidence} is not between 0 and 1; 0.95 is usual")
@@ -121,9 +121,9 @@ def compare(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> list[Comparison]:
-    """Every condition against ``baseline`` on every metric, corrected over all these tests together.
+    """Compare every condition with ``baseline`` on every metric, corrected over all these tests together.
 
-    ``scores[condition][metric][topic_id]``. Where conditions have baselines of their own (thesis Table 4.17: each loss
+    ``scores[condition][metric][topic_id]``. If conditions have different baselines (thesis Table 4.17: each loss
     weight against weight 1 under the same retrieval strategy), ``baseline[condition]`` names them; a condition that is
     its own baseline is not tested. Returns metrics x tested conditions comparisons, conditions outermost, in the order
     given. Raises :class:`EvaluationError` if a baseline is not a condition, or metrics or topics differ.
@@ -158,10 +158,12 @@ def compare(
 
 
 def _paired(baseline: TopicScores, system: TopicScores) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of both in one order of topics, ``(num_topics,)`` each."""
+    """Return the scores of both in one order of topics, ``(num_topics,)`` each."""
     if baseline.keys() != system.keys():
         odd = sorted(baseline.keys() ^ system.keys())
-        raise EvaluationError(f"{len(odd)} topics have a score in one of the two only, the first is {odd[0]}")
+        raise EvaluationError(
+            f"{len(odd)} topics, e.g. {odd[0]}, have a score in only one of the two; score both on the same topics"
+        )
     if len(baseline) < 2:
         raise EvaluationError(f"{len(baseline)} topics; a paired test needs at least 2")
     topics = sorted(baseline)
@@ -171,4 +173,4 @@ def _paired(baseline: TopicScores, system: TopicScores) -> tuple[np.ndarray, np.
 def _checked(p_values: Sequence[float]) -> None:
     for p in p_values:
         if not 0 <= p <= 1:
-            raise EvaluationError(f"{p} is not a p-value: it lies outside 0 to 1")
+            raise EvaluationError(f"{p} is not a p-value; it must lie between 0 and 1")

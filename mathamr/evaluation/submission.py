@@ -1,4 +1,4 @@
-"""Is a file a valid ARQMath submission? Everything that is wrong with it, by line.
+"""Check of ARQMath submission files: every problem, by line.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "demo.tsv"
@@ -7,16 +7,16 @@
 ...     print(problem.line, problem.kind, problem.message)
 1 post post 255 is a question; Task 1 finds answers
 2 rank rank 3 of topic A.1 should be 2: ranks count 1, 2, 3 ... from line to line
-2 score score 2.5 of topic A.1 is not below the one before it, 2.5; a tie is ordered by the evaluation
+2 score score 2.5 of topic A.1 is not below the one before it, 2.5; make scores decrease
 2 post post 154 is not in the collection
 
-What is asked of a file (the labs' guidelines and their evaluation, see :mod:`mathamr.evaluation.metrics`): UTF-8, tabs,
+Requirements (the labs' guidelines and their evaluation, see :mod:`mathamr.evaluation.metrics`): UTF-8, tabs,
 no header; columns ``topic post rank score run`` in Task 1 and ``topic formula post rank score run`` in Task 2; at most
-1,000 results a topic, all of a topic together, none twice; ranks 1, 2, 3 ...; scores that decrease strictly as float32;
-ids that the collection has, answers in Task 1, formulas of the post beside them in Task 2; one run name.
+1,000 results for each topic, in consecutive lines, without repetition; ranks 1, 2, 3 ...; scores that decrease
+strictly as float32; ids of the collection: answers in Task 1, formulas of the given post in Task 2; one run name.
 
-A topic without results is no error (it scores 0): :attr:`Submission.topic_ids` tells which have some. What a run needs
-to be *scored* is less: :func:`mathamr.evaluation.runs.read_run` is the lenient reader.
+A topic without results is no error (it scores 0): :attr:`Submission.topic_ids` lists topics with results. *Scoring* a
+run needs less: :func:`mathamr.evaluation.runs.read_run` is the lenient reader.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_]+-task([12])-[A-Za-z0-9_.+]+-(auto|manual)-
 """``TEAM-task1-RUN-auto-both-P.tsv``: automatic or manual, from formulas, text or both, primary or alternate run."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # as C reads it, and with it trec_eval
-MAX_LINES = 1_000_000  # ten times what a hundred topics fill
+MAX_LINES = 1_000_000  # ten times the lines of a hundred topics
 MAX_LINE = 10_000
 COLUMNS = {1: "topic post rank score run", 2: "topic formula post rank score run"}
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong in a line; ``kind`` groups them: form, topic, rank, score, count, repeated, post, formula, name."""
+    """Problem of a line; ``kind`` groups problems: form, topic, rank, score, count, repeated, post, formula, name."""
 
     line: int
     kind: str
@@ -53,7 +53,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A post that the collection has, and the ids of its formulas."""
+    """Post of the collection, and the ids of its formulas."""
 
     kind: PostKind
     formula_ids: Container[str] = frozenset()
@@ -61,7 +61,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line with the right columns; in Task 1 ``formula_id`` is None."""
+    """Line with the right columns; in Task 1 ``formula_id`` is None."""
 
     line: int
     topic_id: str
@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The rows of a file, and what is wrong with its form (``malformed``: these lines are in no row)."""
+    """Rows of a file, and problems of its form (``malformed``: lines without a row)."""
 
     task: Task
     rows: list[Row] = field(default_factory=list)
@@ -82,22 +82,21 @@ class Submission:
 
     @property
     def post_ids(self) -> set[str]:
-        """The posts that must be known for :meth:`problems`."""
+        """Posts that :meth:`problems` looks up."""
         return {row.post_id for row in self.rows}
 
     @property
     def topic_ids(self) -> list[str]:
-        """The topics with results, in the order of the file."""
+        """Topics with results, in the order of the file."""
         return list(dict.fromkeys(row.topic_id for row in self.rows))
 
     def problems(
         self, *, topics: Container[str] | None = None, posts: Mapping[str, Known] | None = None
     ) -> list[Problem]:
-        """Everything that is wrong, in the order of lines.
+        """Yield all problems in the order of lines.
 
-        Args:
-            topics: the task's topics; None leaves topic ids unchecked.
-            posts: of the posts that the file names those that the collection has; None leaves ids unchecked.
+        topics: topics of the task; None leaves topic ids unchecked.
+            posts: posts of the file that the collection has; None leaves ids unchecked.
         """
         found = [*self.malformed, *self._order(topics)]
         if posts is not None:
@@ -116,7 +115,9 @@ class Submission:
                 if topics is not None and topic not in topics and topic not in finished:
                     yield Problem(row.line, "topic", f"topic {topic} is not one of the task's topics")
                 if topic in finished:
-                    yield Problem(row.line, "topic", f"topic {topic} goes on after other topics; keep it together")
+                    yield Problem(
+                        row.line, "topic", f"topic {topic} continues after other topics; keep its lines together"
+                    )
                 before, count, seen = None, 0, set()
                 finished.add(topic)
             count += 1
@@ -130,14 +131,14 @@ class Submission:
                 yield Problem(
                     row.line,
                     "score",
-                    f"score {row.score} of topic {topic} is not below the one before it, {before.score}; a tie is "
-                    "ordered by the evaluation",
+                    f"score {row.score} of topic {topic} is not below the one before it, {before.score}; make "
+                    "scores decrease",
                 )
             if count == MAX_PER_TOPIC + 1:
                 yield Problem(row.line, "count", f"topic {topic} has more than {MAX_PER_TOPIC:,} results")
             document = row.formula_id or row.post_id
             if document in seen:
-                yield Problem(row.line, "repeated", f"{document} stands in topic {topic} twice")
+                yield Problem(row.line, "repeated", f"{document} is in topic {topic} twice; keep one")
             seen.add(document)
             if row.name != name:
                 yield Problem(row.line, "name", f"run {row.name!r} in the file of run {name!r}; a file holds one run")
@@ -156,10 +157,10 @@ class Submission:
 
 
 def task_of(path: Path) -> Task:
-    """The task of a file by the columns of its first line: 5 in Task 1, 6 in Task 2.
+    """Return the task of a file from the columns of its first line: 5 in Task 1, 6 in Task 2.
 
     Raises:
-        EvaluationError: the file cannot be read, is empty, or has other columns.
+        EvaluationError: a file that cannot be read, is empty, or has other columns.
     """
     for _, raw in _lines(path):
         columns = raw.decode("utf-8", errors="replace").rstrip("\r\n").split("\t")
@@ -172,14 +173,14 @@ def task_of(path: Path) -> Task:
             message = f"{len(columns)} columns between tabs; Task 1 has '{COLUMNS[1]}', Task 2 '{COLUMNS[2]}'"
             raise EvaluationError(message, path=path, line=1)
         return 1 if len(columns) == 5 else 2
-    raise EvaluationError("is empty; is the run still being written?", path=path)
+    raise EvaluationError("is empty; wait until the run is written", path=path)
 
 
 def read_submission(path: Path, *, task: Task) -> Submission:
     """Read a file of ``task``, broken lines included.
 
     Raises:
-        EvaluationError: the file cannot be read, is empty, or is far too long to be a submission.
+        EvaluationError: a file that cannot be read, is empty, or is too long for a submission.
     """
     submission = Submission(task)
     line = 0
@@ -190,7 +191,7 @@ def read_submission(path: Path, *, task: Task) -> Submission:
         else:
             submission.rows.append(row)
     if not line:
-        raise EvaluationError("is empty; is the run still being written?", path=path)
+        raise EvaluationError("is empty; wait until the run is written", path=path)
     return submission
 
 
@@ -220,22 +221,22 @@ def _row(line: int, raw: bytes, task: Task) -> Row | Problem:
     if abs(value) > float(np.finfo(np.float32).max):
         return Problem(line, "form", f"the score {score[:40]!r} does not fit a float32")
     if not RUN_NAME.fullmatch(name):
-        return Problem(
-            line, "name", f"the run name {name[:40]!r} has other characters than letters, digits and _ . + -"
-        )
+        return Problem(line, "name", f"the run name {name[:40]!r} may only have letters, digits and _ . + -")
     formula_id, post_id = (documents[0], documents[1]) if task == 2 else (None, documents[0])
     return Row(line, topic_id, post_id, formula_id, int(rank), value, name)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """``(number, line)``, from 1; of a line that is too long only the beginning."""
+    """Yield ``(number, line)``, from 1; of a line that is too long only the beginning."""
     try:
         with path.open("rb") as file:
             line = 0
             while raw := file.readline(MAX_LINE + 1):
                 line += 1
                 if line > MAX_LINES:
-                    raise EvaluationError(f"more than {MAX_LINES:,} lines; no submission is so long", path=path)
+                    raise EvaluationError(
+                        f"more than {MAX_LINES:,} lines, too many for a submission; check the file", path=path
+                    )
                 rest = raw
                 while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
                     rest = file.readline(MAX_LINE + 1)

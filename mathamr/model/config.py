@@ -1,4 +1,4 @@
-"""The settings of the encoder: their types and meanings. The values and their sources are in ``conf/model``.
+"""Settings of the encoder: types and meanings. The values and their sources are in ``conf/model``.
 
 >>> config = EncoderConfig(hidden_dim=8, projection_dim=4, num_layers=2, num_bases=2, num_blocks=None,
 ...                        edge_vectors=True, vn_init="zero", vn_learned="embedding", vn_aggregation="mean",
@@ -6,7 +6,7 @@
 >>> config.num_layers
 2
 
-Neither torch nor a layer is imported: a plan of experiments reads settings without them.
+Neither torch nor a layer is imported, so a plan of experiments reads settings without them.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ VN_AGGREGATIONS = ("mean", "attention")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderConfig:
-    """How an encoder is built.
+    """Settings of an encoder.
 
     Attributes:
-        hidden_dim: d, the size of node vectors.
-        projection_dim: p, the size of the vectors that are compared.
-        num_layers: relational layers, at least 1.
-        num_bases: matrices that relations share, or None; exclusive with ``num_blocks``.
-        num_blocks: blocks of block-diagonal relation matrices, or None.
-        edge_vectors: whether messages carry a learned vector of their relation, in each layer its own.
-        vn_init: value that virtual nodes start from: zero, random or mean.
-        vn_learned: what is learned about it: none, embedding, projection or typed_projection.
-        vn_aggregation: what a virtual node takes from its constituents in each layer: their mean, or attention over
-            them (:mod:`mathamr.model.constituent_attention`, beyond the thesis).
-        label_vectors: hash of frozen vectors of the labels' words that are projected and added to the learned
-            embedding (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None. In an experiment also the name
-            of the text encoder that makes them.
-        sentence_vectors: identity of the text encoder whose frozen vectors of sentences are projected and added to the
-            starts of their virtual nodes (:mod:`mathamr.model.sentence_text`, beyond the thesis): a hybrid of graph and
-            text; or None. In an experiment the name of the encoder.
+        hidden_dim: d, size of node vectors.
+        projection_dim: p, size of the vectors that MaxSim compares.
+        num_layers: number of relational layers, at least 1.
+        num_bases: number of matrices that relations share, or None; exclusive with ``num_blocks``.
+        num_blocks: number of blocks of block-diagonal relation matrices, or None.
+        edge_vectors: add a learned vector of the relation to each message, one for each layer.
+        vn_init: initial value of virtual nodes: zero, random or mean.
+        vn_learned: learned part of it: none, embedding, projection or typed_projection.
+        vn_aggregation: aggregation of constituents in a virtual node: their mean, or attention over them
+            (:mod:`mathamr.model.constituent_attention`, beyond the thesis).
+        label_vectors: hash of frozen vectors of the labels' words, projected and added to the learned embedding
+            (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None. Experiments also accept the name of a text
+            encoder.
+        sentence_vectors: identity of a text encoder, or None. Its frozen vectors of sentences are projected and added
+            to
+            the initial vectors of sentence nodes (:mod:`mathamr.model.sentence_text`, beyond the thesis): a hybrid of
+            graph and text. Experiments accept the encoder's name.
     """
 
     hidden_dim: int

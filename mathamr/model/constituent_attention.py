@@ -1,4 +1,4 @@
-"""Attention of a virtual node over its constituents, where the relational convolution takes their mean.
+"""Attention of a virtual node over its constituents, in place of the mean of the relational convolution.
 
 Nodes 0 and 1 are below the formula node 2, nodes 0 and 3 below the sentence node 4 (relations 1 and 3, see
 :data:`graphs.graph.vocabulary.CONSTITUENT_RELATIONS`). With scores of zero the attention is the mean:
@@ -11,8 +11,9 @@ Nodes 0 and 1 are below the formula node 2, nodes 0 and 3 below the sentence nod
 >>> attend(torch.zeros(2, 1), torch.tensor([[1.0], [3.0], [0.0], [5.0], [0.0]]), plan).tolist()
 [[2.0], [3.0]]
 
-As the mean is, attention is linear in what it weighs and its weights sum to one, so the vectors are weighed first and
-the few results are multiplied by their relation's matrix. The weighted sums are bags of rows, forward and backward, as
+Like the mean, attention is linear in the vectors, and its weights sum to one. So vectors are weighted first and only
+the few sums are multiplied by the matrix of their relation. The weighted sums are bags of rows, forward and backward,
+as
 in :mod:`mathamr.model.relational_conv`: no atomic additions, and results repeat bit for bit.
 """
 
@@ -32,17 +33,17 @@ from mathamr.model.relational_plan import sum_runs
 
 @dataclass(frozen=True, slots=True)
 class ConstituentPlan:
-    """The constituents (C edges) of the virtual nodes that attend (S), made once for a batch and shared by all layers.
+    """Constituents (C edges) of the attending virtual nodes (S), made once for a batch and shared by all layers.
 
     Attributes:
-        source: int64 (C,), the constituents of one virtual node after those of another.
-        segment: int64 (C,), to which of the S each belongs.
-        offsets: int32 (S + 1,), where the constituents of each begin.
-        node: int64 (S,), the virtual nodes.
-        target: int64 (S,), their rows in the output: the nodes themselves, or their places among the plan's targets.
-        kind: int64 (S,), the place of each one's relation in ``CONSTITUENT_RELATIONS``.
-        by_source: int64 (C,), the edges in the order of their sources; ``source_offsets`` int32 (N + 1,).
-        num_rows: rows of the output.
+        source: int64 (C,), constituents, grouped by virtual node.
+        segment: int64 (C,), virtual node (0 to S - 1) of each constituent.
+        offsets: int32 (S + 1,), start of each virtual node's constituents.
+        node: int64 (S,), virtual nodes.
+        target: int64 (S,), their output rows: the nodes themselves, or their places among the plan's targets.
+        kind: int64 (S,), place of each node's relation in ``CONSTITUENT_RELATIONS``.
+        by_source: int64 (C,), edges ordered by source; ``source_offsets`` int32 (N + 1,).
+        num_rows: number of output rows.
     """
 
     source: Tensor
@@ -59,9 +60,9 @@ class ConstituentPlan:
     def build(
         cls, edge_index: Tensor, relation: Tensor, *, num_nodes: int, targets: Tensor | None = None
     ) -> ConstituentPlan:
-        """The plan of those of the edges (2, E), ``relation`` (E,), that lead from constituents to virtual nodes.
+        """Plan attention for the edges (2, E), ``relation`` (E,), that lead from constituents to virtual nodes.
 
-        With ``targets``, distinct nodes (T,), only these attend, and the output has a row for each of them.
+        With ``targets``, distinct nodes (T,), only these attend, and the output has one row for each.
         """
         kept = torch.nonzero(leads_up(relation)).squeeze(1)
         source, target = edge_index.index_select(1, kept)
@@ -92,7 +93,7 @@ class ConstituentPlan:
 
 
 def leads_up(relation: Tensor) -> Tensor:
-    """Which edges lead from a constituent to its virtual node: ``relation`` (E,) -> bool (E,)."""
+    """Mark the edges that lead from a constituent to its virtual node: ``relation`` (E,) -> bool (E,)."""
     return torch.isin(relation, _relations(relation.device))
 
 
@@ -101,7 +102,7 @@ def _relations(device: torch.device) -> Tensor:
 
 
 def attend(query: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
-    r"""Sums of constituents weighted by attention: ``query`` (S, d), ``x`` (N, d) -> (S, d).
+    r"""Sum constituents weighted by attention: ``query`` (S, d), ``x`` (N, d) -> (S, d).
 
     .. math:: z_s = \sum_j \alpha_{sj} x_j, \quad \alpha_{sj} = \mathrm{softmax}_j (q_s \cdot x_j / \sqrt d)
     """
@@ -110,7 +111,7 @@ def attend(query: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
 
 
 def attend_reference(query: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
-    """What :func:`attend` computes, one virtual node at a time, to hold it against."""
+    """Compute :func:`attend` one virtual node at a time, as a reference."""
     weighted = []
     for s in range(len(query)):
         below = x[plan.source[plan.segment == s]]  # (constituents, d)
@@ -120,7 +121,7 @@ def attend_reference(query: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
 
 
 class _Attention(torch.autograd.Function):
-    """Keeps the inputs and the weights (C,) for the backward, and no row for a constituent."""
+    """Attention that keeps the inputs and the weights (C,) for the backward pass, and no row for a constituent."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
@@ -145,13 +146,13 @@ class _Attention(torch.autograd.Function):
 
 
 def _products(of_segments: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
-    """Product of each constituent with its virtual node's row: (S, d), (N, d) -> float (C,), no half precision."""
+    """Multiply each constituent with its virtual node's row: (S, d), (N, d) -> float (C,), not in half precision."""
     rows = of_segments.index_select(0, plan.segment) * x.index_select(0, plan.source)
     return rows.sum(1, dtype=torch.promote_types(x.dtype, torch.float32))
 
 
 def _sum_segments(values: Tensor, plan: ConstituentPlan) -> Tensor:
-    """For each constituent the sum of ``values`` (C,) over all of its virtual node."""
+    """Return, for each constituent, the sum of ``values`` (C,) over its virtual node."""
     return sum_runs(values.unsqueeze(1), plan.offsets).squeeze(1).index_select(0, plan.segment)
 
 
@@ -167,7 +168,7 @@ def _bags(index: Tensor, matrix: Tensor, offsets: Tensor, weight: Tensor) -> Ten
 
 
 class ConstituentAttention(nn.Module):
-    r"""Messages from constituents to virtual nodes, single-head; the other messages remain those of the convolution.
+    r"""Messages from constituents to virtual nodes, single-head; other messages are unchanged.
 
     .. math:: m_i = W_r^\top \sum_{j \in N_i^r} \alpha_{ij} h_j + e_r, \quad
               \alpha_{ij} = \mathrm{softmax}_j \big( (A h_i + a_r) \cdot h_j / \sqrt d \big)
@@ -176,7 +177,7 @@ class ConstituentAttention(nn.Module):
     learned here. Beyond the thesis, whose virtual nodes take the mean, :math:`\alpha_{ij} = 1 / |N_i^r|`.
 
     Shapes:
-        (N, hidden_dim) -> (N, hidden_dim), or (T, hidden_dim) where the plan names T targets; zeros for other nodes.
+        (N, hidden_dim) -> (N, hidden_dim), or (T, hidden_dim) if the plan names T targets; zeros for other nodes.
     """
 
     def __init__(self, hidden_dim: int) -> None:

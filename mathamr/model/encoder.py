@@ -1,6 +1,7 @@
-"""The encoder: a batch of graphs becomes a set of unit vectors for each document.
+"""Encoder: from a batch of graphs to a set of unit vectors for each document.
 
-Two graphs of two nodes each; in the first both nodes represent the document, in the second only the last, a document
+Two graphs of two nodes each. In the first, both nodes represent the document; in the second only the last one, a
+document
 virtual node. A stand-in for :class:`graphs.graph.batching.GraphBatch` shows which fields are read:
 
 >>> import torch
@@ -47,7 +48,7 @@ class EncoderLayer(nn.Module):
     .. math:: h_i' = h_i + \mathrm{GELU}(\mathrm{RGCN}(\mathrm{LayerNorm}(h_i), N_i, R))
 
     Shapes:
-        (N, hidden_dim) -> (N, hidden_dim), or (T, hidden_dim) where the plan names T targets.
+        (N, hidden_dim) -> (N, hidden_dim), or (T, hidden_dim) if the plan names T targets.
     """
 
     def __init__(self, config: EncoderConfig, num_relations: int) -> None:
@@ -64,7 +65,7 @@ class EncoderLayer(nn.Module):
         self.attention = ConstituentAttention(config.hidden_dim) if config.vn_aggregation == "attention" else None
 
     def forward(self, hidden: Tensor, plan: RelationalPlan, constituents: ConstituentPlan | None = None) -> Tensor:
-        """With attention ``plan`` has no edges from constituents to virtual nodes; ``constituents`` are those."""
+        """Apply the layer. With attention, ``plan`` lacks the edges from constituents; ``constituents`` holds them."""
         normed = self.norm(hidden)
         messages = self.conv(normed, plan)
         if self.attention is not None and constituents is not None:
@@ -79,13 +80,15 @@ class Encoder(nn.Module):
     Args:
         num_labels: size of the label vocabulary.
         num_relations: size of the relation vocabulary, inverses and virtual relations included.
-        label_vectors: float (num_labels, k), frozen; those whose hash ``config.label_vectors`` is. They are saved with
-            the weights, so an encoder whose weights will be loaded needs none.
-        sentence_dim: k of the sentence vectors (S, k) that will come with batches, where the configuration names any;
-            likewise.
+        label_vectors: frozen vectors, float (num_labels, k), with the hash ``config.label_vectors``. They are saved
+            with
+            the weights, so they are not needed if weights will be loaded.
+        sentence_dim: k of the sentence vectors (S, k) in each batch, if the configuration names a text encoder. Not
+            needed
+            if weights will be loaded.
 
     Raises:
-        ConfigError: when the label vectors are not the ones that the configuration names.
+        ConfigError: label vectors other than the configured ones.
 
     Shapes:
         GraphBatch of B graphs with V representatives -> VectorSets of vectors (V, projection_dim) float32, ptr (B + 1,)
@@ -123,7 +126,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config, num_relations) for _ in range(config.num_layers))
         self.projection = ProjectionHead(config.hidden_dim, config.projection_dim)
         if sentences is not None and sentence_dim is not None:
-            sentences.begin(sentence_dim)  # last: all other weights begin as they do without
+            sentences.begin(sentence_dim)  # last, so that all other weights start from the same random numbers
 
     def forward(self, batch: GraphBatch) -> VectorSets:
         hidden = self.features(batch)  # (N, hidden_dim)
@@ -132,7 +135,7 @@ class Encoder(nn.Module):
             plans = self._plans(batch, None)
             for layer in layers:
                 hidden = layer(hidden, *plans)
-        # Only representatives are read from the last layer, so only they are computed; one node may stand for two.
+        # Only representatives are read from the last layer, so only these are computed. One node may represent two.
         nodes, position = torch.unique(batch.representatives, return_inverse=True)
         hidden = last_layer(hidden, *self._plans(batch, nodes))  # (distinct representatives, hidden_dim)
         projected = self.projection(hidden)[position]  # (V, projection_dim)
@@ -156,9 +159,9 @@ class Encoder(nn.Module):
         return plan, constituents
 
     def parameters_by_group(self) -> dict[str, int]:
-        """Numbers of parameters: label embedding, virtual nodes, relational layers, projection head, and the total.
+        """Return the number of parameters: label embedding, virtual nodes, relational layers, projection head, total.
 
-        With label or sentence vectors also those of their projection; the vectors themselves are frozen.
+        With label or sentence vectors, their projection is counted too; the vectors themselves are frozen.
         """
         count = {
             "labels": sum(p.numel() for p in self.features.labels.parameters()),

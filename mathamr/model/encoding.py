@@ -1,11 +1,11 @@
-"""Posts -> vectors, with a trained encoder: what is indexed, and what is searched with.
+"""Encoding of posts with a trained encoder, for an index or for a search.
 
     store = GraphStore("preprocessed.db")
     encoder = checkpoint.load_encoder("model/best", config_hash=store.config_hash)
-    documents = encode(encoder, store, post_ids)        # VectorSets, one set a post, in the order of post_ids
+    documents = encode(encoder, store, post_ids)        # VectorSets, one set for each post, ordered as post_ids
 
-Graphs go through the encoder in batches of a budget of nodes and edges, so a few long posts do not exhaust memory. They
-are sorted by size first, which fills the batches evenly; the result does not depend on it.
+Graphs are encoded in batches within a budget of nodes and edges, so a few long posts do not exhaust memory. They are
+sorted by size first, which fills the batches evenly. The result does not depend on the order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_NODES, MAX_EDGES = 40_000, 160_000  # of a batch; some 250 graphs of the the
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """Whether this is how torch says that a GPU or the machine has no memory left."""
+    """Return whether torch reports that the GPU or the machine has no memory left."""
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
@@ -40,16 +40,16 @@ def encode(
     max_edges: int = MAX_EDGES,
     progress: Callable[[int], None] | None = None,
 ) -> VectorSets:
-    """The vectors of each post (thesis 3.5.1), on the encoder's device; the encoder is put into evaluation mode.
+    """Encode each post (thesis 3.5.1) on the encoder's device; the encoder is put into evaluation mode.
 
     Args:
-        post_ids: posts of the store, each once or more often.
-        max_nodes: nodes of a batch; a graph with more makes a batch alone. Likewise ``max_edges``.
-        progress: called with the number of posts done since the last call.
+        post_ids: ids of posts in the store; repetitions are allowed.
+        max_nodes: largest number of nodes of a batch; a larger graph makes a batch alone. ``max_edges`` bounds edges.
+        progress: function called with the number of posts encoded since its last call.
 
     Raises:
-        RetrievalError: when the device has too little memory for a batch.
-        ConfigError: graphs without the sentence vectors that the encoder reads.
+        RetrievalError: too little memory on the device for a batch.
+        ConfigError: graphs without the sentence vectors that the encoder needs.
 
     Shapes:
         VectorSets of ``len(post_ids)`` sets, vectors (V, projection_dim).

@@ -1,7 +1,7 @@
 """Posts -> vectors in shards on disk, so that a killed job resumes with the next shard.
 
     encoded = encode_in_shards(encoder, store, post_ids, Path("index/encoding"), identity=weights_hash)
-    encoded.sets, encoded.resumed       # VectorSets, and how many posts an earlier run had encoded
+    encoded.sets, encoded.resumed       # VectorSets, and the number of posts encoded by earlier runs
 
 Shard ``i`` holds the posts ``[i * n, (i + 1) * n)``. Its vectors follow those of shard ``i - 1`` in ``vectors.f32``, so
 each vector is on disk once; ``NNNNN.safetensors`` says that they are there, and how many of each post. It is written
@@ -38,7 +38,7 @@ _VECTORS = "vectors.f32"  # float32, a row a vector
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """``sets``, one a post, on the CPU, memory-mapped; ``resumed`` of them were there from an earlier run."""
+    """Encoded posts: ``sets``, one for each post, memory-mapped; ``resumed`` of them are from earlier runs."""
 
     sets: VectorSets
     resumed: int
@@ -56,14 +56,14 @@ def encode_in_shards(
     max_edges: int = MAX_EDGES,
     progress: Callable[[int], None] | None = None,
 ) -> Encoded:
-    """The vectors of the posts, from shards in ``folder`` that are there, or are made.
+    """Return the vectors of the posts, from existing shards in ``folder`` or from new ones.
 
     Args:
-        identity: the model that encodes (:func:`mathamr.training.checkpoint.weights_hash`).
-        progress: called with the number of posts done since the last call, those of earlier runs included.
+        identity: hash of the model that encodes (:func:`mathamr.training.checkpoint.weights_hash`).
+        progress: function called with the number of posts done since its last call, earlier runs included.
     """
     if not post_ids:
-        raise StoreError("there is no post to encode; does preprocessed.db belong to the collection?", path=store.path)
+        raise StoreError("no post to encode; check that preprocessed.db belongs to the collection", path=store.path)
     report = progress or (lambda count: None)
 
     def encode_some(ids: Sequence[str]) -> VectorSets:
@@ -82,10 +82,10 @@ def in_shards(
     posts_a_shard: int = POSTS_A_SHARD,
     resumed: Callable[[int], None] = lambda count: None,
 ) -> Encoded:
-    """What ``encode_some`` makes of one or more posts, a shard at a time, from shards that are there or are made.
+    """Encode posts with ``encode_some``, a shard at a time; existing shards are reused.
 
-    ``identity`` is of all that the vectors depend on; ``resumed`` is called with the number of posts of each shard that
-    was there.
+    ``identity`` is a hash of all that the vectors depend on. ``resumed`` is called with the number of posts of each
+    existing shard.
     """
     shard_sizes: list[torch.Tensor] = []
     there = end = width = 0  # `end`: bytes of the shards so far
@@ -131,7 +131,7 @@ def in_shards(
 
 
 def remove(folder: Path) -> None:
-    """Delete the shards; their vectors, where still in use, stay readable until they are let go of."""
+    """Delete the shards; vectors in use stay readable until they are released."""
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,6 +1,6 @@
 """Frozen vectors of the labels' words, from any text encoder, added to the learned label embedding.
 
-A text encoder is here whatever gives a vector for each of some texts; this one counts letters:
+A text encoder here is any function from texts to vectors, one for each. This one counts letters:
 
 >>> import tempfile
 >>> from graphs.graph.vocabulary import RESERVED_LABELS, RESERVED_RELATIONS
@@ -13,10 +13,10 @@ A text encoder is here whatever gives a vector for each of some texts; this one 
 >>> read(folder, found, vocabulary).equal(vectors)
 True
 
-The words are those of :mod:`mathamr.model.label_words`. Where an experiment names a text encoder
-(``model.label_vectors=minilm``) the graph track makes the file; for any other encoder, write it into the folder of
-preprocessed.db and train with ``model.label_vectors=HASH``. A model names the vectors by their hash and the weights of
-a checkpoint hold them, so that neither depends on where a file lies.
+The words are those of :mod:`mathamr.model.label_words`. If an experiment names a text encoder
+(``model.label_vectors=minilm``), the graph track makes the file. For any other encoder, write the file into the folder
+of preprocessed.db and train with ``model.label_vectors=HASH``. A model names the vectors by their hash, and a
+checkpoint holds them, so neither depends on the place of a file.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from mathamr.model.label_words import words
 def of_labels(
     vocabulary: Vocabulary, encode: Callable[[list[str]], npt.ArrayLike], forms: Mapping[str, str] | None = None
 ) -> Tensor:
-    """Vectors of all labels, float32 (num_labels, k); zeros for labels without words, the mask among them.
+    """Encode the words of all labels, float32 (num_labels, k); labels without words, such as the mask, get zeros.
 
     Args:
-        encode: from texts to their vectors (len(texts), k).
-        forms: words of labels that are stems, as of :func:`mathamr.model.label_words.full_forms`.
+        encode: function from texts to their vectors (len(texts), k).
+        forms: words of stemmed labels, as returned by :func:`mathamr.model.label_words.full_forms`.
 
     Raises:
-        ConfigError: when it gives anything else, or a vector that is not finite.
+        ConfigError: another shape, or a vector that is not finite.
     """
     of_label = [words(label, forms) for label in vocabulary.labels]
     texts = sorted({text for text in of_label if text})
@@ -70,13 +70,13 @@ def of_labels(
 
 
 def hash_of(vectors: Tensor) -> str:
-    """Identifies vectors (num_labels, k) by their shape and values as float32: 16 hexadecimal digits."""
+    """Return the hash of vectors (num_labels, k), of shape and float32 values: 16 hexadecimal digits."""
     array = np.ascontiguousarray(vectors.detach().cpu().float().numpy(), dtype="<f4")
     return hashlib.sha256(repr(array.shape).encode() + array.tobytes()).hexdigest()[:16]
 
 
 def is_hash(name: str) -> bool:
-    """Whether a name is a hash of vectors, and not that of a text encoder.
+    """Return whether a name is a hash of vectors, not the name of a text encoder.
 
     >>> is_hash("0123456789abcdef"), is_hash("minilm")
     (True, False)
@@ -85,18 +85,18 @@ def is_hash(name: str) -> bool:
 
 
 def path_of(folder: str | os.PathLike[str], wanted: str) -> Path:
-    """The file of the vectors with the hash ``wanted``."""
+    """Return the file of the vectors with the hash ``wanted``."""
     return Path(folder) / f"label_vectors-{wanted}.safetensors"
 
 
 def source_of(vocabulary: Vocabulary, encoder: str, forms: Mapping[str, str] | None = None) -> str:
-    """Identifies what vectors are made from: the vocabulary, the words of its labels, and the encoder's identity."""
+    """Return the hash of what vectors are made from: vocabulary, words of its labels, identity of the encoder."""
     content = [vocabulary.hash, encoder, [words(label, forms) for label in vocabulary.labels]]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def made_from(folder: str | os.PathLike[str], source: str) -> str | None:
-    """The hash of the vectors in ``folder`` that were made from ``source``; None where there are none."""
+    """Return the hash of the vectors in ``folder`` that were made from ``source``, or None."""
     for path in sorted(Path(folder).glob(path_of("", "*").name)):
         try:
             with safetensors.safe_open(path, "pt") as file:
@@ -109,25 +109,25 @@ def made_from(folder: str | os.PathLike[str], source: str) -> str | None:
 
 
 def write(folder: str | os.PathLike[str], vectors: Tensor, vocabulary: Vocabulary, source: str = "") -> str:
-    """Keep vectors (num_labels, k) of a vocabulary in a file of ``folder``; returns their hash.
+    """Write vectors (num_labels, k) of a vocabulary to a file in ``folder``; return their hash.
 
     Args:
-        source: what they were made from, for :func:`made_from` to find them by.
+        source: hash of what they were made from, for :func:`made_from`.
     """
     found = hash_of(vectors)
     path = path_of(folder, found)
     tensors = {"vectors": vectors.detach().cpu().float().contiguous()}
     about = {"vocabulary": vocabulary.hash, "source": source}
-    with whole_file(path) as partial:  # as bytes: a file of safetensors' own could be read by its owner alone
+    with whole_file(path) as partial:  # as bytes: safetensors' own files are readable by their owner only
         partial.write_bytes(safetensors.torch.save(tensors, metadata=about))
     return found
 
 
 def read(folder: str | os.PathLike[str], wanted: str, vocabulary: Vocabulary) -> Tensor:
-    """The vectors (num_labels, k) with the hash ``wanted``, only if they are of this vocabulary.
+    """Read the vectors (num_labels, k) with the hash ``wanted``, if they belong to this vocabulary.
 
     Raises:
-        ConfigError: no such file, a damaged one, or one of another vocabulary.
+        ConfigError: a missing or damaged file, or another vocabulary.
     """
     path = path_of(folder, wanted)
     try:
@@ -140,19 +140,19 @@ def read(folder: str | os.PathLike[str], wanted: str, vocabulary: Vocabulary) ->
         ) from error
     if of_vocabulary != vocabulary.hash:
         raise ConfigError(
-            f"model.label_vectors={wanted}: {path} is of the vocabulary {of_vocabulary}, the graphs have "
-            f"{vocabulary.hash}; make the vectors of this one"
+            f"model.label_vectors={wanted}: {path} belongs to the vocabulary {of_vocabulary}, the graphs to "
+            f"{vocabulary.hash}; make vectors for that vocabulary"
         )
     return vectors
 
 
 class LabelText(nn.Module):
-    """The frozen vectors of the labels' words and the learned projection of them.
+    """Frozen vectors of the labels' words, and a learned projection of them.
 
-    The vectors are a buffer, so they are saved with the weights, and loading weights brings them.
+    The vectors are a buffer, so they are saved and loaded with the weights.
 
     Args:
-        wanted: hash of the vectors; no others are taken.
+        wanted: hash of the vectors; others are refused.
 
     Shapes:
         labels int64 (N,) -> (N, hidden_dim)
@@ -167,10 +167,10 @@ class LabelText(nn.Module):
         self.weight = nn.Parameter(torch.empty(0, hidden_dim))
 
     def take(self, vectors: Tensor) -> None:
-        """Take over vectors (num_labels, k), and begin the projection (k, hidden_dim) Xavier-uniform.
+        """Set the vectors (num_labels, k), and initialise the projection (k, hidden_dim) Xavier-uniform.
 
         Raises:
-            ConfigError: when their number or hash is not the wanted one.
+            ConfigError: another number or hash of vectors.
         """
         if vectors.ndim != 2 or len(vectors) != len(self.vectors) or hash_of(vectors) != self._wanted:
             raise ConfigError(
@@ -182,7 +182,7 @@ class LabelText(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, labels: Tensor) -> Tensor:
-        """Each label of a batch is projected once, however many nodes have it."""
+        """Project each distinct label of a batch once."""
         if not self.vectors.shape[1]:
             raise ConfigError(
                 f"model.label_vectors={self._wanted}, but the encoder has none yet; give it label_vectors, or load "
@@ -200,5 +200,5 @@ class LabelText(nn.Module):
 
 
 def label_text_reference(text: LabelText, labels: Sequence[int]) -> Tensor:
-    """What :class:`LabelText` computes, a node at a time."""
+    """Compute :class:`LabelText` one node at a time, as a reference."""
     return torch.stack([text.vectors[label] @ text.weight for label in labels])

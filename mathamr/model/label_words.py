@@ -1,4 +1,4 @@
-r"""The words of a node label, for a text encoder to read: concepts as a dictionary has them, symbols by their names.
+r"""Words of a node label, for a text encoder: concepts as in a dictionary, symbols by their names.
 
 >>> words("have-org-role-91"), words("amr-unknown"), words("equat"), words("[UNK]")
 ('have org role', 'what', 'equat', '')
@@ -7,15 +7,15 @@ r"""The words of a node label, for a text encoder to read: concepts as a diction
 >>> words("O!SUP"), words("M!M-2x3"), words("O!interval(C-O)"), words("V!R"), words("→"), words("+!O!limit")
 ('superscript', 'matrix 2 by 3', 'interval closed open', 'capital R', 'rightwards arrow', 'limit operator')
 
-The vocabulary stems the concepts that are no frames (:mod:`graphs.graph.labels`). Which word a stem came from most
-often, the counts of the collection know:
+The vocabulary stems concepts that are not frames (:mod:`graphs.graph.labels`). The counts of the collection tell
+which word a stem came from most often:
 
 >>> forms = full_forms(Counts(amr={"equations": 4, "equation": 3, "solve-01": 9}))
 >>> forms, words("equat", forms)
 ({'equat': 'equations'}, 'equations')
 
-Names of symbols are those of :mod:`graphs.formulas.latex.symbols`, which both readers of formulas share; characters
-that it does not name have their Unicode name.
+Names of symbols are those of :mod:`graphs.formulas.latex.symbols`, shared by both readers of formulas. Other
+characters have their Unicode name.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ _ENDS = {"O": "open", "C": "closed"}
 
 
 def _names() -> dict[str, str]:
-    """Words by label, in either tree, for the symbols that have a name; letters and marks name themselves."""
+    """Return words by label, in either tree, for the symbols with a name; letters and marks name themselves."""
     names: dict[str, str] = {}
     for token in SYMBOLS.values():
         if token.name != token.value and token.name.isascii() and len(token.name) > 1:
             for label in (token.slt, token.opt):
-                if not _LETTER.fullmatch(label):  # the R of the real part is most often the real numbers
+                if not _LETTER.fullmatch(label):  # ℜ usually denotes the real numbers
                     names.setdefault(label, token.name.replace("-", " "))
     return names | _OF_THEIR_OWN
 
@@ -97,10 +97,10 @@ _NAMES = _names()
 
 
 def words(label: str, forms: Mapping[str, str] | None = None) -> str:
-    """What a text encoder reads for a label of the vocabulary; "" for those that stand for many.
+    """Return the words of a label, for a text encoder; "" for labels that represent many.
 
     Args:
-        forms: of the concepts that are stems, the words: see :func:`full_forms`.
+        forms: words of stemmed concepts: see :func:`full_forms`.
     """
     if label in RESERVED_LABELS:
         return ""
@@ -117,10 +117,10 @@ def words(label: str, forms: Mapping[str, str] | None = None) -> str:
     text = html.unescape(_TREE_PREFIX.sub("", label)).removeprefix("italic-")
     if text in _NAMES:
         return _NAMES[text]
-    if f"V!{text}" in _NAMES:  # a function or a mark that the other tree has as a variable
+    if f"V!{text}" in _NAMES:  # a function or a mark; the other tree labels it as a variable
         return _NAMES[f"V!{text}"]
     if is_symbol and len(text) == 1 and "A" <= text <= "Z":
-        return f"capital {text}"  # encoders do not tell cases apart
+        return f"capital {text}"  # encoders ignore case
     text = "".join(_named(character) for character in text)
     return _SPACES.sub(" ", _FRAME_NUMBER.sub("", text)).strip()
 
@@ -140,7 +140,7 @@ def _container(label: str) -> str:
 
 
 def _named(character: str) -> str:
-    """A character as it is, or by name where it is neither a Latin letter nor written in ASCII."""
+    """Return a character itself, or its name if it is neither a Latin letter nor ASCII."""
     if character.isascii():
         return character
     name = unicodedata.name(character, "")
@@ -152,7 +152,7 @@ def _named(character: str) -> str:
 
 
 def full_forms(counts: Counts) -> dict[str, str]:
-    """The concept that is seen most often of those that share a stem, by the stem; of two equals the first."""
+    """Return the most frequent concept of each stem; of two equals the first."""
     best: dict[str, tuple[int, str]] = {}
     for concept, number in sorted(counts.amr.items()):
         stem = normalize(concept, NodeKind.AMR)

@@ -1,14 +1,14 @@
-"""First vectors of the nodes: an embedding for each label, and a start of their own for virtual nodes.
+"""First vectors of the nodes: an embedding of each label, and an initialisation of virtual nodes.
 
-Six starts for virtual nodes are those of thesis Table 4.13:
+The six initialisations of virtual nodes are those of thesis Table 4.13:
 
 >>> sorted(VIRTUAL_NODE_STARTS)  # doctest: +NORMALIZE_WHITESPACE
 [('mean', 'none'), ('mean', 'projection'), ('mean', 'typed_projection'),
  ('random', 'embedding'), ('zero', 'embedding'), ('zero', 'none')]
 
-`zero/embedding` is a learned vector for each kind of virtual node (formula, sentence, document) that begins at zero,
-`random/embedding` one that begins Xavier-uniform. `mean` is the mean of the label vectors of the nodes below a virtual
-node: the trees of its formula, the concepts of its sentence; for the document, all ordinary nodes of the graph.
+`zero/embedding` is a learned vector for each kind of virtual node (formula, sentence, document) that starts at zero;
+`random/embedding` starts Xavier-uniform. `mean` is the mean of the label vectors below a virtual node: the trees of its
+formula, the concepts of its sentence, or all ordinary nodes of the graph for the document.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class NodeFeatures(nn.Module):
     """Label embedding (thesis 3.3.1, Xavier-uniform) and virtual-node initialisation (thesis 4.3.4).
 
     Args:
-        vn_init: value that virtual nodes start from: ``zero``, ``random`` or ``mean``.
-        vn_learned: what is learned about it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
-            ``typed_projection`` (one for each kind). Pairs that are not in :data:`VIRTUAL_NODE_STARTS` are refused.
-        text: adds vectors of the labels' words to the embedding; the mean is then that of the sums.
-        sentences: adds vectors of the sentences' text to the starts of their virtual nodes, whatever these are.
+        vn_init: initial value of virtual nodes: ``zero``, ``random`` or ``mean``.
+        vn_learned: learned part of it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
+            ``typed_projection`` (one for each kind). Pairs outside :data:`VIRTUAL_NODE_STARTS` are refused.
+        text: vectors of the labels' words, added to the embedding; the mean is then taken over the sums.
+        sentences: vectors of the sentences' text, added to the initial vectors of sentence nodes.
 
     Shapes:
         GraphBatch of N nodes -> (N, hidden_dim)
@@ -66,7 +66,9 @@ class NodeFeatures(nn.Module):
         super().__init__()
         if (vn_init, vn_learned) not in VIRTUAL_NODE_STARTS:
             known = ", ".join("/".join(pair) for pair in sorted(VIRTUAL_NODE_STARTS))
-            raise ConfigError(f"vn_init/vn_learned={vn_init}/{vn_learned} is not one of {known} (thesis Table 4.13)")
+            raise ConfigError(
+                f"vn_init/vn_learned={vn_init}/{vn_learned} is unknown. Choose from: {known} (thesis Table 4.13)"
+            )
         self.vn_init, self.vn_learned = vn_init, vn_learned
         self.labels = nn.Embedding(num_labels, hidden_dim)
         nn.init.xavier_uniform_(self.labels.weight)
@@ -85,7 +87,7 @@ class NodeFeatures(nn.Module):
             x = x + self.text(batch.labels)
         virtual = torch.nonzero(batch.is_virtual).squeeze(
             1
-        )  # (V,); with none, the learned part gets a gradient of zero
+        )  # (V,); without virtual nodes the learned part gets a zero gradient
         starts = self._starts(batch, virtual, x)  # (V, hidden_dim)
         if self.sentences is not None:
             places = torch.nonzero(batch.virtual_kind[virtual] == VirtualKind.SENTENCE).squeeze(1)  # (S,)
@@ -93,7 +95,7 @@ class NodeFeatures(nn.Module):
         return x.index_copy(0, virtual, starts.to(x.dtype))
 
     def _starts(self, batch: GraphBatch, virtual: Tensor, x: Tensor) -> Tensor:
-        """Start of the nodes ``virtual`` (V,), from the vectors ``x`` (N, hidden_dim) of all -> (V, hidden_dim)."""
+        """Initialise the nodes ``virtual`` (V,) from the vectors ``x`` (N, hidden_dim) of all -> (V, hidden_dim)."""
         kind = batch.virtual_kind[virtual]
         if self.virtual_nodes is not None:
             return functional.embedding(kind, self.virtual_nodes)
@@ -107,10 +109,10 @@ class NodeFeatures(nn.Module):
         return projected[which, torch.arange(virtual.numel(), device=kind.device)]
 
     def _constituent_means(self, batch: GraphBatch, virtual: Tensor, x: Tensor) -> Tensor:
-        """Mean label vector below each of the nodes ``virtual`` (V,) -> (V, hidden_dim); nothing below gives zeros.
+        """Average the label vectors below the nodes ``virtual`` (V,) -> (V, hidden_dim); no constituents give zeros.
 
-        Edges from an ordinary to a virtual node are those of the hierarchy. A document's virtual node has the
-        whole graph below it, though its own edges reach only the virtual nodes and the root.
+        Edges from an ordinary to a virtual node belong to the hierarchy. A document node has the whole graph below it,
+        though its edges reach only virtual nodes and the root.
         """
         source, target = batch.edge_index
         is_document = batch.virtual_kind == VirtualKind.DOCUMENT  # (N,)

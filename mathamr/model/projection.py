@@ -1,4 +1,4 @@
-"""The projection head: from the encoder's hidden vectors to the space in which documents are compared.
+"""Projection head: from the encoder's hidden vectors to the space in which documents are compared.
 
 >>> import torch
 >>> ProjectionHead(64, 32)(torch.zeros(5, 64)).shape

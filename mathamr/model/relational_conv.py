@@ -1,8 +1,8 @@
-"""The relational graph convolution of the encoder, and the plan that makes it fast.
+"""Relational graph convolution of the encoder, computed by the steps of a plan.
 
-Node 2 hears node 0 and node 1 along relation 0, and node 0 along relation 1. With identity matrices for the weights,
-no self-loop and no edge vectors, its new vector is the mean of its neighbours along relation 0 plus that along
-relation 1, which is (4 + 8) / 2 + 4 = 10:
+Node 2 receives node 0 and node 1 along relation 0, and node 0 along relation 1. With identity weights, no self-loop and
+no edge vectors, its new vector is the mean of its neighbours along relation 0 plus the mean along relation 1:
+(4 + 8) / 2 + 4 = 10:
 
 >>> import torch
 >>> edge_index = torch.tensor([[0, 1, 0], [2, 2, 2]])
@@ -13,15 +13,15 @@ relation 1, which is (4 + 8) / 2 + 4 = 10:
 >>> conv(torch.tensor([[4.0], [8.0], [0.0]]), plan).tolist()
 [[0.0], [0.0], [10.0]]
 
-How it is fast. A layer is three steps over the message rows of a :class:`RelationalPlan`:
+A layer is three steps over the message rows of a :class:`RelationalPlan`:
 
     z = gather(x)           weighted sums of node vectors, one for each message row
     y = z W_r + e_r         one matrix product for each relation
     out = scatter(y)        weighted sums of message rows, one for each node
 
-Both sums are bags of rows with weights, forward as well as backward, so no atomic additions occur and results repeat
-bit for bit. The matrix products run over tiles of a few sizes, those of one size at once; a relation of few rows has
-one small tile, so that padding stays cheap and no matrix is copied, a relation of many rows has several large ones.
+Both sums are bags of weighted rows, forward and backward, so no atomic additions occur and results repeat bit for bit.
+The matrix products run over tiles of a few sizes, all tiles of one size at once. A relation with few rows has one small
+tile, which keeps padding cheap; a relation with many rows has several large tiles. No matrix is copied.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mathamr.model.relational_plan import RelationalPlan, TileGroup, sum_runs
 
 
 def has_grouped_mm(z: Tensor, weight: Tensor) -> bool:
-    """Whether the device multiplies all relations in one kernel: bfloat16 on CUDA from SM 8.0, dimensions in eights."""
+    """Return whether one kernel multiplies all relations: bfloat16, CUDA SM 8.0, dimensions divisible by 8."""
     return (
         z.is_cuda
         and z.dtype == torch.bfloat16
@@ -48,7 +48,7 @@ def has_grouped_mm(z: Tensor, weight: Tensor) -> bool:
 
 
 def multiply_tiles(z: Tensor, weight: Tensor, edge_vectors: Tensor | None, plan: RelationalPlan) -> Tensor:
-    """``y = z W_r + e_r`` for the message rows ``z`` (M, in), ``weight`` (P, in, out), ``edge_vectors`` (P, out)."""
+    """Compute ``y = z W_r + e_r``: rows ``z`` (M, in), ``weight`` (P, in, out), ``edge_vectors`` (P, out)."""
     y = z.new_empty(plan.num_rows, weight.shape[2])
     for group in plan.groups:
         z_tiles = z[group.rows].view(-1, group.size, z.shape[1])  # (tiles, size, in)
@@ -62,7 +62,7 @@ def multiply_tiles(z: Tensor, weight: Tensor, edge_vectors: Tensor | None, plan:
 
 
 def multiply_tiles_backward(dy: Tensor, z: Tensor, weight: Tensor, plan: RelationalPlan) -> tuple[Tensor, Tensor]:
-    """The gradients of ``z`` (M, in) and ``weight`` (P, in, out), given that of ``y`` (M, out)."""
+    """Return the gradients of ``z`` (M, in) and ``weight`` (P, in, out), given that of ``y`` (M, out)."""
     dz, dweight = torch.empty_like(z), torch.empty_like(weight)
     for group in plan.groups:
         dy_tiles = dy[group.rows].view(-1, group.size, dy.shape[1])  # (tiles, size, out)
@@ -77,25 +77,25 @@ def multiply_tiles_backward(dy: Tensor, z: Tensor, weight: Tensor, plan: Relatio
 
 
 def _of_tiles(of_relations: Tensor, group: TileGroup) -> Tensor:
-    """What belongs to each tile of the group, from what belongs to each relation (P, ...) of the plan."""
+    """Return the values of each tile of the group, from the values of each relation (P, ...) of the plan."""
     of_group = of_relations[group.relations]
     return of_group if group.tile_relation is None else of_group.index_select(0, group.tile_relation)
 
 
 def multiply_grouped(z: Tensor, weight: Tensor, edge_vectors: Tensor | None, plan: RelationalPlan) -> Tensor:
-    """What :func:`multiply_tiles` does, in one ``grouped_mm``."""
+    """Compute :func:`multiply_tiles` in one ``grouped_mm``."""
     y = functional.grouped_mm(z, weight, offs=plan.row_offsets[1:])
     return y if edge_vectors is None else y + edge_vectors.repeat_interleave(plan.row_offsets.diff(), 0)
 
 
 def multiply_grouped_backward(dy: Tensor, z: Tensor, weight: Tensor, plan: RelationalPlan) -> tuple[Tensor, Tensor]:
-    """What :func:`multiply_tiles_backward` does, in two ``grouped_mm``."""
+    """Compute :func:`multiply_tiles_backward` in two ``grouped_mm``."""
     dz = functional.grouped_mm(dy, weight.mT, offs=plan.row_offsets[1:])
     return dz, functional.grouped_mm(z.mT, dy, offs=plan.row_offsets[1:])
 
 
 class _RelationalMeans(torch.autograd.Function):
-    """``sum_r mean_{j in N_i^r} (W_r h_j + e_r)``; keeps only the message rows and the matrices for the backward."""
+    """``sum_r mean_{j in N_i^r} (W_r h_j + e_r)``; the backward pass keeps only message rows and matrices."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, edge_vectors: Tensor | None, plan: RelationalPlan) -> Tensor:
@@ -117,21 +117,21 @@ class _RelationalMeans(torch.autograd.Function):
 
 
 class RelationalConv(nn.Module):
-    r"""A relational graph convolution with a mean for each relation, and a learned vector for each relation.
+    r"""Relational graph convolution with a mean and a learned vector for each relation.
 
     .. math:: h_i' = W_0^\top h_i + b + \sum_r \frac{1}{|N_i^r|} \sum_{j \in N_i^r} (W_r^\top h_j + e_r)
 
     Thesis Eq. 2.4 (Schlichtkrull et al. 2018), without the activation and with the learned edge vector :math:`e_r` of
-    section 3.3.2. Of parallel edges each counts. Relations that a node has no edge of add nothing.
+    section 3.3.2. Each of several parallel edges counts. A relation without an edge adds nothing.
 
     Args:
-        num_bases: ``W_r = sum_b comp[r, b] bases[b]`` with this many bases, or None.
-        num_blocks: ``W_r`` is block-diagonal with this many blocks; exclusive with ``num_bases``. With neither, every
-            relation has its own full matrix.
-        edge_vectors: whether the messages carry a learned vector of their relation.
+        num_bases: number of bases in ``W_r = sum_b comp[r, b] bases[b]``, or None.
+        num_blocks: number of blocks of a block-diagonal ``W_r``; exclusive with ``num_bases``. With neither, every
+            relation has a full matrix.
+        edge_vectors: add a learned vector of the relation to each message.
 
     Shapes:
-        input (N, in_dim); output (N, out_dim), or (T, out_dim) where the plan names T targets.
+        input (N, in_dim); output (N, out_dim), or (T, out_dim) if the plan names T targets.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class RelationalConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier-uniform matrices (each relation's or basis' matrix by its own two dimensions) and a zero bias."""
+        """Initialise matrices Xavier-uniform (each by its own dimensions) and the bias with zeros."""
         _xavier_uniform(self.weight)
         _xavier_uniform(self.root)
         if self.comp is not None:
@@ -178,7 +178,7 @@ class RelationalConv(nn.Module):
         nn.init.zeros_(self.bias)
 
     def relation_matrices(self, relations: Tensor) -> Tensor:
-        """``W_r`` of the relations (P,) -> (P, in_dim, out_dim)."""
+        """Return ``W_r`` of the relations (P,) -> (P, in_dim, out_dim)."""
         if self.comp is not None:
             return (self.comp.index_select(0, relations) @ self.weight.flatten(1)).view(-1, self.in_dim, self.out_dim)
         if self.num_blocks is not None:
@@ -189,7 +189,9 @@ class RelationalConv(nn.Module):
 
     def forward(self, x: Tensor, plan: RelationalPlan) -> Tensor:
         if plan.num_relations != self.num_relations:
-            raise GraphError(f"the plan has {plan.num_relations} relations, the layer {self.num_relations}")
+            raise GraphError(
+                f"the plan has {plan.num_relations} relations, the layer {self.num_relations}; use one vocabulary"
+            )
         weight = self.relation_matrices(plan.relations)
         edge_vectors = None if self.edge_vectors is None else self.edge_vectors.index_select(0, plan.relations)
         device = x.device.type
@@ -212,7 +214,7 @@ def _xavier_uniform(parameter: Tensor) -> None:
 
 
 def relational_conv_reference(conv: RelationalConv, x: Tensor, edge_index: Tensor, relation: Tensor) -> Tensor:
-    """What :class:`RelationalConv` computes, one relation at a time, to hold it against: (N, in) -> (N, out)."""
+    """Compute :class:`RelationalConv` one relation at a time, as a reference: (N, in) -> (N, out)."""
     weight = conv.relation_matrices(torch.arange(conv.num_relations, device=x.device))
     out = x @ conv.root + conv.bias
     for r in range(conv.num_relations):

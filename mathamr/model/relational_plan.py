@@ -1,7 +1,8 @@
-"""The plan of a relational convolution: which rows are summed and multiplied, worked out once for a batch.
+"""Plan of a relational convolution: which rows are summed and multiplied, computed once for a batch.
 
 The mean is linear, so nodes that share a matrix need not be transformed edge by edge. For every relation the plan
-counts its distinct targets and its distinct sources and takes the fewer: either the neighbours of each target are
+counts
+the distinct targets and the distinct sources, and takes the smaller set. Either the neighbours of each target are
 averaged first and the means transformed, or each source is transformed once and the results averaged. Each such
 (relation, node) is a *message row*. Here nodes 0, 1 and 2 point to node 3 along relation 0, and node 3 to each of them
 along relation 1: six edges, but two message rows, the mean of three nodes and node 3 itself.
@@ -27,9 +28,9 @@ from torch.nn import functional
 
 from graphs.errors import GraphError
 
-# A relation's rows are padded to a tile of the first size that holds them all, or to several tiles of the last. Few
-# sizes make few products, so that starting them (on a GPU) or waiting for all threads (on a busy CPU) costs little.
-# Multiples of 8, since grouped_mm wants the rows of each relation to begin at multiples of 16 bytes.
+# A relation's rows are padded to the smallest tile that holds them all, or to several tiles of the largest size. Few
+# sizes make few products, which keeps the cost of kernel starts (GPU) and of waiting for threads (CPU) low.
+# Sizes are multiples of 8, since grouped_mm needs the rows of each relation to start at multiples of 16 bytes.
 TILE_SIZES = (8, 24, 64, 192)
 
 
@@ -53,7 +54,7 @@ class WeightedBags:
         return cls(index.index_select(0, order).int(), offsets.int(), weight.index_select(0, order))
 
     def sum(self, matrix: Tensor) -> Tensor:
-        """Sums of the rows of ``matrix`` (num_rows, d) -> (num_bags, d); an empty bag gives zeros."""
+        """Sum rows of ``matrix`` (num_rows, d) -> (num_bags, d); an empty bag gives zeros."""
         weight = self.weight.to(matrix.dtype)
         return functional.embedding_bag(
             self.index, matrix, self.offsets, mode="sum", per_sample_weights=weight, include_last_offset=True
@@ -61,21 +62,21 @@ class WeightedBags:
 
 
 def sum_runs(matrix: Tensor, offsets: Tensor) -> Tensor:
-    """Sums of consecutive rows of ``matrix`` (num_rows, d), from each of the ``offsets`` (K + 1,) int32 to the next."""
+    """Sum consecutive rows of ``matrix`` (num_rows, d), from each of the ``offsets`` (K + 1,) int32 to the next."""
     index = torch.arange(len(matrix), dtype=offsets.dtype, device=offsets.device)
     return functional.embedding_bag(index, matrix, offsets, mode="sum", include_last_offset=True)
 
 
 @dataclass(frozen=True, slots=True)
 class TileGroup:
-    """Relations whose message rows are padded to tiles of one size, so that one product serves them all.
+    """Relations with message rows padded to tiles of one size; one matrix product serves them all.
 
     Attributes:
         size: rows of a tile.
-        relations: the group's part of ``plan.relations``.
-        rows: the group's message rows, a whole number of tiles.
-        tile_relation: where relations have several tiles, the relation of each tile, counted within the group.
-        tile_offsets: then also where the tiles of each relation begin, and the number of all tiles.
+        relations: part of ``plan.relations`` in this group.
+        rows: message rows of this group, a whole number of tiles.
+        tile_relation: relation of each tile, counted within the group, if relations have several tiles.
+        tile_offsets: start of each relation's tiles, and the number of tiles, if relations have several tiles.
     """
 
     size: int
@@ -87,18 +88,18 @@ class TileGroup:
 
 @dataclass(frozen=True, slots=True)
 class RelationalPlan:
-    """Which rows a relational convolution sums and multiplies; made once for a batch and shared by all layers.
+    """Rows that a relational convolution sums and multiplies; made once for a batch and shared by all layers.
 
     Attributes:
-        num_nodes: N, the nodes that messages come from.
-        targets: the nodes (T,) that the convolution computes, or None for all N in their order.
-        relations: the relations (P,) that occur, by the number of their message rows.
+        num_nodes: N, number of nodes that messages come from.
+        targets: nodes (T,) that the convolution computes, or None for all N in order.
+        relations: relations (P,) that occur, ordered by their number of message rows.
         groups: parts of ``relations`` whose matrix products run together.
-        num_rows: M, message rows with padding.
-        num_messages: message rows without padding.
+        num_rows: M, number of message rows with padding.
+        num_messages: number of message rows without padding.
         gather, gather_transposed: bags N -> M and M -> N.
         scatter, scatter_transposed: bags M -> T and T -> M.
-        row_offsets: where the rows of each relation begin (P + 1,) int32, in the order of ``relations``, and M.
+        row_offsets: start of each relation's rows (P + 1,) int32, in the order of ``relations``, and M.
     """
 
     num_nodes: int
@@ -125,11 +126,11 @@ class RelationalPlan:
         targets: Tensor | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> RelationalPlan:
-        """The plan of the edges ``edge_index`` (2, E) int64, source row first, with ``relation`` (E,) int64.
+        """Build the plan of the edges ``edge_index`` (2, E) int64, source row first, with ``relation`` (E,) int64.
 
-        With ``targets``, distinct nodes (T,), only these nodes are computed and all other edges are left out:
-        a last layer of which only some nodes are read costs only those. ``dtype`` is that of the weights 1 / |N_i^r|.
-        A relation or a node outside its range is a :class:`GraphError`.
+        With ``targets``, distinct nodes (T,), only these nodes are computed and all other edges are left out, so a
+        last layer of which few nodes are read costs little. ``dtype`` is that of the weights 1 / |N_i^r|. A relation
+        or a node out of range raises :class:`GraphError`.
         """
         _check_range("relation", relation, num_relations)
         _check_range("edge_index", edge_index, num_nodes)
@@ -144,7 +145,7 @@ class RelationalPlan:
             source, relation = source.index_select(0, kept), relation.index_select(0, kept)
             target = position_of_target.index_select(0, kept)
 
-        # The distinct (relation, target) and (relation, source), in the order of their relations.
+        # Distinct (relation, target) and (relation, source), ordered by relation.
         by_target, target_row, neighbours = torch.unique(
             relation * num_targets + target, return_inverse=True, return_counts=True
         )
@@ -157,7 +158,7 @@ class RelationalPlan:
         relations, starts, groups = _lay_out(rows.cpu().numpy(), relation.device)
         num_rows = groups[-1].rows.stop if groups else 0
 
-        # The message row of each of them, were all relations of its kind: a relation's rows follow one another.
+        # Message row of each, as if all relations were of its kind: rows are grouped by relation.
         start = torch.zeros(num_relations, dtype=torch.int64, device=relation.device)
         start[relations] = starts
         shift = start - target_rows.cumsum(0) + target_rows
@@ -204,15 +205,15 @@ def _check_range(name: str, values: Tensor, bound: int) -> None:
     low, high = torch.stack(torch.aminmax(values)).tolist()
     if low < 0 or high >= bound:
         raise GraphError(
-            f"{name} has the value {low if low < 0 else high}, it must lie in 0..{bound - 1}; "
-            "was the graph stored with another vocabulary?"
+            f"{name} has the value {low if low < 0 else high}, outside 0..{bound - 1}; "
+            "check that the graph was stored with this vocabulary"
         )
 
 
 def _lay_out(rows: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor, tuple[TileGroup, ...]]:
-    """The relations with any of the message ``rows`` (R,), where the rows of each begin, and groups of tiles."""
+    """Return the relations with message ``rows`` (R,), the start of each relation's rows, and groups of tiles."""
     relations = np.argsort(rows, kind="stable")
-    relations = relations[np.searchsorted(rows[relations], 1) :]  # those with rows, the fewest first
+    relations = relations[np.searchsorted(rows[relations], 1) :]  # relations with rows, fewest first
     level = np.minimum(np.searchsorted(TILE_SIZES, rows[relations]), len(TILE_SIZES) - 1)
     tiles = -(-rows[relations] // np.array(TILE_SIZES)[level])
     ends = np.cumsum(tiles * np.array(TILE_SIZES)[level])

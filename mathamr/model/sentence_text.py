@@ -1,6 +1,6 @@
-"""A text encoder's frozen vectors of sentences, added to the starts of their virtual nodes: a hybrid of graph and text.
+"""Frozen sentence vectors of a text encoder, added to the initial vectors of sentence nodes (graph-text hybrid).
 
-Two sentences with vectors of three numbers, projected to two:
+Two sentences with vectors of size three, projected to size two:
 
 >>> text = SentenceText("minilm-0a1b", hidden_dim=2)
 >>> text.begin(3)
@@ -9,11 +9,11 @@ True
 >>> text(None)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: this model is a hybrid: beside graphs it reads vectors of sentences by minilm-0a1b, and ...
+graphs.errors.ConfigError: this model is a hybrid: beside graphs it reads sentence vectors of minilm-0a1b; these ...
 
-The vectors come with the graphs (:mod:`mathamr.text.sentence_vectors`); only their projection is learned. A model
-names its text encoder by identity, so that vectors of another one are refused. Beyond the thesis, whose models see
-graphs alone.
+The vectors come with the graphs (:mod:`mathamr.text.sentence_vectors`); only their projection is learned. A model names
+its text encoder by identity, so vectors of another encoder are refused. Beyond the thesis, whose models read only
+graphs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check(wanted: str | None, graphs: GraphStore) -> None:
-    """Refuse graphs that come without the vectors of the text encoder ``wanted``, if any is.
+    """Raise for graphs without the vectors of the text encoder ``wanted``, if one is given.
 
     Raises:
         ConfigError: see :func:`refusal`.
@@ -41,19 +41,19 @@ def check(wanted: str | None, graphs: GraphStore) -> None:
 
 
 def refusal(wanted: str, found: str | None = None) -> ConfigError:
-    """What to raise where graphs have vectors of ``found``, or none, and not of the text encoder ``wanted``."""
+    """Return the error for graphs with vectors of ``found`` (or None) instead of ``wanted``."""
     return ConfigError(
-        f"this model is a hybrid: beside graphs it reads vectors of sentences by {wanted}, and these graphs have "
-        f"{'none' if found is None else f'those of {found}'}; experiments (experiments.run) make them for their posts "
-        "and topics, nothing else does; use it there, or a model with model.sentence_vectors=null"
+        f"this model is a hybrid: beside graphs it reads sentence vectors of {wanted}; these graphs have "
+        f"{'none' if found is None else f'those of {found}'}. Only experiments (experiments.run) make them, for posts "
+        "and topics; run one, or use a model with model.sentence_vectors=null"
     )
 
 
 class SentenceText(nn.Module):
-    """The learned projection of the vectors of sentences.
+    """Learned projection of sentence vectors.
 
     Args:
-        wanted: identity of their text encoder.
+        wanted: identity of the text encoder.
 
     Shapes:
         (S, k) -> (S, hidden_dim)
@@ -65,17 +65,17 @@ class SentenceText(nn.Module):
         self.weight = nn.Parameter(torch.empty(0, hidden_dim))
 
     def begin(self, dimension: int) -> None:
-        """Begin the projection (dimension, hidden_dim) Xavier-uniform."""
+        """Initialise the projection (dimension, hidden_dim) Xavier-uniform."""
         self.weight = nn.Parameter(self.weight.new_empty(dimension, self._hidden_dim))
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, vectors: Tensor | None) -> Tensor:
-        """``vectors`` are those of a batch, None where its graphs have none, which is refused."""
+        """Project the ``vectors`` of a batch; raise for None (graphs without vectors)."""
         if vectors is None:
             raise refusal(self._wanted)
         if vectors.size(1) != len(self.weight):
             raise ConfigError(
-                f"vectors of sentences of length {vectors.size(1)} are given, model.sentence_vectors={self._wanted} "
+                f"sentence vectors of length {vectors.size(1)} are given, model.sentence_vectors={self._wanted} "
                 f"takes {len(self.weight)}; use those of that text encoder"
             )
         return vectors @ self.weight
@@ -90,7 +90,7 @@ class SentenceText(nn.Module):
 def starts_reference(
     starts: Tensor, kinds: list[int], sentence: int, vectors: Tensor, text: SentenceText
 ) -> list[Tensor]:
-    """Starts of virtual nodes of these ``kinds`` with the vectors of sentences added, a node at a time."""
+    """Initialise virtual nodes of these ``kinds`` with sentence vectors added, one node at a time, as a reference."""
     sums, number = [], 0
     for start, kind in zip(starts, kinds, strict=True):
         if kind == sentence:

@@ -1,12 +1,12 @@
-"""The hard negatives that a configuration asks for, from the posts of a collection.
+"""Hard negatives of a configuration, from the posts of a collection.
 
     negatives = negatives_of(config, store, pairs, posts=corpus.posts, report=print)
     train(config, store, pairs, encoder_config, out="model", negatives=negatives)
 
-``train.negative_source`` says what ranks the answers for a question:
+``train.negative_source`` chooses the ranking of the answers for a question:
 
 ========  ===========================================  ==========================================================
-source    score                                        what is left out, beside known answers and their siblings
+source    score                                        what is dropped, beside known answers and their siblings
 ========  ===========================================  ==========================================================
 bm25      BM25 of words and LaTeX                      scores above ``negative_closest`` times the own answer's
 tags      tags shared with the question                nothing: the own answer shares all tags
@@ -14,8 +14,8 @@ model     MaxSim under the model as it is, ranked      scores above ``negative_c
           anew every ``negative_refresh`` epochs
 ========  ===========================================  ==========================================================
 
-An answer is known when a pair names it; its siblings are all other answers of the same question. What became of the
-ranked posts is reported as a record of the kind ``negatives``:
+An answer is known if a pair names it; its siblings are all other answers of the same question. A record of the kind
+``negatives`` reports what happened to the ranked posts:
 
 >>> mined = MinedNegatives({"q": ("a3", "a4")}, {"kept": 2, "known answer": 1}, without=0)
 >>> record_of("bm25", mined)
@@ -55,16 +55,17 @@ def negatives_of(
     posts: Posts | None = None,
     report: Report | None = None,
 ) -> Mapping[str, Sequence[str]] | NegativeSource | None:
-    """What ``train`` takes as ``negatives``; None where ``config.negatives`` is 0.
+    """Return the ``negatives`` of ``train``; None if ``config.negatives`` is 0.
 
     Args:
-        pairs: those that will be trained on. Their questions get negatives.
-        posts: streams the collection, whose answers with graphs are ranked; not needed for ``model``, which ranks the
-            answers of ``pairs``.
-        report: receives a record of what was kept and why, once, or whenever the model ranks anew.
+        pairs: training pairs; their questions get negatives.
+        posts: function that streams the collection, whose answers with graphs are ranked; not needed for ``model``,
+            which
+            ranks the answers of ``pairs``.
+        report: function that receives a record of what was kept and why, once or whenever the model ranks again.
 
     Raises:
-        ConfigError: no posts for a source that needs them, or nothing is left of what was ranked.
+        ConfigError: no posts for a source that needs them, or no negatives left.
     """
     if not config.negatives:
         return None
@@ -83,22 +84,22 @@ def negatives_of(
         )
     if posts is None:
         raise ConfigError(
-            f"train.negative_source={source} ranks the posts of a collection, and none is given; give hard negatives "
-            "themselves, or use train.negative_source=model"
+            f"train.negative_source={source} ranks the posts of a collection; give posts, or hard negatives "
+            "directly, or use train.negative_source=model"
         )
     mined = _mined(config, frozenset(store.post_ids()), known, posts())
     tell(record_of(source, mined))
     if not mined.by_question:
         fates = ", ".join(f"{count:,} {fate}" for fate, count in mined.counts.items()) or "nothing was ranked"
         raise ConfigError(
-            f"train.negative_source={source} leaves no hard negatives of {mined.without:,} questions ({fates}); rank "
+            f"train.negative_source={source} leaves {mined.without:,} questions without hard negatives ({fates}); rank "
             "more with train.negative_candidates, or set train.negative_closest=null"
         )
     return mined.by_question
 
 
 def record_of(source: str, mined: MinedNegatives) -> dict[str, Any]:
-    """What was kept and why, for the log: ``questions`` with negatives, those ``without``, ``posts`` by their fate."""
+    """Return the log record: ``questions`` with negatives, those ``without``, ``posts`` by their fate."""
     return {
         "kind": "negatives",
         "source": source,
@@ -109,7 +110,7 @@ def record_of(source: str, mined: MinedNegatives) -> dict[str, Any]:
 
 
 def as_text(record: Mapping[str, Any]) -> str:
-    """The record in a line."""
+    """Return the record as one line."""
     questions = record["questions"] + record["without"]
     posts = ", ".join(f"{count:,} {fate}" for fate, count in record["posts"].items())
     having = f"of {questions:,} questions, {record['without']:,} have none"

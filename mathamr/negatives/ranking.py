@@ -1,11 +1,11 @@
-"""Hard negatives: posts that look like answers of a question, and are not.
+"""Hard negatives of questions: posts that resemble answers and do not answer.
 
     rankings = bm25_rankings(questions, answers, k=100)                  # or shared_tag_rankings, model_rankings
     mined = mine(rankings, positives, available=store.post_ids(), keep=10, closest=0.95)
     train(config, store, pairs, encoder_config, out="model", negatives=mined.by_question)
 
-Whatever ranks answers, a filter decides which of them are safe to be taken for wrong. It looks at how the question's
-own answer fared: what scores nearly as high may well be an answer that nobody has marked (Moreira et al. 2024,
+Any ranking of answers can be used; a filter keeps those that are safe to count as wrong. It compares with the score of
+the question's own answer: posts with nearly the same score may be unmarked answers (Moreira et al. 2024,
 "NV-Retriever: Improving text embedding models with effective hard-negative mining", TopK-PercPos with 95 %).
 
 >>> rankings = {"q": [("a7", 9.8), ("a1", 10.0), ("a3", 9.0), ("gone", 8.0), ("a4", 7.0), ("a5", 6.0)]}
@@ -15,7 +15,7 @@ own answer fared: what scores nearly as high may well be an answer that nobody h
 >>> mined.counts
 {'kept': 2, 'known answer': 1, 'too close to the answer': 1, 'no graph': 1, 'beyond the first kept': 1}
 
-Negatives of the model itself go out of date as it learns: :class:`ModelNegatives` mines them anew every few epochs.
+Negatives of the model itself become outdated as it learns: :class:`ModelNegatives` mines them again every few epochs.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ UNRANKED = "answer not ranked"
 
 @dataclass(frozen=True)
 class MinedNegatives:
-    """What was kept, best ranked first, and why the rest was not.
+    """Kept negatives, best ranked first, and reasons for dropping the others.
 
     Attributes:
-        by_question: questions without any are left out.
-        counts: ranked posts by what became of them.
-        without: questions that have none.
+        by_question: negatives of each question that has any.
+        counts: number of ranked posts by reason.
+        without: number of questions without negatives.
     """
 
     by_question: dict[str, tuple[str, ...]]
@@ -72,23 +72,24 @@ def mine(
     closest: float | None,
     siblings: Mapping[str, Container[str]] = MappingProxyType({}),
 ) -> MinedNegatives:
-    """Keep the best ranked posts that are no answers.
+    """Keep the best ranked posts that are not answers.
 
     Args:
-        rankings: answers ranked for each question.
-        positives: the known answers of each question.
-        available: posts that have graphs.
-        keep: at most so many for each question.
-        closest: leave out what scores more than ``closest`` times the question's best ranked known answer (of a score
-            below 0, what is nearer to it by the same share); where none is ranked, every post of the ranking scores
-            more, and all are left out. None filters nothing.
-        siblings: posts that answer a question without being among its known answers; they are left out.
+        rankings: ranked answers for each question.
+        positives: known answers of each question.
+        available: posts with graphs.
+        keep: largest number for each question.
+        closest: drop candidates that score above ``closest`` times the question's best ranked known answer (for a score
+            below 0, candidates nearer to it by the same share). If no known answer is ranked, all candidates score
+            above it
+            and are dropped. None filters nothing.
+        siblings: other answers of a question that are not among its known answers; they are dropped.
 
     Raises:
         ConfigError: ``keep`` less than 1, or ``closest`` not between 0 and 1.
     """
     if keep < 1:
-        raise ConfigError(f"keep={keep} negatives of a question; at least 1 is needed")
+        raise ConfigError(f"keep={keep} negatives for each question; use at least 1")
     if closest is not None and not 0 < closest <= 1:
         raise ConfigError(f"closest={closest} must lie between 0 and 1, e.g. 0.95, or be None for no filter")
     counts: Counter[str] = Counter()
@@ -135,7 +136,7 @@ def _fate(
 def bm25_rankings(
     questions: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], *, k: int
 ) -> dict[str, Ranking]:
-    """Answers by BM25, from the tokens of the posts (:func:`mathamr.retrieval.bm25.tokens_of_post`)."""
+    """Rank answers by BM25, from the tokens of the posts (:func:`mathamr.retrieval.bm25.tokens_of_post`)."""
     from mathamr.retrieval.bm25 import BM25Index  # takes a second to import, and few runs need it
 
     index = BM25Index.build(list(answers), answers.values())
@@ -145,9 +146,9 @@ def bm25_rankings(
 def shared_tag_rankings(
     questions: Mapping[str, Iterable[str]], answers: Mapping[str, Iterable[str]], *, k: int, seed: int
 ) -> dict[str, Ranking]:
-    """Answers by the number of tags they share with a question, equal ones in random order.
+    """Rank answers by the number of tags they share with a question, equal ones in random order.
 
-    Use it with ``closest=None``: a question's own answer shares all tags, and says nothing about the others.
+    Use it with ``closest=None``: a question's own answer shares all tags, so its score is no bound.
 
     >>> tags = {"a1": ["algebra", "groups"], "a2": ["algebra"], "a3": ["analysis"]}
     >>> shared_tag_rankings({"q": ["groups", "algebra"]}, tags, k=10, seed=0)
@@ -170,7 +171,7 @@ def shared_tag_rankings(
 def model_rankings(
     encoder: Encoder, store: GraphStore, questions: Sequence[str], answers: Sequence[str], *, k: int
 ) -> dict[str, Ranking]:
-    """Answers by exact MaxSim under ``encoder``, divided by the number of query vectors: cosines, 1 at most."""
+    """Rank answers by exact MaxSim under ``encoder``, divided by the number of query vectors: cosines, at most 1."""
     documents = encode(encoder, store, answers)
     index = ExactIndex.build(answers, documents, device=documents.vectors.device)
     queries = encode(encoder, store, questions)
@@ -188,9 +189,9 @@ class ModelNegatives:
     A :class:`mathamr.training.graph.checks.NegativeSource`.
 
     Args:
-        positives: known answers by question; all of them are the candidates.
-        k: candidates ranked for each question; ``keep`` and ``closest`` as in :func:`mine`.
-        report: receives what each mining kept and why.
+        positives: known answers by question; all of them are candidates.
+        k: number of candidates ranked for each question; ``keep`` and ``closest`` as in :func:`mine`.
+        report: function that receives what each mining kept and why.
     """
 
     def __init__(
@@ -205,13 +206,13 @@ class ModelNegatives:
         report: Callable[[MinedNegatives], None] | None = None,
     ) -> None:
         if every < 1:
-            raise ConfigError(f"every={every} epochs; at least 1 is needed")
+            raise ConfigError(f"every={every} epochs; use at least 1")
         self._store, self._positives, self._available = store, positives, frozenset(store.post_ids())
         self._k, self._keep, self._closest, self.every = k, keep, closest, every
         self._report = report
 
     def __call__(self, encoder: Encoder) -> dict[str, tuple[str, ...]]:
-        """The negatives of each question under ``encoder``."""
+        """Return the negatives of each question under ``encoder``."""
         questions = sorted(question for question in self._positives if question in self._available)
         answers = sorted({post_id for known in self._positives.values() for post_id in known} & self._available)
         rankings = model_rankings(encoder, self._store, questions, answers, k=min(self._k, len(answers)))

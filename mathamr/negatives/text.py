@@ -1,4 +1,4 @@
-"""Hard negatives: documents that BM25 finds for a query, or then the encoder itself, and that do not answer it.
+"""Hard negatives of text queries: documents that BM25 or the encoder ranks high and that do not answer the query.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -14,9 +14,9 @@
 >>> [document for document, score in found.ranking("q2")]  # nor d3, of the same paper
 ['d2', 'd0']
 
-A document may be a negative of a query where it shares a category with the query's own document, and is of another
-paper (or thread); rare categories count as one. The encoder ranks anew what BM25 has found. Source: ModernBERT
-thesis, section 3, "Hard Negative Mining". What scores nearly as high as the own document is then left out, as for
+A document may be a negative of a query if it shares a category with the query's own document and belongs to another
+paper (or thread); rare categories count as one. The encoder ranks the results of BM25 again. Source: ModernBERT thesis,
+section 3, "Hard Negative Mining". Documents that score nearly as high as the own document are then dropped, as for
 graphs (:func:`mathamr.negatives.ranking.mine`).
 """
 
@@ -41,18 +41,18 @@ from mathamr.text.training.batches import Rows
 
 Item = TypeVar("Item")
 
-RARE = 0.01  # part of the documents that a category has to have, so as not to go with the other rare ones
+RARE = 0.01  # categories with a smaller share of the documents count as one
 _AT_ONCE = 1_000  # texts encoded at once, queries mined at once
 
 
 class Shortlist:
     """At most ``count`` documents of the pairs ``train`` for each of their queries, by BM25 of words and LaTeX.
 
-    The query's own documents are among those that are ranked, and count as well.
+    The query's own documents are ranked too, and count.
 
     Attributes:
-        positives: by query id, its own documents.
-        queries: by query id, its first pair; ``documents`` likewise by document id.
+        positives: documents of each query, by query id.
+        queries: first pair of each query, by query id; ``documents`` the same by document id.
     """
 
     def __init__(self, pairs: PairFile, train: Rows, *, count: int) -> None:
@@ -85,18 +85,18 @@ class Shortlist:
             self._found[query] = np.array(found, np.int32), np.array([score for _, score in ranking], np.float32)
 
     def ranking(self, query: str) -> Ranking:
-        """What BM25 found for the query with this id, best first."""
+        """Return the BM25 ranking of the query with this id, best first."""
         places, scores = self._found[query]
         return [(self._ids[place], float(score)) for place, score in zip(places, scores, strict=True)]
 
     def ranking_by(self, query: str, vector: npt.NDArray[np.float32], documents: npt.NDArray[np.float32]) -> Ranking:
-        """The same documents and the query's own by their cosines, from unit vectors (d,) and (documents, d)."""
+        """Rank the same documents and the query's own by cosine, from unit vectors (d,) and (documents, d)."""
         places = np.union1d(self._found[query][0], self.places(self.positives[query]))
         scores = documents[places] @ vector
         return [(self._ids[places[i]], float(scores[i])) for i in np.argsort(-scores, kind="stable")]
 
     def places(self, documents: Iterable[str]) -> list[int]:
-        """Where documents stand among all, in the order of ``self.documents``."""
+        """Return the places of documents in ``self.documents``."""
         return [self._place[document] for document in sorted(documents)]
 
 
@@ -117,7 +117,7 @@ class Mining:
             int64 (n, negative_pool), -1 after the last.
 
         Raises:
-            ConfigError: nothing is left.
+            ConfigError: no negatives left.
         """
         config, pairs = self._config, self._pairs
         if self._shortlist is None:
@@ -147,7 +147,7 @@ class Mining:
         if not by_question:
             fates = ", ".join(f"{count:,} {fate}" for fate, count in counts.items()) or "nothing was ranked"
             raise ConfigError(
-                f"text.negative_source={config.negative_source} leaves no hard negatives of {len(found.queries):,} "
+                f"text.negative_source={config.negative_source} leaves no hard negatives for {len(found.queries):,} "
                 f"queries ({fates}); rank more with text.negative_candidates, or set text.negative_closest=null"
             )
         pool = np.full((len(pairs), config.negative_pool), -1, np.int64)
@@ -159,24 +159,24 @@ class Mining:
 
 
 class _Categories:
-    """Which documents share a category."""
+    """Categories of documents, and which documents share one."""
 
     def __init__(self, categories: Sequence[Sequence[str]]) -> None:
         counts = Counter(name for own in categories for name in set(own))
         common = [name for name, count in sorted(counts.items()) if count >= RARE * len(categories)]
         column = {name: i for i, name in enumerate(common)}
-        self._has = np.zeros((len(categories), len(common) + 1), np.bool_)  # the last column: rare, or none at all
+        self._has = np.zeros((len(categories), len(common) + 1), np.bool_)  # last column: rare or missing
         for row, own in enumerate(categories):
             self._has[row, [column.get(name, len(common)) for name in own] or [len(common)]] = True
 
     def mask(self, rows: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Documents that share a category with one of ``rows``, bool (n,)."""
+        """Mark documents that share a category with one of ``rows``, bool (n,)."""
         columns = np.flatnonzero(self._has[list(rows)].any(axis=0))
         return np.asarray(self._has[:, columns].any(axis=1))
 
 
 def _encoded(encoder: TextEncoder, pairs: PairFile, rows: Sequence[int], side: Side) -> npt.NDArray[np.float32]:
-    """Unit vectors (n, d) of one side of pairs, whose texts are never in memory all at once."""
+    """Encode one side of pairs into unit vectors (n, d); the texts are never in memory all at once."""
     return np.concatenate([encoder.encode([getattr(pairs[row], side) for row in some], side) for some in _parts(rows)])
 
 

@@ -25,7 +25,7 @@ tags:
 # {name}
 
 An encoder of mathematical text for MathAMR+. A text becomes a graph of its
-sentences and formulas; the vectors of the virtual nodes are the text, and two texts are compared by MaxSim.
+sentences and formulas. The vectors of the virtual nodes represent the text, and MaxSim compares two texts.
 
 ```python
 from mathamr import MathAMR
@@ -89,5 +89,5 @@ def card(facts: CardFacts) -> str:
     )
     rows = [f"| {name} | {value:.3f} |" for name, value in facts.scores.items()]
     scores = "\n".join(["| measure | value |", "|---|---|", *rows]) if rows else UNKNOWN
-    limits = facts.limits or "English text with formulas in LaTeX. Scores on other collections are not known."
+    limits = facts.limits or "English text with formulas in LaTeX. Scores on other collections are unknown."
     return _CARD.format(name=facts.name, data=facts.data, training=training, scores=scores, limits=limits)

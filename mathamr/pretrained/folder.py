@@ -8,8 +8,9 @@
 ``README.md``           the model card (:mod:`mathamr.pretrained.card`)
 ======================  ====================================================================================
 
-A folder is also a checkpoint: ``model.checkpoint=FOLDER`` and scripts/index.py take it. Nothing in it is a pickle, and
-files of other names are not read.
+A folder is also a checkpoint: ``model.checkpoint=FOLDER`` and scripts/index.py accept it. Nothing in it is a pickle,
+and
+files with other names are not read.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class ModelFiles:
     Args:
         info: settings and history of the encoder.
         weights: tensors by parameter name, on the CPU.
-        vocabulary: labels and relations that the encoder knows.
+        vocabulary: labels and relations of the encoder.
         spec: virtual nodes of its graphs.
-        parser: name of the AMR parser of the posts that it was trained on.
+        parser: name of the AMR parser of the training posts.
     """
 
     info: CheckpointInfo
@@ -90,17 +91,17 @@ def write(folder: Path, model: ModelFiles, card: str) -> None:
             "parser": model.parser,
             "files": {name: _sha256(folder / name) for name in _HASHED},
         }
-        write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")  # last: it makes the folder whole
+        write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")  # last: it completes the folder
     except OSError as error:
-        raise StoreError(f"the model cannot be written: {error}", path=folder) from error
+        raise StoreError(f"the model cannot be written: {error}; name another folder", path=folder) from error
 
 
 def read(folder: Path) -> ModelFiles:
-    """Read the model of a folder.
+    """Read the model in a folder.
 
     Raises:
         StoreError: a file is missing, damaged or of another version, or two files do not belong together; the message
-            has both hashes.
+            shows both hashes.
     """
     for name in (SETTINGS, *_HASHED):
         if not (folder / name).is_file():
@@ -109,7 +110,7 @@ def read(folder: Path) -> ModelFiles:
     for name in _HASHED:
         wanted, found = settings["files"].get(name), _sha256(folder / name)
         if wanted != found:
-            message = f"{name} has the SHA-256 {found}, and {SETTINGS} says {wanted}; copy the whole folder again"
+            message = f"{name} has the SHA-256 {found}, but {SETTINGS} says {wanted}; copy the whole folder again"
             raise StoreError(message, path=folder)
     vocabulary = Vocabulary.from_json((folder / VOCABULARY).read_text(encoding="utf-8"))
     spec = VirtualNodeSpec(**settings["virtual_nodes"])
@@ -119,21 +120,21 @@ def read(folder: Path) -> ModelFiles:
 
 
 def check_vocabulary(info: CheckpointInfo, vocabulary: Vocabulary, spec: VirtualNodeSpec, place: Path) -> None:
-    """Raise for a vocabulary or virtual nodes that an encoder was not trained with.
+    """Raise for a vocabulary or virtual nodes other than those of the encoder's training.
 
     Raises:
-        StoreError: with both hashes.
+        StoreError: shows both hashes.
     """
     if vocabulary.hash != info.vocabulary_hash:
         raise StoreError(
-            f"the encoder was trained with the vocabulary {info.vocabulary_hash}, and this one is {vocabulary.hash}; "
-            "take the vocabulary of its preprocessed.db",
+            f"the encoder was trained with the vocabulary {info.vocabulary_hash}, not with {vocabulary.hash}; "
+            "use the vocabulary of its preprocessed.db",
             path=place,
         )
     if (found := config_hash(spec, vocabulary)) != info.config_hash:
         raise StoreError(
-            f"the encoder was trained on graphs of configuration {info.config_hash}, and {spec} gives {found}; take "
-            "the virtual nodes that it was trained with",
+            f"the encoder was trained on graphs of configuration {info.config_hash}, but {spec} gives {found}; use "
+            "the virtual nodes of its training",
             path=place,
         )
 

@@ -1,9 +1,9 @@
-"""Models on the Hugging Face Hub: only the files of a model's folder are fetched, none of which is a pickle.
+"""Models on the Hugging Face Hub: only the files of a model's folder are fetched; none of them is a pickle.
 
 >>> folder_of("no/such/folder")
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: no/such/folder is no folder and no id of the hub; give a folder, or OWNER/NAME
+graphs.errors.ConfigError: no/such/folder is neither a folder nor an id of the hub; give a folder, or OWNER/NAME
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def folder_of(name: str | os.PathLike[str], revision: str | None = None) -> Path
     """Return the folder of a model; one of the hub is downloaded unless it is cached.
 
     Raises:
-        ConfigError: neither a folder nor an id of the hub, or the download failed.
+        ConfigError: neither a folder nor an id of the hub, or a failed download.
     """
     path = Path(name)
     if path.is_dir():
         return path
     if not _ID.fullmatch(str(name)):
-        raise ConfigError(f"{name} is no folder and no id of the hub; give a folder, or OWNER/NAME")
+        raise ConfigError(f"{name} is neither a folder nor an id of the hub; give a folder, or OWNER/NAME")
     hub = _hub()
     try:
         return Path(hub.snapshot_download(str(name), revision=revision, allow_patterns=list(FILES)))
@@ -41,10 +41,10 @@ def upload(folder: Path, name: str, *, private: bool = False, token: str | None 
     """Upload a model's folder; return the address of the commit.
 
     Raises:
-        ConfigError: not an id of the hub, or the upload failed.
+        ConfigError: not an id of the hub, or a failed upload.
     """
     if not _ID.fullmatch(name):
-        raise ConfigError(f"{name} is no id of the hub; give OWNER/NAME")
+        raise ConfigError(f"{name} is not an id of the hub; give OWNER/NAME")
     hub = _hub()
     try:
         api = hub.HfApi(token=token)

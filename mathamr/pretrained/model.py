@@ -9,8 +9,8 @@
     index.search("Why is $x^2+1$ irreducible?", k=1, explain=True)
     model.save_pretrained("folder")
 
-Formulas are LaTeX between dollar signs, ``\\(..\\)`` or ``\\[..\\]``. A text becomes a graph by the same way as the
-posts of a collection (:class:`graphs.graph.graph_maker.GraphMaker`), so its vectors are those of an experiment.
+Formulas are LaTeX between dollar signs, ``\\(..\\)`` or ``\\[..\\]``. A text becomes a graph in the same way as the
+posts of a collection (:class:`graphs.graph.graph_maker.GraphMaker`), so its vectors equal those of an experiment.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 
 class MathAMR:
-    """An encoder with its vocabulary, the virtual nodes of its graphs, and an AMR parser.
+    """Encoder with its vocabulary, the virtual nodes of its graphs, and an AMR parser.
 
     Args:
         files: content of a model's folder.
-        parser: factory of the AMR parser that texts are read with; None: the embedded parser.
+        parser: factory of the AMR parser of texts; None: the embedded parser.
         device: device of the encoder.
 
     Raises:
@@ -69,7 +69,7 @@ class MathAMR:
         self._encoder = checkpoint.encoder_of(files.info, files.weights, device)
         self._reader = QueryEncoder(self._encoder, files.vocabulary, files.spec, parser=self._parser)
 
-    # -- where models come from and go to ----------------------------------------------------------------------------
+    # -- opening, training and saving --------------------------------------------------------------------------------
 
     @classmethod
     def from_pretrained(
@@ -89,13 +89,13 @@ class MathAMR:
             device: device of the encoder.
 
         Raises:
-            ConfigError: there is no such folder, and the name is no id of the hub.
+            ConfigError: no such folder, and no such id of the hub.
             StoreError: a file is missing or damaged, or files that do not belong together.
         """
         files = model_folder.read(hub.folder_of(name, revision))
         if parser is None and not files.parser.startswith("embedded"):
             warnings.warn(
-                f"{name} was trained on graphs of the parser {files.parser}; texts are read by the embedded parser "
+                f"{name} was trained on graphs of the parser {files.parser}; the embedded parser reads texts "
                 "unless parser= names another",
                 stacklevel=2,
             )
@@ -173,9 +173,9 @@ class MathAMR:
 
         Args:
             path: new folder, or one of a model, which is replaced.
-            data: what the card says of the training data.
+            data: training data, as stated on the card.
             scores: measured values by name.
-            limits: what the card says of the limits.
+            limits: limits, as stated on the card.
 
         Raises:
             StoreError: the folder holds other files, or cannot be written.
@@ -198,9 +198,9 @@ class MathAMR:
         """Upload the model to the Hugging Face Hub; return the address of the commit.
 
         Args:
-            name: ``owner/name``; the repository is made where it is missing.
-            private: visibility of a repository that is made.
-            token: access token; None: the one that is logged in.
+            name: ``owner/name``; a missing repository is created.
+            private: visibility of a new repository.
+            token: access token; None: the token of the current login.
 
         Raises:
             ConfigError: the package huggingface_hub is missing.
@@ -210,11 +210,11 @@ class MathAMR:
             self.save_pretrained(place)
             return hub.upload(place, name, private=private, token=token)
 
-    # -- what a model is ---------------------------------------------------------------------------------------------
+    # -- parts of a model --------------------------------------------------------------------------------------------
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Labels and relations that the encoder knows."""
+        """Labels and relations of the encoder."""
         return self._files.vocabulary
 
     @property
@@ -224,7 +224,7 @@ class MathAMR:
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder, in evaluation mode."""
+        """Encoder in evaluation mode."""
         return self._encoder
 
     @property
@@ -232,19 +232,19 @@ class MathAMR:
         """Length p of a vector."""
         return EncoderConfig(**self._files.info.encoder).projection_dim
 
-    # -- what it does ------------------------------------------------------------------------------------------------
+    # -- encoding and search -----------------------------------------------------------------------------------------
 
     def read(self, texts: str | Sequence[str | Post]) -> list[EncodedQuery]:
-        """Return graphs' vectors with what each of them is of: a formula, a sentence, the text.
+        """Return graphs' vectors with the source of each: a formula, a sentence, the text.
 
         Raises:
-            RetrievalError: a text that no graph can be made of, by its place.
+            RetrievalError: a text without a graph, named by its place.
         """
         found = []
         posts = as_posts(texts)
         for place, (post, encoded) in enumerate(zip(posts, self._reader.encode_posts(posts), strict=True)):
             if isinstance(encoded, Failure):
-                raise RetrievalError(f"text {place} ({post.post_id}) cannot be read: {encoded.message}; leave it out")
+                raise RetrievalError(f"text {place} ({post.post_id}) cannot be read: {encoded.message}; remove it")
             found.append(encoded)
         return found
 
@@ -254,7 +254,7 @@ class MathAMR:
         Shapes: ``vectors`` (V, p), of unit length; the last vector of a set is its document's.
 
         Raises:
-            RetrievalError: a text that no graph can be made of, by its place.
+            RetrievalError: a text without a graph, named by its place.
         """
         return query_sets(self.read(texts))
 
@@ -264,7 +264,7 @@ class MathAMR:
         Args:
             queries: sets of :meth:`encode`.
             documents: sets of :meth:`encode`.
-            normalize: divide by the number of query vectors (Equation 3.7), so that 1 is the highest.
+            normalize: divide by the number of query vectors (Equation 3.7), so that scores are at most 1.
         """
         return maxsim.scores(queries, documents, normalize=normalize)
 
@@ -272,21 +272,21 @@ class MathAMR:
         """Return the similarities of the virtual nodes of two texts (thesis, Figure 4.1).
 
         Raises:
-            RetrievalError: a text that no graph can be made of.
+            RetrievalError: a text without a graph.
         """
         first, second = self.read([query, document])
         (own,), (other,) = first.vectors, second.vectors
         return explain(own, first.nodes, other, second.nodes)
 
     def index(self, posts: Sequence[str | Post], folder: str | os.PathLike[str] | None = None) -> PostIndex:
-        """Return an index of posts, which scripts/search.py and scripts/serve.py open as well.
+        """Return an index of posts, which scripts/search.py and scripts/serve.py can open.
 
         Args:
             posts: texts, with their places as ids, or posts with ids of their own.
-            folder: where the index is written; None: a temporary folder that ``close`` removes.
+            folder: place of the index; None: a temporary folder that ``close`` removes.
 
         Raises:
-            RetrievalError: no posts, two with one id, or one that no graph can be made of.
+            RetrievalError: no posts, two posts with one id, or a post without a graph.
             StoreError: the folder cannot be written.
         """
         encoded = self.read(posts)
@@ -294,7 +294,7 @@ class MathAMR:
 
 
 def as_posts(texts: str | Sequence[str | Post]) -> list[Post]:
-    """Return texts as posts whose ids are their places.
+    """Return texts as posts; their ids are their places.
 
     >>> [(post.post_id, post.body) for post in as_posts(["$x$", Post("7", "answer", body="$y$")])]
     [('0', '$x$'), ('7', '$y$')]

@@ -1,4 +1,4 @@
-"""An index of posts that was made in memory: :class:`PostIndex`, as :meth:`mathamr.MathAMR.index` returns it.
+"""Index of posts made in memory: :class:`PostIndex`, as :meth:`mathamr.MathAMR.index` returns it.
 
 with model.index(["The sum of two squares ...", "Suppose $x^2+1 = fg$ ..."]) as index:
     for result in index.search("Why is $x^2+1$ irreducible?", k=1, explain=True):
@@ -30,7 +30,7 @@ Task = Literal["answers", "formulas"]
 
 
 class PostIndex:
-    """Posts that can be searched; a context manager, which closes its files.
+    """Searchable posts; a context manager, which closes its files.
 
     Args:
         engine: opened index.
@@ -59,12 +59,12 @@ class PostIndex:
             folder: place of the index; None: a temporary folder.
 
         Raises:
-            RetrievalError: no posts, or two with one id.
+            RetrievalError: no posts, or two posts with one id.
             StoreError: the folder cannot be written.
         """
         ids = [post.post_id for post in posts]
         if not ids:
-            raise RetrievalError("there are no posts to index; give at least one")
+            raise RetrievalError("no posts to index; give at least one")
         if len(set(ids)) < len(ids):
             twice = next(post_id for post_id in ids if ids.count(post_id) > 1)
             raise RetrievalError(f"two posts have the id {twice}; ids must differ")
@@ -100,14 +100,14 @@ class PostIndex:
         strategy: Strategy | None = None,
         explain: bool = False,
     ) -> list[Result]:
-        """Return at most ``k`` posts, or formulas like the first one of the query, best first.
+        """Return at most ``k`` posts, or formulas equal or similar to the query's first one, best first.
 
         Args:
             query: text with formulas between dollar signs.
             k: number of results, at most 1,000.
-            task: what is looked for.
+            task: searched objects: answers or formulas.
             strategy: search strategy of posts; None: exact MaxSim.
-            explain: whether each result has an explanation.
+            explain: add an explanation to each result.
 
         Raises:
             MathAMRError: a query that cannot be read, or a number of results out of range.

@@ -2,8 +2,9 @@
 
     best, tensors = train_on_pairs([("Why is $\\sqrt 2$ irrational?", "Suppose $\\sqrt 2 = p/q$ ...")], Path("model"))
 
-The steps are those of scripts/build_collection.py, scripts/preprocess.py and scripts/train.py, with the settings of
-``conf/`` where none are given. The same call resumes an interrupted one.
+The steps are those of scripts/build_collection.py, scripts/preprocess.py and scripts/train.py, with the default
+settings
+of ``conf/``. The same call resumes an interrupted one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def train_on_pairs(
     spec: VirtualNodeSpec | None = None,
     workers: int = 1,
 ) -> tuple[Path, Path]:
-    """Train an encoder; return its checkpoint and the tensors that it was trained on.
+    """Train an encoder; return its checkpoint and its tensors.
 
     Args:
         pairs: questions and answers.
@@ -67,7 +68,7 @@ def train_on_pairs(
 
 
 def _posts(pairs: Iterable[tuple[str, str]]) -> tuple[list[Post], list[Pair]]:
-    """Return the texts as posts, equal ones once, and the pairs of their ids."""
+    """Return the texts as posts, without repetitions, and the pairs of their ids."""
     ids: dict[str, str] = {}
     posts: list[Post] = []
 
@@ -79,5 +80,5 @@ def _posts(pairs: Iterable[tuple[str, str]]) -> tuple[list[Post], list[Pair]]:
 
     known = [Pair(post_of(question, "question"), post_of(answer, "answer")) for question, answer in pairs]
     if not known:
-        raise ConfigError("there are no pairs to learn from; give questions with their answers")
+        raise ConfigError("no pairs to learn from; give questions with their answers")
     return posts, list(dict.fromkeys(known))

@@ -1,4 +1,4 @@
-r"""What an experiment with a text encoder runs on: documents to search, pairs to learn from, and tests kept apart.
+r"""Benchmarks of a text encoder: documents to search, pairs to learn from, and separate tests.
 
 >>> from mathamr.text.queries import PaperQueries
 >>> from mathamr.text.statements import Statement
@@ -13,21 +13,20 @@ r"""What an experiment with a text encoder runs on: documents to search, pairs t
 >>> sorted(grades)  # the statement that the query was made for, and the others of its paper
 [1, 2]
 
-:func:`write` makes a folder of it, the collection ``pairs`` (:mod:`graphs.corpus.pair_sets.pair_collection`). The
-papers whose experiments these are for:
+:func:`write` makes a folder of it, the collection ``pairs`` (:mod:`graphs.corpus.pair_sets.pair_collection`). It serves
+the experiments of these papers:
 
-- answers: all answers by the questions of threads that are in no training pair, the test ``unseen``;
-- statements (ModernBERT thesis, section 3): all statements are searched; a test asks for statements that are in no
-  training pair, ``regular`` of papers that are trained on otherwise, ``unseen`` of papers that are not;
-- formulas (formula-text paper): formulas by the sentences they stand in, and sentences by their formulas, of papers
-  that are in no training pair; ``short`` and ``long`` are the queries of the first for formulas of less than 15 tokens
-  and of more;
-- concepts (knowledge-graph paper): the chunks of a concept's papers by its name, ``trained`` of concepts that are
-  trained on, as the paper does it, and ``unseen`` of concepts whose name, description and edges are in no training
-  pair.
+- answers: all answers, searched by questions of threads without a training pair, the test ``unseen``;
+- statements (ModernBERT thesis, section 3): all statements are searched. A test queries statements without a training
+  pair: ``regular`` of papers with other training pairs, ``unseen`` of papers without;
+- formulas (formula-text paper): formulas by their sentences, and sentences by their formulas, of papers without a
+  training pair; ``short`` and ``long`` are the queries of the first kind for formulas of less than 15 tokens and of
+  more;
+- concepts (knowledge-graph paper): the chunks of a concept's papers by its name: ``trained`` for concepts in training,
+  as in the paper, and ``unseen`` for concepts whose name, description and edges are in no training pair.
 
-What would give a test away is left out and counted: a training pair with a document or a query that a test has as well,
-the query of a test that its document contains word by word, or that is asked for other documents in training.
+Leaks are left out and counted: a training pair that shares a document or a query with a test, and a test query that is
+contained word by word in its document, or has other documents in training.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ OWN, SAME_GROUP = 2, 1  # grades
 
 @dataclass
 class QuerySet:
-    """The ``queries`` of a test by id, and what is relevant to them.
+    """Queries of a test by id, and their relevant documents.
 
     ``swapped``: queries and documents trade roles, compared with the training pairs.
     """
@@ -72,13 +71,13 @@ class QuerySet:
 
 @dataclass
 class Benchmark:
-    """What a folder of the collection ``pairs`` holds.
+    """Content of a folder of the collection ``pairs``.
 
     Attributes:
-        answers: what is searched: name of the file -> id -> text.
-        train: pairs to learn from; ``related`` likewise, further ones; None of a kind of collection without.
-        tests: by name.
-        left_out: how many pairs and queries, and why.
+        answers: searched texts: name of the file -> id -> text.
+        train: training pairs; ``related`` are further ones, or None for a collection without that kind.
+        tests: tests by name.
+        left_out: number of pairs and queries left out, by reason.
     """
 
     answers: dict[str, dict[str, str]]
@@ -89,11 +88,11 @@ class Benchmark:
 
 
 def of_answers(pairs: Iterable[TextPair], *, test_share: float = 0.2, seed: int = 0) -> Benchmark:
-    """Answers by questions, or bodies by titles; every document of ``pairs`` is searched.
+    """Return answers by questions, or bodies by titles; every document of ``pairs`` is searched.
 
     Args:
-        test_share: of the groups (threads), held out as a whole; of equal questions one is tested.
-        seed: of the choice of groups.
+        test_share: share of the groups (threads) held out as a whole; of equal questions one is tested.
+        seed: seed of the choice of groups.
     """
     pairs, left_out = list(pairs), Counter[str]()
     groups = sorted({pair.group for pair in pairs})
@@ -120,9 +119,9 @@ def of_statements(
     unseen_papers: int = 15,
     seed: int = 0,
 ) -> Benchmark:
-    """Statements by queries; every statement of ``papers`` is searched.
+    """Return statements by queries; every statement of ``papers`` is searched.
 
-    A statement is asked for by its first query that is asked for no statement of training; one without is not tested.
+    A statement's query is the first one without a statement in training; statements without one are not tested.
 
     Args:
         generator: asks for statements.
@@ -151,7 +150,7 @@ def of_statements(
     tests = {}
     for part in ("regular", "unseen"):
         done: set[str] = set()
-        asking: dict[str, list[TextPair]] = {}  # one query may be that of several statements
+        asking: dict[str, list[TextPair]] = {}  # one query may belong to several statements
         for pair in parts[part]:
             if pair.document_id in done:
                 continue
@@ -174,17 +173,17 @@ def of_statements(
 def of_passages(
     passages: Iterable[Passage], *, test_share: float = 0.2, most: int | None = None, seed: int = 0
 ) -> Benchmark:
-    """Formulas by their sentences and back; the formulas are as they are typed, between dollars.
+    """Return formulas by their sentences and back; the formulas are as typed, between dollars.
 
-    What is searched are the formulas and the sentences of the test alone. Equal ones are one, and all that belong to
-    them are relevant. Pairs to learn from lead from sentences to formulas.
+    Only formulas and sentences of the test are searched. Equal ones are merged, and all their partners are relevant.
+    Training pairs lead from sentences to formulas.
 
     Args:
-        test_share: of all pairs, in papers that are held out as a whole; at least one is.
-        most: pairs in the test.
-        seed: of the choice of papers and pairs.
+        test_share: share of all pairs, in papers held out as a whole; at least one paper.
+        most: largest number of pairs in the test.
+        seed: seed of the choice of papers and pairs.
     """
-    pairs = list(islice(of_formulas(passages, linear=False), 0, None, 2))  # behind each the same the other way round
+    pairs = list(islice(of_formulas(passages, linear=False), 0, None, 2))  # each is followed by its reverse
     groups = Counter(pair.group for pair in pairs)
     generator = np.random.default_rng(seed)
     names = sorted(groups)
@@ -228,12 +227,12 @@ def of_passages(
 def of_graph(
     graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, unseen_share: float = 0.4, seed: int = 0
 ) -> Benchmark:
-    """Chunks by the names of concepts; every chunk of ``chunks`` is searched.
+    """Return chunks by the names of concepts; every chunk of ``chunks`` is searched.
 
     Args:
         chunks: passages by paper.
-        unseen_share: of the concepts of two papers or more, those that training does not know.
-        seed: of the choice of concepts and chunks.
+        unseen_share: share of the concepts of two or more papers that are left out of training.
+        seed: seed of the choice of concepts and chunks.
     """
     papers_of = benchmark(graph)
     names = sorted(papers_of)
@@ -263,7 +262,7 @@ def of_graph(
 
 
 def write(made: Benchmark, folder: Path) -> None:
-    """Write the files of the collection ``pairs`` into ``folder``; ``about.json`` counts what is in them."""
+    """Write the files of the collection ``pairs`` into ``folder``; ``about.json`` counts their contents."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, texts in made.answers.items():
         _write_lines(folder / f"{name}.jsonl", ({"post_id": k, "body": v, "markup": "text"} for k, v in texts.items()))
@@ -280,7 +279,7 @@ def write(made: Benchmark, folder: Path) -> None:
 
 
 def about(made: Benchmark) -> dict[str, Any]:
-    """How many documents, pairs and queries there are, and what was left out."""
+    """Count documents, pairs, queries, and what was left out."""
     return {
         "answers": {name: len(texts) for name, texts in made.answers.items()},
         "train": len(made.train),
@@ -301,7 +300,7 @@ def _counted(found: Iterable[TextPair | Failure], left_out: Counter[str]) -> Ite
 def _without(
     pairs: Iterable[TextPair], tested: Iterable[str], of: Callable[[TextPair], str], what: str, left_out: Counter[str]
 ) -> list[TextPair]:
-    """The pairs that share nothing with a test."""
+    """Return the pairs that share nothing with a test."""
     tested, kept = frozenset(tested), []
     for pair in pairs:
         if of(pair) in tested:
@@ -316,12 +315,12 @@ def _document(pair: TextPair) -> str:
 
 
 def _whole(pair: TextPair) -> str:
-    """The sentence of a pair with its formula in place, whichever of its formulas that is."""
+    """Return the sentence of a pair with its formula in place."""
     return "".join(pair.query.replace(HIDDEN, pair.document).casefold().replace("$", "").split())
 
 
 def _same(text: str) -> str:
-    """What texts are compared by."""
+    """Return the form in which texts are compared."""
     return " ".join(text.casefold().split()).rstrip(".:;,")
 
 
@@ -334,7 +333,7 @@ def _inverse(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _checked(made: Benchmark) -> Benchmark:
-    """Without tests that no formula has the size for; raises where there is nothing to learn from or to ask."""
+    """Drop tests without queries for formula sizes; raise if no training pair or no query is left."""
     for name in ("short", "long"):
         if name in made.tests and not made.tests[name].queries:
             del made.tests[name]
@@ -342,7 +341,7 @@ def _checked(made: Benchmark) -> Benchmark:
         if not test.judgments:
             raise ConfigError(f"test {name} has no queries; use more sources, or a larger share (--test-share)")
     if not made.train:
-        raise CorpusError("no pair is left to learn from; use more sources, or a smaller share (--test-share)")
+        raise CorpusError("no training pair is left; use more sources, or a smaller share (--test-share)")
     return made
 
 

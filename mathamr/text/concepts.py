@@ -1,4 +1,4 @@
-r"""A knowledge graph without a language model: concepts are what definitions define and what statements are called.
+r"""A knowledge graph without a language model: terms of definitions and names of statements.
 
 >>> from mathamr.text.statements import find_statements
 >>> text = r'''
@@ -13,13 +13,13 @@ r"""A knowledge graph without a language model: concepts are what definitions de
 >>> graph.edges
 (Edge(source="Hilbert's basis theorem", target='Noetherian', relation='mentions'),)
 
-A concept is a term that a definition emphasises, or the name in brackets of a statement that is not a reference to the
-literature; spellings that differ in case, hyphens or a plural ``s`` are one. Its papers are those that define it or
-call a statement so, not all that mention it; its description is the sentence with the term, or the statement's first.
-An edge leads from each concept to those whose names its descriptions contain.
+A concept is a term emphasised in a definition, or the bracketed name of a statement if it is not a reference to the
+literature. Spellings that differ in case, hyphens or a plural ``s`` are one. Its papers are those that define it or
+name a statement after it, not all that mention it. Its description is the sentence with the term, or the statement's
+first. An edge leads from each concept to the concepts whose names its descriptions contain.
 
-The knowledge-graph paper asks a language model for concepts and relations (section 3.2). What is found here is less,
-and all of it stands in the papers.
+The knowledge-graph paper asks a language model for concepts and relations (section 3.2). This module finds fewer, but
+all of them are in the papers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mathamr.text.statements import Statement
 
 _LEAST, _MOST = 4, 60  # characters of a name
 _MOST_WORDS = 6
-# Names that say where something comes from, or only how strong it is.
+# Names that only give an origin or a degree of importance.
 _NO_NAME = re.compile(
     r"(?i)[$\\\d]|\A(?:(?:main )?(?:theorem|lemma|proposition|corollary|definition|remark|example)s?|only if|iff|"
     r"every|left|right|first|second|unique|exists?|proof|continued|main|also|then|same|only|both|with|where)\Z"
@@ -43,7 +43,7 @@ _PARENTHESES = re.compile(r"\s*[(\[][^)\]]*[)\]]")
 
 
 def graph_of(papers: Iterable[Paper], *, least_papers: int = 2) -> KnowledgeGraph:
-    """The concepts of at least ``least_papers`` papers, in the order in which they are found, and their edges."""
+    """Return the concepts of at least ``least_papers`` papers, in the order found, and their edges."""
     names: dict[str, str] = {}
     found_in: dict[str, dict[str, None]] = {}
     described: dict[str, list[str]] = {}
@@ -60,7 +60,7 @@ def graph_of(papers: Iterable[Paper], *, least_papers: int = 2) -> KnowledgeGrap
 
 
 def canonical(name: str) -> str:
-    """What spellings of one name have in common.
+    """Return the common form of all spellings of a name.
 
     >>> canonical("Cauchy Sequences"), canonical("Cauchy-sequence"), canonical("compactness")
     ('cauchy sequence', 'cauchy sequence', 'compactness')
@@ -72,7 +72,7 @@ def canonical(name: str) -> str:
 
 
 def _named(statement: Statement) -> list[tuple[str, str]]:
-    """The names that a statement gives, with what it says of them."""
+    """Yield the names in a statement, with their descriptions."""
     sentences = split(statement.text)
     found = []
     if title := _name(statement.title):
@@ -85,7 +85,7 @@ def _named(statement: Statement) -> list[tuple[str, str]]:
 
 
 def _name(text: str) -> str:
-    """The name in a title or a term; "" where it is none."""
+    """Return the name in a title or a term, or ""."""
     name = _PARENTHESES.sub("", text).strip(" .,;:")
     wordy = _LEAST <= len(name) <= _MOST and len(name.split()) <= _MOST_WORDS and name[0].isalpha()
     return name if wordy and not _NO_NAME.search(name) else ""

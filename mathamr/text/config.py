@@ -1,6 +1,6 @@
-"""The settings of the text track: their types and meanings. The values and their sources stand in ``conf/text``.
+"""Settings of the text track: types and meanings. The values and their sources are in ``conf/text``.
 
-Settings that contradict each other are refused before anything is loaded:
+Contradictory settings are refused before anything is loaded:
 
 >>> settings = dict(encoder="minilm", max_length=128, late_interaction=False, linearize=False, separate=False,
 ...     loss="mnrl", scale=20.0, margin=0.2, matryoshka=None, batch_size=32, mini_batch=None, epochs=1,
@@ -13,7 +13,7 @@ Settings that contradict each other are refused before anything is loaded:
 >>> TextConfig(**settings | {"loss": "triplet"})  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: text.loss=triplet compares a document with hard negatives, but text.negatives=0 are ...
+graphs.errors.ConfigError: text.loss=triplet compares a document with hard negatives, but text.negatives=0 draws ...
 """
 
 from __future__ import annotations
@@ -30,47 +30,52 @@ NEGATIVE_SOURCES = ("bm25", "model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextConfig:
-    """Which text encoder, and how it is trained.
+    """Text encoder and its training.
 
     Attributes:
-        encoder: as :func:`mathamr.text.encoder.open_encoder` knows it; ``tiny`` is made on the collection.
-        max_length: tokens of a text; what is longer is cut. None: as many as the encoder takes.
-        late_interaction: search by MaxSim over the vectors of tokens, instead of one vector a text. Training is of one
-            vector in either case.
-        linearize: formulas as :func:`mathamr.text.linearize.linearize` writes them, instead of as they are typed, in
-            the posts of a collection; a file of pairs that is trained on by itself is taken as it is.
-        separate: queries and documents get an encoder each, equal at the start, instead of sharing one.
-        loss: ``mnrl`` (MultipleNegativesRanking: the own document against all others of the batch), ``symmetric`` (the
-            mean of that and of finding each document's query), ``triplet`` or ``cosine`` (mean squared error of the
-            cosine, 1 for the own document, 0 for hard negatives); the last two see hard negatives alone.
-        scale: of cosines in ``mnrl``, ``symmetric`` and the validation loss; 1/temperature.
-        margin: of ``triplet``: cosine by which the own document should be nearer than each hard negative.
-        matryoshka: the loss is summed over vectors cut to so many dimensions; None takes whole vectors.
+        encoder: name for :func:`mathamr.text.encoder.open_encoder`; ``tiny`` is made on the collection.
+        max_length: largest number of tokens of a text; longer texts are cut. None: the encoder's limit.
+        late_interaction: search by MaxSim over the vectors of tokens, instead of one vector for each text. Training
+            uses
+            one vector in either case.
+        linearize: write formulas in a collection's posts by :func:`mathamr.text.linearize.linearize`, not as typed; a
+            separate file of pairs is left as it is.
+        separate: use two encoders, for queries and for documents, equal at the start, instead of one.
+        loss: ``mnrl`` (MultipleNegativesRanking: the own document against all others of the batch), ``symmetric``
+            (the mean
+            of that and of finding each document's query), ``triplet`` or ``cosine`` (mean squared error of the
+            cosine, 1 for
+            the own document, 0 for hard negatives); the last two use only hard negatives.
+        scale: factor of cosines in ``mnrl``, ``symmetric`` and the validation loss; 1/temperature.
+        margin: cosine by which ``triplet`` wants the own document nearer than each hard negative.
+        matryoshka: dimensions of shortened vectors over which the loss is summed; None takes whole vectors.
         batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
-        mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form of
-            each loss), which bounds memory and leaves the gradient what it is. None: all at once.
-        epochs: passes over the training pairs, at most; 0 leaves the encoder as it is.
-        learning_rate: of AdamW after the warm-up; from there it falls to 0 along a line.
-        warmup: part of all steps in which the learning rate rises from 0 along a line.
-        weight_decay: of AdamW; biases and normalisation are exempt.
+        mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
+            of each
+            loss), which bounds memory and does not change the gradient. None: all at once.
+        epochs: largest number of passes over the training pairs; 0 leaves the encoder as it is.
+        learning_rate: learning rate of AdamW after the warm-up; it then falls linearly to 0.
+        warmup: share of all steps in which the learning rate rises linearly from 0.
+        weight_decay: L2 penalty of AdamW; biases and normalisation are exempt.
         grad_clip: largest norm of the gradient.
-        patience: epochs in a row without a lower validation loss after which training stops.
-        validation_fraction: part of the groups of pairs (papers, threads) held out, with all their pairs.
+        patience: epochs in a row without a lower validation loss before training stops.
+        validation_fraction: share of the groups of pairs (papers, threads) held out, with all their pairs.
         negatives: hard negatives drawn for each query.
-        negative_source: what ranks the documents they come from: ``bm25``, or ``model``, the encoder under training,
-            which ranks those that BM25 found anew. Without ``negatives`` this and the next four mean nothing.
-        negative_candidates: documents that BM25 ranks for each query.
-        negative_pool: of these at most so many are kept, best first; each batch draws from them.
-        negative_closest: what scores more than so many times the query's own document is left out; None leaves in all.
-        negative_refresh: epochs after which ``model`` ranks anew.
-        precision: ``fp32`` or ``bf16``, the arithmetic of the encoder; the loss is always float32.
-        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves at the ends of epochs alone.
+        negative_source: ranking that they come from: ``bm25``, or ``model``, the encoder under training, which ranks
+            the
+            results of BM25 again. Without ``negatives`` this and the next four settings have no effect.
+        negative_candidates: number of documents that BM25 ranks for each query.
+        negative_pool: largest number of them to keep, best first; each batch draws from them.
+        negative_closest: ratio; candidates that score above it times the positive are dropped; None drops nothing.
+        negative_refresh: epochs after which ``model`` ranks again.
+        precision: ``fp32`` or ``bf16``, arithmetic of the encoder; the loss is always float32.
+        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
         pretraining_epochs: passes of masked language modelling over the collection's texts before fine-tuning; 0: none.
         pretraining_window: tokens of a window; longer texts are cut into several.
         pretraining_overlap: tokens that a window shares with the one before it.
-        pretraining_mask: part of the tokens that is hidden.
+        pretraining_mask: share of the tokens that is hidden.
         pretraining_batch_size: windows in a batch.
-        pretraining_learning_rate: likewise ``learning_rate``; warm-up and weight decay are those of fine-tuning.
+        pretraining_learning_rate: learning rate of pretraining; warm-up and weight decay are those of fine-tuning.
     """
 
     encoder: str
@@ -112,10 +117,12 @@ class TextConfig:
             if not 0 < getattr(self, name) < 1:
                 raise ConfigError(f"text.{name}={getattr(self, name)} must lie between 0 and 1, both excluded")
         if not 0 <= self.warmup < 1:
-            raise ConfigError(f"text.warmup={self.warmup} is a part of all steps: at least 0 and less than 1")
+            raise ConfigError(
+                f"text.warmup={self.warmup} is a share of all steps; it must be at least 0 and less than 1"
+            )
         if self.loss in ("triplet", "cosine") and not self.negatives:
             raise ConfigError(
-                f"text.loss={self.loss} compares a document with hard negatives, but text.negatives=0 are drawn; "
+                f"text.loss={self.loss} compares a document with hard negatives, but text.negatives=0 draws none; "
                 "use at least 1"
             )
         check_negatives("text", self)
@@ -132,7 +139,7 @@ _ONE_OF = {"loss": LOSSES, "negative_source": NEGATIVE_SOURCES, "precision": PRE
 _POSITIVE = ("scale", "margin", "learning_rate", "grad_clip", "pretraining_learning_rate")
 _AT_LEAST = {
     "max_length": 4,
-    "batch_size": 2,  # a single pair has nothing to be told apart from
+    "batch_size": 2,  # a single pair has no negatives
     "mini_batch": 1,
     "epochs": 0,
     "weight_decay": 0,

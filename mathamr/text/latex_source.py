@@ -1,4 +1,4 @@
-r"""A paper's LaTeX files as one text: the main file, with those that it takes in.
+r"""A paper's LaTeX files as one text: the main file with all files that it includes.
 
 >>> files = {"main.tex": r"\documentclass{article}\title{On $p$-groups}% a draft" "\n" r"\input{intro}",
 ...          "intro.tex": "Let $G$ be a $p$-group.\n"}
@@ -9,10 +9,10 @@ r"""A paper's LaTeX files as one text: the main file, with those that it takes i
 \documentclass{article}\title{On $p$-groups}Let $G$ be a $p$-group.
 <BLANKLINE>
 
-The main file is one with ``\documentclass`` (of several the largest with all it takes in); without any the
-largest, by the rule of the ModernBERT thesis, section 3. A preamble that is a file of its own is no main file.
-``\input``, ``\include``, ``\subfile``, ``\import`` and a paper's own commands of such names (``\olimport``) are
-followed among the paper's own files and nowhere else; what is not among them is named in ``missing``.
+The main file has ``\documentclass`` (of several, the largest with all its includes). Without any it is the largest file
+(ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``, ``\include``,
+``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only among the paper's
+files; others are listed in ``missing``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dataclasses import dataclass
 
 from graphs.errors import CorpusError
 
-MAX_CHARACTERS = 50_000_000  # of the text put together: files that take each other in can be a bomb, too
+MAX_CHARACTERS = 50_000_000  # of the whole text: files that include each other can be a bomb
 MAX_DEPTH = 50
 
-MAX_UNPRINTED = 20_000  # of an environment that is not printed; a longer one is not closed where it seems to be
+MAX_UNPRINTED = 20_000  # of an unprinted environment; a longer one is probably unclosed
 
-# What may hide or be a comment: an environment opens, or something stays as it is (\verb, \%), or a line ends early.
+# Possible starts of comments: an environment opens, something stays as it is (\verb, \%), or a line ends early.
 _COMMENT = re.compile(
     r"\\begin\{(?P<name>comment|verbatim\*?|Verbatim|lstlisting|minted)\}"
     r"|(?P<keep>\\verb\*?(?P<mark>[^\w\s*])[^\n]{0,500}?(?P=mark)|\\.)"
@@ -43,7 +43,7 @@ _TAKEN_IN = re.compile(
     r"|\\input\s+(?P<bare>[^\s{}\\%]+)"
     r"|(?P<end>\\endinput\b)"
 )
-# Environments that a paper prints nothing of: \newenvironment{slogan}{\comment}{\endcomment}, \excludecomment{slogan}.
+# Environments that are not printed: \newenvironment{slogan}{\comment}{\endcomment}, \excludecomment{slogan}.
 _UNPRINTED = re.compile(
     r"\\newenvironment\*?\s*\{(?P<name>[a-zA-Z]+\*?)\}\s*\{\s*\\comment\s*\}|\\excludecomment\s*\{(?P<other>[a-zA-Z]+)\}"
 )
@@ -56,9 +56,9 @@ _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\])?\s*\{")
 
 @dataclass(frozen=True)
 class LatexSource:
-    """A paper as one text without comments: ``declarations`` are the style files it brings, which declare environments.
+    """Paper as one text without comments; ``declarations`` are its style files, which declare environments.
 
-    ``files`` are the names of those that were taken in, the main file first; ``missing`` of those that are not there.
+    ``files`` names the included files, the main file first; ``missing`` names those that were not found.
     """
 
     main: str
@@ -69,16 +69,16 @@ class LatexSource:
 
     @property
     def title(self) -> str:
-        r"""What stands in ``\title{...}``, without line ends; empty where there is none."""
+        r"""Content of ``\title{...}``, without line ends; empty if there is none."""
         found = _TITLE.search(self.text)
         return "" if found is None else " ".join(group(self.text, found.end() - 1).split())
 
 
 def assemble(files: Mapping[str, str]) -> LatexSource:
-    """Put a paper together from its files (:func:`mathamr.text.sources.archives.read_files`).
+    """Join the files of a paper (:func:`mathamr.text.sources.archives.read_files`).
 
     Raises:
-        CorpusError: no LaTeX file at all, or files that take each other in without end.
+        CorpusError: no LaTeX file, or files that include each other without end.
     """
     stripped = {name: strip_comments(text) for name, text in files.items()}
     papers = {name: text for name, text in stripped.items() if not name.endswith((".sty", ".cls", ".def"))}
@@ -94,16 +94,14 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
 
 
 def strip_comments(text: str) -> str:
-    r"""``text`` without ``%`` comments and ``comment`` environments; ``\%`` and what is verbatim stay.
+    r"""Remove ``%`` comments and ``comment`` environments from ``text``; ``\%`` and verbatim text stay.
 
     >>> strip_comments("100\\% sure% or so\n  of it")
     '100\\% sureof it'
     """
     pieces: list[str] = []
-    kept = position = 0  # up to where the text is in `pieces` or gone, and up to where it is read
-    closes: dict[
-        str, int
-    ] = {}  # environment -> where it closes next, -1 for nowhere: the text is searched once for each
+    kept = position = 0  # ends of the text that is in `pieces` or removed, and that is read
+    closes: dict[str, int] = {}  # environment -> next closing place, or -1; the text is searched once for each
     while match := _COMMENT.search(text, position):
         position, name = match.end(), match["name"]
         if name:
@@ -120,7 +118,7 @@ def strip_comments(text: str) -> str:
 
 
 def _printed(text: str, declarations: str) -> str:
-    """``text`` without the environments that it or ``declarations`` make comments of."""
+    """Remove the environments that it or ``declarations`` turn into comments from ``text``."""
     names = {match["name"] or match["other"] for match in _UNPRINTED.finditer(declarations + text)}
     if not names:
         return text
@@ -138,7 +136,7 @@ def _printed(text: str, declarations: str) -> str:
 
 
 def group(text: str, start: int) -> str:
-    r"""What the braces that open at ``start`` hold; up to the end of the text where they do not close.
+    r"""Return the content of the braces that open at ``start``; unclosed braces extend to the end of the text.
 
     >>> group(r"\title{A {B} C} D", 6)
     'A {B} C'
@@ -153,12 +151,12 @@ def group(text: str, start: int) -> str:
 
 
 def _main_file(papers: Mapping[str, str]) -> str:
-    """The file that a compiler would be given: with a document class if any has, the largest with what it takes in."""
+    """Return the main file: with a document class if any has, the largest with its includes."""
     weights: dict[str, int] = {}
 
     def weight(name: str, root: str, depth: int = 0) -> int:
         if name not in weights:
-            weights[name] = len(papers[name])  # what it counts for where it takes itself in
+            weights[name] = len(papers[name])  # its weight if it includes itself
             for asked in _asked(papers[name]) if depth < MAX_DEPTH else ():
                 found = _find(papers, asked, root, posixpath.dirname(name))
                 weights[name] += weight(found, root, depth + 1) if found is not None else 0
@@ -168,7 +166,7 @@ def _main_file(papers: Mapping[str, str]) -> str:
 
 
 def _rank(papers: Mapping[str, str], name: str) -> int:
-    """2 for a file with a document class, or with a document whose class stands in a preamble that it takes in."""
+    """Return 2 for a file with a document class, or that includes a preamble with one."""
     text, here = papers[name], posixpath.dirname(name)
     if _PART.search(text):  # the class, not the package, which the main file loads
         return 1
@@ -181,7 +179,7 @@ def _rank(papers: Mapping[str, str], name: str) -> int:
 
 
 def _asked(text: str) -> Iterator[str]:
-    """The names of the files that a text takes in."""
+    """Return the names of the files that a text includes."""
     for match in _TAKEN_IN.finditer(text):
         if match["end"]:
             return
@@ -196,7 +194,7 @@ def _name(match: re.Match[str]) -> str:
 
 
 def _find(files: Mapping[str, str], asked: str, root: str, here: str) -> str | None:
-    """The file meant by a name, seen from the main file's folder, then from the one that takes it in."""
+    """Find a named file, first from the main file's folder, then from the including file's."""
     for folder in dict.fromkeys((root, here)):
         path = posixpath.normpath(posixpath.join(folder, asked))
         for name in (path, f"{path}.tex", f"{path}.ltx"):
@@ -206,7 +204,7 @@ def _find(files: Mapping[str, str], asked: str, root: str, here: str) -> str | N
 
 
 class _Reader:
-    """Follows a main file through the files it takes in."""
+    """Reader of a main file and the files it includes."""
 
     def __init__(self, files: Mapping[str, str], root: str) -> None:
         self._files, self._root = files, root
@@ -216,9 +214,9 @@ class _Reader:
         self._size = 0
 
     def read(self, name: str, above: tuple[str, ...]) -> None:
-        """Append the file ``name``, which the files ``above`` take in."""
+        """Append the file ``name``, which the files ``above`` include."""
         if len(above) >= MAX_DEPTH or name in above:
-            self.missing.append(f"{name} (takes itself in)")
+            self.missing.append(f"{name} (includes itself)")
             return
         self.taken.append(name)
         text, position = self._files[name], 0
@@ -238,5 +236,5 @@ class _Reader:
     def _append(self, piece: str) -> None:
         self._size += len(piece)
         if self._size > MAX_CHARACTERS:
-            raise CorpusError(f"its files take each other in to more than {MAX_CHARACTERS:,} characters")
+            raise CorpusError(f"its files include each other up to more than {MAX_CHARACTERS:,} characters")
         self.pieces.append(piece)

@@ -1,11 +1,12 @@
-r"""A formula's LaTeX as one sequence of tokens that says its structure without doubt.
+r"""A formula's LaTeX as one sequence of tokens with an explicit structure.
 
 >>> linearize(r"x_n^2 + \frac12 \left(\sqrt{ y }\right)")
 'x _ { n } ^ { 2 } + \\frac { 1 } { 2 } ( \\sqrt { y } )'
 
-Every argument is in braces, every token stands alone, and what only styles the formula is gone, so that two ways of
-typing it are one. Source: the formula-text retrieval paper, section 3.1, which reports .731 MRR with such sequences and
-.617 with LaTeX as typed (its Table 4).
+Every argument is in braces, every token is separate, and styling is removed, so two ways of typing a formula become
+one.
+Source: the formula-text retrieval paper, section 3.1, which reports .731 MRR with such sequences and .617 with LaTeX as
+typed (its Table 4).
 """
 
 from __future__ import annotations
@@ -33,23 +34,23 @@ _ARGUMENTS = {
     "^": 1, "_": 1,
 }  # fmt: skip
 _INFIX = frozenset((r"\over", r"\choose", r"\atop"))
-_DEPTH = 60  # arguments inside arguments that are put in braces; deeper ones stay as they are typed
+_DEPTH = 60  # depth of arguments that get braces; deeper ones stay as typed
 
 
 def linearize(latex: str) -> str:
-    """The tokens of ``latex``, separated by spaces; never fails, whatever the string."""
+    """Return the tokens of ``latex``, separated by spaces; never fails for any string."""
     found = [_SAME.get(token, token) for token in tokens(latex) if not token.isspace()]
     given = [token for token in found if token not in _STYLE]
     out: list[str] = []
     position = 0
-    while position < len(given):  # a closing brace too many ends a sequence, not the formula
+    while position < len(given):  # a superfluous closing brace ends a sequence, not the formula
         some, position = _sequence(given, position, 0)
         out += some
     return " ".join(out)
 
 
 def linearized(text: PlaceholderText) -> PlaceholderText:
-    r"""A post's text with all its formulas linearised.
+    r"""Linearize all formulas in a post's text.
 
     >>> from graphs.corpus.post import FormulaRef
     >>> linearized(PlaceholderText(("Is FORMULA_0 odd?",), (FormulaRef("7", r"x^2"),))).formulas
@@ -59,7 +60,7 @@ def linearized(text: PlaceholderText) -> PlaceholderText:
 
 
 def _sequence(given: list[str], position: int, depth: int) -> tuple[list[str], int]:
-    """Tokens up to the closing brace, and the position behind it."""
+    """Return the tokens up to the closing brace, and the position after it."""
     out: list[str] = []
     while position < len(given) and given[position] != "}":
         some, position = _one(given, position, depth)
@@ -68,7 +69,7 @@ def _sequence(given: list[str], position: int, depth: int) -> tuple[list[str], i
 
 
 def _one(given: list[str], position: int, depth: int) -> tuple[list[str], int]:
-    """A token with its arguments, or a group, whose braces go where they hold nothing together."""
+    """Return a token with its arguments, or a group; braces that hold nothing together are removed."""
     token = given[position]
     position += 1
     if token == "{" and depth < _DEPTH:

@@ -1,4 +1,4 @@
-"""Pairs of a query and a document that answers it, on disk: one JSON object a line, read when it is needed.
+"""Pairs of a query and a document that answers it, on disk: one JSON object a line, read on demand.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "pairs.jsonl"
@@ -8,9 +8,9 @@
 >>> len(pairs), pairs[1].document, path.read_text().splitlines()[0][:45]
 (2, 'By convention.', '{"query": "Is there a largest prime?", "docum')
 
-Of each pair 48 bytes stay in memory: where it stands in the file, and hashes of its texts, ids and group. So a hundred
-thousand pairs are trained on in the memory that a hundred take. :mod:`mathamr.text.sources.pair_sources` makes pairs of
-posts, statements, formulas and knowledge graphs.
+Each pair keeps 48 bytes in memory: its place in the file, and hashes of its texts, ids and group. So a hundred thousand
+pairs need little more memory than a hundred. :mod:`mathamr.text.sources.pair_sources` makes pairs of posts, statements,
+formulas and knowledge graphs.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ _TEXT_FIELDS = ("query", "document", "query_id", "document_id", "group")
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
-    """A query and a document that answers it.
+    """Query and a document that answers it.
 
-    ``group`` is what both belong to, a thread or a paper: groups are held out as a whole, and no document of a query's
-    own group is its hard negative. ``categories`` are those of the document's paper, or tags; may be empty.
+    ``group`` is their thread or paper. Groups are held out as a whole, and documents of a query's own group are never
+    its
+    hard negatives. ``categories`` are those of the document's paper, or tags; may be empty.
     """
 
     query: str
@@ -48,16 +49,17 @@ class TextPair:
 
 
 class PairFile:
-    """The pairs of a file, by number.
+    """Pairs of a file, by number.
 
     Attributes:
-        keys: uint64 (n, 4), hashes of the query, the document, and their ids. Two pairs that share one of them are no
-            negatives of each other.
+        keys: uint64 (n, 4), hashes of the query, the document, and their ids. Pairs that share one of them are not
+            negatives
+            of each other.
         groups: uint64 (n,), hashes of the groups.
-        hash: identifies the file's content.
+        hash: hash of the file's content.
 
     Raises:
-        CorpusError: there is no such file, or a line is no pair.
+        CorpusError: a missing file, or a line that is not a pair.
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,18 +91,18 @@ class PairFile:
             return _pair(lines.readline(), self.path, int(number) + 1)
 
     def __iter__(self) -> Iterator[TextPair]:
-        """All pairs, in order."""
+        """Yield all pairs, in order."""
         with self.path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 yield _pair(line, self.path, number)
 
     def hold_out(self, fraction: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Numbers of the pairs to train on and of those held out: a part of the groups, with all their pairs.
+        """Return the numbers of training and of held-out pairs: a share of the groups, with all their pairs.
 
-        Which groups depends on nothing but their names, so that equal collections are split alike for every seed.
+        The choice depends only on the groups' names, so equal collections are split alike for every seed.
 
         Raises:
-            TrainingError: one of the two would be empty.
+            TrainingError: an empty side.
         """
         distinct = np.unique(self.groups)  # hashes: an order like any other, and the same everywhere
         count = round(len(distinct) * fraction)
@@ -128,12 +130,12 @@ def _pair(line: bytes, path: Path, number: int) -> TextPair:
         texts = {name: values[name] for name in _TEXT_FIELDS}
         categories = tuple(values.get("categories", ()))
         if not all(isinstance(text, str) for text in [*texts.values(), *categories]):
-            raise TypeError("a value is no text")
-        "".join([*texts.values(), *categories]).encode()  # ValueError for halves of characters, which no file takes
+            raise TypeError("a value is not a text")
+        "".join([*texts.values(), *categories]).encode()  # ValueError for lone surrogates, which no file can hold
         return TextPair(**texts, categories=categories)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fields = ", ".join(_TEXT_FIELDS)
-        message = f"is no pair ({type(error).__name__}: {error}); a line is a JSON object of {fields}"
+        message = f"is not a pair ({type(error).__name__}: {error}); a line is a JSON object of {fields}"
         raise CorpusError(message, path=path, line=number) from error
 
 

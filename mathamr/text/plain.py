@@ -1,12 +1,12 @@
-r"""LaTeX prose as plain text whose formulas stand in ``$...$``.
+r"""LaTeX prose as plain text with formulas in ``$...$``.
 
 >>> plain(r"\textbf{Let} \(n\ge 2\), see~\href{http://x.org}{here}. \begin{align*} a &= b \\ c. \end{align*} \cite{a}")
 'Let $n\\ge 2$, see here. $\\begin{aligned} a &= b \\\\ c \\end{aligned}$.'
 >>> plain(r"\begin{itemize}\item Erd\H{o}s -- \'Elie's ``proof''\item $x_{\text{in $A$}}$\end{itemize}")
 'Erdős – Élie\'s "proof" $x_{\\text{in $A$}}$'
 
-Styling goes and its text stays; labels, citations, references, footnotes and figures go. Inside a formula only labels
-and tags are removed: how a formula is written is part of what it says.
+Styling is removed and its text kept; labels, citations, references, footnotes and figures are removed. Inside a formula
+only labels and tags are removed, since the notation is part of its meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import unicodedata
 
 from mathamr.text.latex_source import group
 
-# Display environments that number or align; what is aligned keeps its cells.
+# Display environments that number or align; aligned ones keep their cells.
 _ALONE = ("equation", "displaymath", "math")
 _ALIGNED = {
     "align": "aligned", "alignat": "aligned", "flalign": "aligned", "eqnarray": "aligned", "split": "aligned",
@@ -30,7 +30,7 @@ _MATH = re.compile(
 _NUMBERING = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:nonumber|notag|pause)\b")
 _TEXT_GROUP = re.compile(r"\\(?:text|mbox|hbox|textrm|textit|textbf|textup)\s*\{")
 
-# Commands that go with all their arguments, and environments of which nothing is left.
+# Commands removed with all their arguments, and environments removed completely.
 _DROPPED = re.compile(
     r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
     r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
@@ -59,7 +59,7 @@ _COMMAND = re.compile(r"\\(?P<word>[a-zA-Z@]+)\*?(?:\s*\[[^\]]{0,500}\](?=\s*\{)
 
 
 def plain(latex: str) -> str:
-    """The text of LaTeX without comments; white space is folded, formulas are in ``$...$`` (linear in its length)."""
+    """Return the text of LaTeX without comments; white space is folded, formulas are in ``$...$`` (linear time)."""
     pieces: list[str] = []
     formulas: list[str] = []
     unclosed: set[str] = set()
@@ -83,7 +83,7 @@ def plain(latex: str) -> str:
 
 
 def formula_spans(text: str) -> list[tuple[int, int]]:
-    """Where the formulas ``$...$`` of a plain text begin and end."""
+    """Yield start and end of the formulas ``$...$`` of a plain text."""
     spans, position, unclosed = [], 0, set[str]()
     while (opening := _MATH.search(text, position)) is not None:
         position, inner = _formula(text, opening, unclosed)
@@ -93,9 +93,9 @@ def formula_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _formula(latex: str, opening: re.Match[str], unclosed: set[str]) -> tuple[int, str | None]:
-    """Where the formula that opens here ends, and its LaTeX; its opening alone and ``None`` where it has no end.
+    """Return the end of the formula that opens here, and its LaTeX; without an end, that of its opening and ``None``.
 
-    ``unclosed`` collects openings whose end was looked for in vain: it need not be looked for again.
+    ``unclosed`` collects openings without an end, so that each is searched once.
     """
     start = opening.end()
     if opening.group() in unclosed:
@@ -123,7 +123,7 @@ def _formula(latex: str, opening: re.Match[str], unclosed: set[str]) -> tuple[in
 
 
 def _final_stop(formula: str) -> tuple[str, str]:
-    r"""A formula without the punctuation of the sentence it ends, and that punctuation.
+    r"""Split a formula into itself and the final punctuation of its sentence.
 
     >>> _final_stop(r"x = 1."), _final_stop(r"\left( x \right."), _final_stop(r"1, 2, \, ;")
     (('x = 1', '.'), ('\\left( x \\right.', ''), ('1, 2, \\,', ';'))
@@ -133,7 +133,7 @@ def _final_stop(formula: str) -> tuple[str, str]:
 
 
 def _closing(latex: str, start: int, closing: str) -> int:
-    r"""Where ``closing`` stands outside of ``\text{...}``, which may hold formulas of its own; -1 if nowhere."""
+    r"""Return the place of ``closing`` outside of ``\text{...}``, which may hold formulas; -1 if there is none."""
     position = start
     while True:
         end = latex.find(closing, position)
@@ -148,7 +148,7 @@ def _closing(latex: str, start: int, closing: str) -> int:
 
 
 def _prose(text: str) -> str:
-    """Text between formulas without commands."""
+    """Return text between formulas without commands."""
     text = _without_dropped(text)
     text = _ITEM.sub(lambda match: f" {match['mark'] or ''} ", text)
     text = _EDGE.sub(" ", text)
@@ -159,7 +159,7 @@ def _prose(text: str) -> str:
 
 
 def _without_dropped(text: str) -> str:
-    """Without commands that go with their arguments; of a hyperlink the last argument stays."""
+    """Remove commands with their arguments; a hyperlink keeps its last argument."""
     pieces, position = [], 0
     for match in re.compile(f"(?P<drop>{_DROPPED.pattern})|{_HYPERLINK.pattern}").finditer(text):
         if match.start() < position:

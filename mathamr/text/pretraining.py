@@ -5,12 +5,12 @@
     result.losses[0], result.losses[-1]      # (3.1, 1.4)
     finetune(config, encoder, pairs, ...)    # or later, open_encoder("pretrained/best")
 
-Texts become windows of tokens, each beginning some tokens before the end of the one before it; a part of the tokens of
-a window is hidden, anew in every epoch, and the model says which they were. Its head is the published one where the
-encoder's folder has it, as ModernBERT's does, and a new one otherwise; it is not kept. Source: ModernBERT thesis,
-section 4 (b): windows of 1,024 tokens, 126 shared, 15 % hidden, three epochs.
+Texts become windows of tokens that overlap by some tokens. A share of the tokens of a window is hidden, drawn again in
+every epoch, and the model predicts them. Its head is the published one if the encoder's folder has it, as ModernBERT's
+does, and a new one otherwise; the head is not kept. Source: ModernBERT thesis, section 4 (b): windows of 1,024 tokens,
+126 shared, 15 % hidden, three epochs.
 
-Windows lie in ``OUT/windows-RANK.bin`` and are read as they are needed. Interruption and ranks are as of
+Windows are in ``OUT/windows-RANK.bin`` and are read on demand. Interruption and ranks work as in
 :mod:`mathamr.text.finetuning`.
 """
 
@@ -50,19 +50,19 @@ from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.seeds import AUGMENTATION, ORDER, stream
 
-_NO_LABEL = -100  # of tokens that were not hidden, as the library writes it
-_BATCHES_A_POOL = 64  # in which windows are sorted by length
-_MIN_TOKENS = 8  # of a window: from less nothing can be told
+_NO_LABEL = -100  # label of visible tokens, as in the library
+_BATCHES_A_POOL = 64  # batches whose windows are sorted by length together
+_MIN_TOKENS = 8  # fewest tokens of a window: fewer predict nothing
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """What came out of pretraining.
+    """Result of pretraining.
 
     Attributes:
         best: folder of the encoder.
-        losses: of every step, mean over hidden tokens.
-        windows: how many were trained on.
+        losses: loss of every step, mean over hidden tokens.
+        windows: number of training windows.
         costs: columns of a table: pretraining_seconds, pretraining_windows_per_second, peak_memory_bytes.
     """
 
@@ -86,15 +86,17 @@ def pretrain(
     """Train ``encoder`` in place for ``config.pretraining_epochs``; ``OUT/best`` is the same on disk.
 
     Raises:
-        ConfigError: a window longer than the encoder takes, two encoders in one, no epochs.
+        ConfigError: a window longer than the encoder's limit, two encoders in one, no epochs.
         TrainingError: texts that do not fill a batch, a gradient that is not finite, a checkpoint of another run.
-        Interrupted: told to stop; the same call goes on.
+        Interrupted: a signal; the same call resumes.
     """
     if not config.pretraining_epochs:
         raise ConfigError("text.pretraining_epochs=0 trains nothing; use at least 1")
     transformers = transformers_of(encoder)
     if len(transformers) > 1:
-        raise ConfigError(f"{encoder.name} has an encoder each for queries and documents; pretrain it before that")
+        raise ConfigError(
+            f"{encoder.name} has two encoders, for queries and documents; pretrain it before separating them"
+        )
     came_as = fingerprint(encoder)
     [transformer] = transformers
     check_length(encoder, config.pretraining_window, "text.pretraining_window")
@@ -130,7 +132,7 @@ def pretrain(
         encoder.model.eval()
         if world.is_main and not best.exists():
             export(encoder, best)
-        world.any(False)  # no rank opens the folder before it is there
+        world.any(False)  # no rank opens the folder before it exists
         seconds = max(state.train_seconds, 1e-9)
         costs = {
             "pretraining_seconds": seconds,
@@ -141,7 +143,7 @@ def pretrain(
 
 
 def depends_on(config: TextConfig) -> dict[str, Any]:
-    """The settings that a pretrained encoder depends on."""
+    """Return the settings that a pretrained encoder depends on."""
     return {
         key: value
         for key, value in dataclasses.asdict(config).items()
@@ -150,7 +152,7 @@ def depends_on(config: TextConfig) -> dict[str, Any]:
 
 
 def tidy(out: Path) -> None:
-    """Remove from ``out`` what only unfinished pretraining needs."""
+    """Remove files from ``out`` that only unfinished pretraining needs."""
     finetuning.tidy(out)
     for windows in out.glob("windows-*.bin"):
         windows.unlink()
@@ -185,7 +187,7 @@ class Windows:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each window."""
+        """Number of tokens of each window."""
         return np.diff(self._ends)
 
     def __len__(self) -> int:
@@ -198,7 +200,7 @@ class Windows:
 
 
 class _Masked:
-    """Saying which tokens were hidden: an :class:`mathamr.text.training.learning.Objective`."""
+    """Masked language modelling: an :class:`mathamr.text.training.learning.Objective`."""
 
     unit = "windows"
 
@@ -215,14 +217,16 @@ class _Masked:
                 "more texts, or smaller batches"
             )
         if self.items < world.size:
-            raise ConfigError(f"text.pretraining_batch_size={self.items} cannot be shared by {world.size} ranks")
+            raise ConfigError(
+                f"text.pretraining_batch_size={self.items} cannot be shared by {world.size} ranks; use fewer ranks"
+            )
         self._model, self._windows, self._seed, self._world = model, windows, seed, world
         self._precision = config.precision
         self._hide = DataCollatorForLanguageModeling(tokenizer, mlm_probability=config.pretraining_mask)
         self._order = np.arange(len(windows))
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
-        """The windows in a new order, which keeps windows of about one length together: batches are filled up less."""
+        """Shuffle the windows, keeping windows of similar length together, which saves padding."""
         generator = np.random.default_rng(stream(self._seed, ORDER, epoch))
         order = generator.permutation(len(self._windows))[: self.steps_per_epoch * self.items]
         pool = _BATCHES_A_POOL * self.items
@@ -232,9 +236,9 @@ class _Masked:
         self._order = generator.permutation(order.reshape(self.steps_per_epoch, self.items)).ravel()
 
     def backward(self, epoch: int, number: int) -> float:
-        """Gradients of this rank's windows under the mean over all hidden tokens of the batch."""
+        """Compute gradients of this rank's windows under the mean over all hidden tokens of the batch."""
         rows = self._order[number * self.items : (number + 1) * self.items]
-        # Every rank hides the same tokens of the whole batch, then takes its part: the loss is that of one rank.
+        # Every rank hides the same tokens of the whole batch, then takes its part, so the loss is that of one rank.
         torch.manual_seed(stream(self._seed, AUGMENTATION, epoch, number))
         batch = self._hide([{"input_ids": self._windows[row].tolist()} for row in rows])
         hidden = max(1, int((batch["labels"] != _NO_LABEL).sum()))
@@ -251,25 +255,25 @@ class _Masked:
         return float(self._world.gather(VectorSets(loss.detach().view(1, 1), one))[0].vectors.sum())
 
     def validate(self) -> None:
-        """Nothing is held out: the last weights are the result."""
+        """Return None: nothing is held out, the last weights are the result."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Nothing beside the weights."""
+        """Return nothing beside the weights."""
         return {}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Nothing beside the weights."""
+        """Restore nothing beside the weights."""
 
 
 def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor) -> Tensor:
-    """What ``model(**inputs).logits[asked]`` is, without the words at all other tokens: half of MiniLM's products.
+    """Compute ``model(**inputs).logits[asked]`` only at these tokens, which halves MiniLM's products.
 
     Args:
-        model: with a head for masked language modelling.
-        asked: which tokens, of shape (texts, tokens).
+        model: model with a head for masked language modelling.
+        asked: mask of these tokens (texts, tokens).
 
     Returns:
-        Of shape (asked tokens, vocabulary).
+        Logits (asked tokens, vocabulary).
     """
 
     def those(decoder: torch.nn.Module, states: tuple[Tensor]) -> tuple[Tensor]:
@@ -285,11 +289,11 @@ def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor) -> Tensor
 
 
 def _with_head(transformer: Any) -> Any:
-    """The encoder's own weights under a head that says which token was hidden."""
+    """Return the encoder's own weights under a head that predicts hidden tokens."""
     from transformers import AutoModelForMaskedLM, logging
 
     body, level = transformer.auto_model, logging.get_verbosity()
-    logging.set_verbosity_error()  # where there is no published head, a table of what is missing
+    logging.set_verbosity_error()  # without a published head: suppress the table of missing weights
     try:
         model = AutoModelForMaskedLM.from_pretrained(body.config._name_or_path)
     finally:

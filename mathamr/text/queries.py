@@ -1,17 +1,17 @@
-r"""What somebody might ask to find a statement: from the paper's own words, or from a language model.
+r"""Queries for a statement: from the paper's own words, or from a language model.
 
 >>> statement = Statement("theorem", "thm", "Euclid", "There are infinitely many primes.", "On primes",
 ...                       "Is there a largest prime, as Mersenne might have asked?")
 >>> queries_from_paper(statement)
 ['Euclid', 'Is there a largest prime, as Mersenne might have asked?', 'On primes: theorem']
 
-A language model answers in prose around JSON, with single backslashes that JSON does not allow; both are mended:
+A language model answers in prose around JSON, with single backslashes that JSON forbids; both are repaired:
 
 >>> answer = r'Sure! {"questions": ["What is $f(c)$ for $c \in (a, b)$?"]} Explanation: The theorem states ...'
 >>> questions_of(answer)
 ['What is $f(c)$ for $c \\in (a, b)$?']
 
-Source: the ModernBERT thesis, section 3 (c), which makes one question a statement with LLaMA 3.2 3B Instruct.
+Source: the ModernBERT thesis, section 3 (c), which makes one question for each statement with LLaMA 3.2 3B Instruct.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from graphs.errors import ConfigError, Failure
 from mathamr.text.statements import Statement
 
 DEFAULT_MODEL = "meta-llama/Llama-3.2-3B-Instruct"
-_MIN_CHARACTERS = 8  # of a sentence that may serve as a query: "Then:" tells nothing
+_MIN_CHARACTERS = 8  # fewest of a sentence that may be a query; "Then:" is none
 _MAX_CHARACTERS = 300
-# Words of a sentence that speaks of the text around it: such a one asks for nothing.
+# Words of a sentence about the surrounding text, which cannot be a query.
 _LEADING = re.compile(
     r"""\b(?:following|next|above|below|previous|preceding|as\ follows|formali[sz]e)\b
     |\b(?:this|last)\ (?:section|result|example|point)\b
@@ -48,20 +48,20 @@ PROMPT = (
     '["..."]}}; keep formulas in LaTeX between dollars.\n\n{text}'
 )
 _OBJECT = re.compile(r"\{\s*\"questions\"")
-_JSON = json.JSONDecoder(strict=False)  # line ends inside of strings are no error
+_JSON = json.JSONDecoder(strict=False)  # allow line ends inside strings
 
 
 class QueryGenerator(Protocol):
-    """Makes queries for statements; ``name`` says by what, for the data it goes into."""
+    """Source of queries for statements; ``name`` identifies it in data."""
 
     name: str
 
     def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
-        """For each statement its queries, or why there are none."""
+        """Return the queries of each statement, or a reason for having none."""
 
 
 class PaperQueries:
-    """Queries without any model: titles, names, headings and the sentence that leads to a statement."""
+    """Queries without a model: titles, names, headings and the sentence before a statement."""
 
     name = "paper"
 
@@ -73,12 +73,12 @@ class PaperQueries:
 
 
 class ModelQueries:
-    """One question a statement from an instruction model of Hugging Face, by name or local path.
+    """One question for each statement from an instruction model of Hugging Face, by name or local path.
 
     Decoding is greedy, so that equal input gives equal questions. The model is loaded at the first call.
 
     Raises:
-        ConfigError: the model cannot be loaded; says how to place it locally.
+        ConfigError: a model that cannot be loaded; the message says how to place it locally.
     """
 
     def __init__(self, model: str = DEFAULT_MODEL, *, batch_size: int = 8, device: str | None = None) -> None:
@@ -94,7 +94,7 @@ class ModelQueries:
         ]
 
     def answers(self, conversations: Sequence[list[dict[str, str]]]) -> list[str]:
-        """What the model says to each conversation."""
+        """Return the model's answer to each conversation."""
         if self._pipeline is None:
             self._pipeline = self._load()
         outputs = self._pipeline(
@@ -113,7 +113,8 @@ class ModelQueries:
             loaded: Any = pipeline("text-generation", model=self.name, device=self._device)
         except (ImportError, OSError, ValueError) as error:
             raise ConfigError(
-                f"the model {self.name!r} cannot be loaded ({str(error).splitlines()[0]}); download it where there is "
+                f"the model {self.name!r} cannot be loaded ({str(error).splitlines()[0]}); download it on a machine "
+                "with "
                 "a network (hf download NAME --local-dir FOLDER) and give the folder instead of the name"
             ) from error
         if loaded.tokenizer.pad_token_id is None:
@@ -123,10 +124,10 @@ class ModelQueries:
 
 
 def queries_from_paper(statement: Statement) -> list[str]:
-    """What the paper itself says about a statement, most telling first; may be empty.
+    """Return queries from the paper for a statement, most specific first; may be empty.
 
-    Its title, the sentence that leads to it, and its heading with its kind. A sentence that only points ("The following
-    lemma is due to Sylow:") is left out, as is one that is too short or too long to be a query.
+    They are its title, the sentence before it, and its heading with its kind. Sentences that only point ("The following
+    lemma is due to Sylow:") and sentences too short or too long for a query are left out.
     """
     queries = [statement.title] if len(statement.title) > 2 and not statement.title[0].isdigit() else []
     before = statement.before
@@ -138,13 +139,13 @@ def queries_from_paper(statement: Statement) -> list[str]:
 
 
 def messages(statement: Statement) -> list[dict[str, str]]:
-    """The conversation that asks a model for a question."""
+    """Return the conversation that asks a model for a question."""
     prompt = PROMPT.format(kind=statement.kind, text=statement.text)
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
 
 
 def questions_of(answer: str) -> list[str]:
-    r"""The questions in a model's answer; none where it holds no JSON that can be read.
+    r"""Return the questions in a model's answer; none without readable JSON.
 
     >>> questions_of('{"questions": ["Is \\\\frac{1}{2} \\nu?", ""]}'), questions_of("I do not know.")
     (['Is \\frac{1}{2} \\nu?'], [])
@@ -162,5 +163,5 @@ def questions_of(answer: str) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    r"""JSON whose backslashes all stand for themselves, but for those before a quote or already doubled."""
+    r"""Escape the backslashes of JSON, except before a quote or already doubled."""
     return re.sub(r'\\\\|\\"|\\', lambda match: match.group() if len(match.group()) == 2 else "\\\\", text)

@@ -1,6 +1,6 @@
 """Vectors of the sentences of posts by a text encoder, which a hybrid model reads beside their graphs.
 
-A text encoder is here whatever gives a vector for each of some texts; this one counts letters:
+A text encoder here is any function from texts to vectors, one for each. This one counts letters:
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "letters.db"
@@ -13,9 +13,9 @@ A text encoder is here whatever gives a vector for each of some texts; this one 
 >>> vectors.of(["255", "256"], [2, 1]).tolist()
 [[12.0, 0.0], [9.0, 2.0], [0.0, 0.0]]
 
-A file (SQLite) holds a post's vectors as float16, whatever graph is made of it, so graphs of all configurations share
-it. A graph may have another number of sentence nodes than its post has sentences, where a parser understood nothing of
-one or split it. Which is which is then unknown, and each node gets the mean of the post's vectors:
+A file (SQLite) holds a post's vectors as float16, independent of the graph, so graphs of all configurations share it. A
+graph and its post may differ in the number of sentences, if a parser failed on one or split it. The assignment is then
+unknown, and each node gets the mean of the post's vectors:
 
 >>> vectors.of(["255"], [1]).tolist()
 [[10.5, 1.0]]
@@ -40,12 +40,12 @@ from graphs.errors import ConfigError, StoreError
 PURPOSE = "vectors of sentences"
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS sentences(post_id TEXT PRIMARY KEY, vectors BLOB NOT NULL)"
-_POSTS_AT_ONCE = 128  # that a kill can cost; some thousand sentences, which an encoder can sort by length
+_POSTS_AT_ONCE = 128  # most that a kill can cost; some thousand sentences, sorted by length
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 
 
 def missing(path: Path, post_ids: Iterable[str]) -> list[str]:
-    """Those of the posts that the file has no vectors of, each once; all where there is no file."""
+    """Return the posts without vectors in the file, each once; all of them if the file is missing."""
     known: set[str] = set()
     if path.exists():
         with closing(database.connect_read_only(path, purpose=PURPOSE)) as connection:
@@ -62,17 +62,17 @@ def add(
     dimension: int,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Add the vectors of posts to the file, which is made where there is none; a kill leaves those of whole posts.
+    """Add the vectors of posts to the file, which is created if missing; a kill leaves only complete posts.
 
     Args:
         posts: ids and sentences, streamed.
-        encode: from texts to their vectors (len(texts), dimension).
-        encoder: identifies it; a file holds vectors of one.
-        progress: called with the number of posts done since the last call.
+        encode: function from texts to their vectors (len(texts), dimension).
+        encoder: identity of the encoder; a file holds vectors of one.
+        progress: function called with the number of posts done since its last call.
 
     Raises:
-        ConfigError: when ``encode`` gives anything else, or a vector that is not finite.
-        StoreError: when the file is of another encoder, or another process writes to it.
+        ConfigError: vectors of another shape, or not finite.
+        StoreError: a file of another encoder, or another process that writes to it.
     """
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
         meta = database.read_meta(connection)
@@ -97,15 +97,15 @@ def add(
 
 
 class SentenceVectors:
-    """Reads files of vectors; any number of processes and threads may.
+    """Reader of files of vectors; any number of processes and threads may use one.
 
     Args:
-        files: by the collection whose posts they hold: ``""``, and the names of sources that stand before the ids of
-            their posts, as in ``math/train-1``.
-        encoder: refuse a file of another one.
+        files: files by collection: ``""``, and the names of sources, which prefix the ids of their posts, as in
+            ``math/train-1``.
+        encoder: identity of the encoder; files of another are refused.
 
     Raises:
-        StoreError: when a file is missing or of another encoder.
+        StoreError: a missing file, or one of another encoder.
     """
 
     def __init__(self, files: Mapping[str, Path], *, encoder: str) -> None:
@@ -117,12 +117,12 @@ class SentenceVectors:
             self.dimension = int(str(meta["dimension"]))
 
     def of(self, post_ids: Sequence[str], counts: Sequence[int]) -> Tensor:
-        """Vectors of the sentence nodes of some graphs, of which each has ``counts[i]``.
+        """Return vectors of the sentence nodes of some graphs; graph ``i`` has ``counts[i]`` of them.
 
-        Zeros for the nodes of a post without a sentence.
+        Nodes of a post without a sentence get zeros.
 
         Raises:
-            StoreError: for a post that has no vectors here.
+            StoreError: a post without vectors.
 
         Shapes:
             float32 (sum(counts), dimension), graph by graph.
@@ -138,15 +138,16 @@ class SentenceVectors:
         for post_id in post_ids:
             if post_id not in blobs:
                 raise StoreError(
-                    f"no vectors of the sentences of post {post_id}, of {self.encoder}; an experiment makes those that "
-                    "are missing when it begins",
+                    f"no vectors of the sentences of post {post_id}, of {self.encoder}; run the experiment again, "
+                    "which makes "
+                    "missing ones at its start",
                     path=self._files[""].path,
                 )
         parts = [self._fitted(blobs[post_id], count) for post_id, count in zip(post_ids, counts, strict=True)]
         return torch.from_numpy(np.concatenate([np.zeros((0, self.dimension), np.float32), *parts]))
 
     def _fitted(self, blob: bytes, count: int) -> npt.NDArray[np.float32]:
-        """The vectors of one post for ``count`` nodes, (count, dimension)."""
+        """Return the vectors of one post for ``count`` nodes, (count, dimension)."""
         own = np.frombuffer(blob, "<f2").reshape(-1, self.dimension).astype(np.float32)
         if len(own) == count:
             return own
@@ -154,7 +155,7 @@ class SentenceVectors:
         return np.broadcast_to(mean, (count, self.dimension))
 
     def close(self) -> None:
-        """Let go of the files in this thread; the next read opens them again."""
+        """Close the files in this thread; the next read opens them again."""
         for reader in self._files.values():
             reader.close()
 
@@ -174,5 +175,5 @@ def _batches(posts: Iterable[tuple[str, Sequence[str]]]) -> Iterator[list[tuple[
 
 def _check_encoder(path: str | os.PathLike[str], found: object, wanted: str) -> None:
     if found != wanted:
-        message = f"these are vectors of {found}, those of {wanted} are needed; name another file"
+        message = f"the file has vectors of {found}, not of {wanted}; name another file"
         raise StoreError(message, path=path)

@@ -1,10 +1,10 @@
-r"""Sentences of a text whose formulas stand in ``$...$``: no cut falls inside mathematics.
+r"""Sentences of a text with formulas in ``$...$``: no cut falls inside a formula.
 
 >>> split(r"Let $f(x) = x. y$ be e.g. a map. Then $f'(x) = \text{1. If $x$}$. It is.")
 ['Let $f(x) = x. y$ be e.g. a map.', "Then $f'(x) = \\text{1. If $x$}$.", 'It is.']
 
-Formulas become placeholders, the text is cut as the graph track cuts it (:mod:`graphs.corpus.text.sentences`), and the
-formulas come back; a dollar without a partner is a dollar.
+Formulas become placeholders, the text is cut as in the graph track (:mod:`graphs.corpus.text.sentences`), and the
+formulas are put back. A dollar without a partner is a plain dollar.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from graphs.corpus.text import sentences
 from mathamr.text.plain import formula_spans
 
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
-_JOINER = "\u2060"  # a mark without width, which no text needs
+_JOINER = "\u2060"  # a mark without width, which texts do not need
 
 
 def split(text: str) -> list[str]:
-    """The sentences of ``text``, in order; white space outside formulas is folded."""
+    """Return the sentences of ``text``, in order; white space outside formulas is folded."""
     pieces: list[str] = []
     formulas: list[str] = []
     position = 0

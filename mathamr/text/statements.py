@@ -10,9 +10,10 @@ r"""The theorems, lemmas, definitions, propositions and corollaries of a paper.
 >>> statement.kind, statement.title, statement.text
 ('theorem', 'Euclid', 'There are infinitely many primes, by : $p_1 < p_2 < \\dots$')
 
-Environments are recognised by their name (``thm``, ``lemma*``, ...) or, where the paper declares them, by the title
-that ``\newtheorem`` or one of its relatives gives them ("Main Theorem" is a theorem, "Remark" is none); those that
-``restatable`` repeats count once, where they stand first. Source: the ModernBERT thesis, section 3 (b).
+Environments are recognised by their name (``thm``, ``lemma*``, ...) or by the title that ``\newtheorem`` or one of its
+relatives gives them ("Main Theorem" is a theorem, "Remark" is not). Statements repeated by ``restatable`` count once,
+at
+their first place. Source: the ModernBERT thesis, section 3 (b).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from mathamr.text.sentences import split
 Kind = Literal["theorem", "lemma", "definition", "proposition", "corollary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-MAX_CHARACTERS = 8_000  # of a statement; a longer one is a whole section, or an environment that was never ended
-MAX_NESTED = 20  # statements around a statement: papers have one or two, and each is read as often as it has some
+MAX_CHARACTERS = 8_000  # of a statement; a longer one is a section or an unclosed environment
+MAX_NESTED = 20  # statements around a statement; papers have one or two, and each level is read again
 
 _NAMES: dict[str, Kind] = {
     **dict.fromkeys(("theorem", "theo", "thm", "theor", "thrm", "teo", "satz", "thmplain", "mainthm"), "theorem"),
@@ -63,7 +64,7 @@ _RESTATED = re.compile(
 _BOX = re.compile(r"\\newtcbtheorem\s*(?:\[[^\]]{0,2000}\]\s*)?\{([^{}\\]+)\}")
 _TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
 _HEADING = re.compile(r"\\(?:chapter|[a-z]{0,12}section)\*?\s*(?:\[[^\]]{0,300}\]\s*)?\{")
-_BEFORE = 1_500  # characters in front of a statement that are looked at
+_BEFORE = 1_500  # characters read before a statement
 _EMPHASIS = re.compile(
     r"\\(?P<command>emph|textit|textbf|textsl|define|defn|dfn|defterm)\s*(?=\{)|\{\s*\\(?:it|em|sl|bf|itshape|slshape)\b"
 )
@@ -72,10 +73,10 @@ _EDGE = re.compile(r"\\(?P<edge>begin|end)\s*\{(?P<name>[^{}\\]+)\}")
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement as text with ``$...$`` formulas: ``kind``, ``environment`` as the paper names it, optional ``title``.
+    """Statement as text with ``$...$`` formulas: ``kind``, ``environment`` as the paper names it, optional ``title``.
 
-    ``section`` is the heading that it stands under, and ``before`` the sentence that leads to it; both may be empty.
-    ``terms`` are the words that it emphasises, in a definition what it defines.
+    ``section`` is its heading, and ``before`` the sentence before it; both may be empty. ``terms`` are its emphasised
+    words, in a definition the defined ones.
     """
 
     kind: Kind
@@ -88,24 +89,24 @@ class Statement:
 
     @property
     def sentences(self) -> list[str]:
-        """The text cut at the ends of sentences, never inside a formula."""
+        """Text cut at the ends of sentences, never inside a formula."""
         return split(self.text)
 
 
 @dataclass(frozen=True)
 class Found:
-    """The statements of a paper in order, and how many were ``dropped`` and why (overlong, empty, unended, nested)."""
+    """Statements of a paper in order, and the number ``dropped`` by reason (overlong, empty, unended, nested)."""
 
     statements: tuple[Statement, ...]
     dropped: Counter[str]
 
 
 def find_statements(text: str, declarations: str = "", *, max_characters: int = MAX_CHARACTERS) -> Found:
-    r"""All statements in ``text``, LaTeX without comments; those inside others are found, too.
+    r"""Find all statements in ``text`` (LaTeX without comments), nested ones included.
 
     Args:
         declarations: further LaTeX that declares environments, such as a paper's style files.
-        max_characters: longer ones are dropped and counted as ``overlong``.
+        max_characters: largest length; longer statements are dropped and counted as ``overlong``.
     """
     kinds = {**_NAMES, **_declared(declarations), **_declared(text)}
     boxes = {name.strip() for latex in (declarations, text) for name in _BOX.findall(latex)}
@@ -122,7 +123,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
         body = text[start:end]
         title, body = _title_of_box(body, name) if name.rstrip("*") in boxes else _optional_title(body)
         terms = emphasised(body)
-        body = plain(body) if len(body) <= 4 * max_characters else body  # what is longer is dropped in any case
+        body = plain(body) if len(body) <= 4 * max_characters else body  # longer ones are dropped anyway
         if len(body) > max_characters:
             dropped["overlong"] += 1
         elif not body:
@@ -136,7 +137,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
 
 
 def emphasised(latex: str) -> tuple[str, ...]:
-    r"""The emphasised words of a text, each once.
+    r"""Return the emphasised words of a text, each once.
 
     >>> emphasised(r"A {\it net} or \emph{\myindex{generalized sequence}} is, \textbf{by definition}, a \define{net}.")
     ('net', 'generalized sequence', 'by definition')
@@ -152,7 +153,7 @@ def emphasised(latex: str) -> tuple[str, ...]:
 
 
 class _Context:
-    """Headings of a paper, and the sentence in front of a place."""
+    """Headings of a paper, and the sentence before a place."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -160,21 +161,21 @@ class _Context:
         self._ends = [match.end() for match in _EDGE.finditer(text)]
 
     def of(self, start: int) -> tuple[str, str]:
-        """The heading above the body that begins at ``start``, and the last sentence of the prose before it."""
+        """Return the heading above the body that starts at ``start``, and the last sentence of the prose before it."""
         above = bisect.bisect_left(self._headings, start) - 1
         heading, section = 0, ""
         if above >= 0:
             heading = self._headings[above]
             title = group(self._text[heading - 1 : heading + 500], 0)
             heading, section = heading + len(title) + 1, plain(title)
-        edges = bisect.bisect_left(self._ends, start)  # the last edge before the body is its own beginning
+        edges = bisect.bisect_left(self._ends, start)  # the last edge before the body is its own start
         floor = max(heading, self._ends[edges - 1] if edges else 0, start - _BEFORE)
         sentences = split(plain(self._text[floor : self._text.rfind("\\begin", 0, start)]))
         return section, sentences[-1] if sentences else ""
 
 
 def _declared(text: str) -> dict[str, Kind | None]:
-    """Environments that ``text`` declares, with their kinds; ``None`` for those that are no statements."""
+    """Return the environments that ``text`` declares, with their kinds; ``None`` for other environments."""
     kinds: dict[str, Kind | None] = {}
     for match in _DECLARATION.finditer(text):
         if match["thmtools"]:
@@ -190,7 +191,7 @@ def _declared(text: str) -> dict[str, Kind | None]:
 
 
 def kind_of_title(title: str) -> Kind | None:
-    """The kind that the printed title of an environment names, or ``None``.
+    """Return the kind that the printed title of an environment names, or ``None``.
 
     >>> kind_of_title("Main Theorem"), kind_of_title(r"\\bf Lemma-Definition"), kind_of_title("Remark")
     ('theorem', 'lemma', None)
@@ -207,7 +208,7 @@ def _kind(name: str, kinds: dict[str, Kind | None]) -> Kind:
 
 
 def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, int | None, str]]:
-    r"""Where the bodies of statements begin and end; ``None`` for one without its ``\end``."""
+    r"""Yield start and end of the bodies of statements; the end is ``None`` without an ``\end``."""
     found: list[tuple[int, int | None, str]] = []
     open_: list[tuple[str, int]] = []
     for match in _EDGE.finditer(text):
@@ -222,7 +223,7 @@ def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, i
             if other == name:
                 found.append((start, match.start(), name))
                 break
-            found.append((start, None, other))  # what was opened inside and never ended
+            found.append((start, None, other))  # opened inside and never ended
     found += [(start, None, name) for name, start in open_]
     return found
 
@@ -233,9 +234,9 @@ def _first_stated(match: re.Match[str]) -> str:
 
 
 def _too_deep(environments: list[tuple[int, int | None, str]]) -> set[int]:
-    """Where those begin that stand inside of :data:`MAX_NESTED` others and more."""
+    """Return the starts of statements nested in :data:`MAX_NESTED` others or more."""
     deep: set[int] = set()
-    ends: list[int] = []  # of those that are open
+    ends: list[int] = []  # of open statements
     for start, end in sorted((start, end) for start, end, _ in environments if end is not None):
         while ends and ends[-1] <= start:
             ends.pop()
@@ -246,7 +247,7 @@ def _too_deep(environments: list[tuple[int, int | None, str]]) -> set[int]:
 
 
 def _title_of_box(body: str, name: str) -> tuple[str, str]:
-    r"""The title of a ``\newtcbtheorem``, which stands in braces with a label behind it, and the rest.
+    r"""Split the title of a ``\newtcbtheorem``, in braces and followed by a label, from the rest.
 
     >>> _title_of_box("[colback=red]{Euclid}{primes} Let", "thm"), _title_of_box("{Euclid} {Let}", "thm*")
     (('Euclid', ' Let'), ('Euclid', ' {Let}'))
@@ -261,7 +262,7 @@ def _title_of_box(body: str, name: str) -> tuple[str, str]:
 
 
 def _optional_title(body: str) -> tuple[str, str]:
-    r"""The optional argument at the beginning of a body, and the rest.
+    r"""Split the optional argument from the start of a body.
 
     >>> _optional_title(" [Theorem 2 of {[3]}] Let")
     ('Theorem 2 of {[3]}', ' Let')

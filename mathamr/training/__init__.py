@@ -1,4 +1,4 @@
-"""Training an encoder on pairs of posts.
+"""Training of an encoder on pairs of posts.
 
     from mathamr.training import TrainConfig, read_pairs, train
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what a trained model is, on disk, so that a kill at any instant leaves a valid one.
+"""Checkpoints: a trained model on disk; a kill at any instant leaves a valid one.
 
 >>> import tempfile
 >>> import torch
@@ -17,11 +17,11 @@ Traceback (most recent call last):
 graphs.errors.TrainingError: ...best: the checkpoint was trained with the vocabulary 3f2a, not with 77b0; ...
 
 A folder holds ``model.safetensors`` (weights) and ``checkpoint.json`` (:class:`CheckpointInfo`, and the SHA-256 of
-each file, by which damage shows); the ``last``
-checkpoint of a run also ``state.safetensors`` and ``state.json``: optimizer, position in the data, history. There is no
-generator to save (see :mod:`mathamr.training.graph.loading`), and no pickle anywhere. :func:`save` writes and syncs a
-folder beside the old one, then renames: between the two renames ``NAME`` is missing and ``.NAME.next`` stands in for
-it, which :func:`load` and the next :func:`save` know.
+each file, which shows damage). The ``last`` checkpoint of a run also holds ``state.safetensors`` and ``state.json``:
+optimizer, position in the data, history. No random generator needs saving (see
+:mod:`mathamr.training.graph.loading`), and nothing is pickled. :func:`save` writes and syncs a folder beside the old
+one, then renames both. Between the two renames ``NAME`` is missing and ``.NAME.next`` replaces it; :func:`load` and the
+next :func:`save` handle this.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
 
     from mathamr.model.encoder import Encoder
 
-_FORMAT = 1  # goes up when the files change their meaning
+_FORMAT = 1  # increases when the meaning of the files changes
 _INFO, _WEIGHTS, _STATE, _STATE_TENSORS = "checkpoint.json", "model.safetensors", "state.json", "state.safetensors"
 _DIGESTS = "sha256"  # in checkpoint.json: of each other file
 
 
 @dataclass(frozen=True)
 class CheckpointInfo:
-    """Who a checkpoint is.
+    """Identity of a checkpoint.
 
-    ``encoder`` and ``train`` are the configurations as plain values, ``vocabulary_hash`` and ``config_hash`` those of
-    the graphs (:class:`graphs.stores.store.GraphStore`). ``step`` counts optimizer steps since the start, ``epoch`` the
-    epochs finished, ``best_step`` the step of the lowest validation loss, ``best_val_loss`` that loss; both are
-    ``None`` before the first validation.
+    ``encoder`` and ``train`` are the configurations as plain values; ``vocabulary_hash`` and ``config_hash`` belong to
+    the graphs (:class:`graphs.stores.store.GraphStore`). ``step`` counts optimizer steps, ``epoch`` finished epochs.
+    ``best_step`` is the step of the lowest validation loss and ``best_val_loss`` that loss; both are ``None`` before
+    the first validation.
     """
 
     encoder: Mapping[str, Any]
@@ -79,7 +79,7 @@ class CheckpointInfo:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """What continuing takes beside the weights: ``tensors`` by name and ``scalars``, any values that JSON can hold."""
+    """State for resuming, beside the weights: ``tensors`` by name and ``scalars``, any values that JSON can hold."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     scalars: Mapping[str, Any] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded checkpoint; ``weights`` by parameter name, on the CPU."""
+    """Loaded checkpoint; ``weights`` by parameter name, on the CPU."""
 
     path: Path
     info: CheckpointInfo
@@ -100,10 +100,10 @@ def save(
     weights: Mapping[str, Tensor],
     state: TrainingState | None = None,
 ) -> None:
-    """Write the checkpoint folder ``path``, replacing an older one at once or not at all.
+    """Write the checkpoint folder ``path``; it replaces an older one completely or not at all.
 
     Raises:
-        TrainingError: when the folder cannot be written (no room, no permission); the older checkpoint is untouched.
+        TrainingError: a folder that cannot be written (disk full, no permission); the older checkpoint is intact.
     """
     path = Path(path)
     files = {_WEIGHTS: _tensor_bytes(weights)}
@@ -143,12 +143,12 @@ def save(
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Whether :func:`load` finds a checkpoint at ``path``."""
+    """Return whether :func:`load` finds a checkpoint at ``path``."""
     return _find(Path(path)) is not None
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Delete the checkpoint at ``path`` where there is one."""
+    """Delete the checkpoint at ``path``, if any."""
     path = Path(path)
     for folder in (path, *_siblings(path)):
         shutil.rmtree(folder, ignore_errors=True)
@@ -157,10 +157,10 @@ def remove(path: str | os.PathLike[str]) -> None:
 def load(
     path: str | os.PathLike[str], *, vocabulary_hash: str | None = None, config_hash: str | None = None
 ) -> Checkpoint:
-    """Read a checkpoint, only if it was trained with this vocabulary and on graphs of this configuration.
+    """Read a checkpoint, if it was trained with this vocabulary and on graphs of this configuration.
 
     Raises:
-        TrainingError: when there is none, it is damaged, of another format, or trained with something else.
+        TrainingError: a checkpoint that is missing, damaged, of another format, or trained with something else.
     """
     path = Path(path)
     folder = _existing(path)
@@ -191,7 +191,7 @@ def load(
 
 
 def weights_hash(path: str | os.PathLike[str]) -> str:
-    """Identifies the model of a checkpoint: an index of its vectors carries this, and is searched with no other."""
+    """Return the hash of a checkpoint's weights. An index carries it, and is searched only with that model."""
     weights = _existing(Path(path)) / _WEIGHTS
     try:
         return _digest(weights)[:16]
@@ -200,17 +200,15 @@ def weights_hash(path: str | os.PathLike[str]) -> str:
 
 
 def load_state(path: str | os.PathLike[str]) -> TrainingState:
-    """Read what continuing from ``path`` takes.
+    """Read the state that resuming from ``path`` needs.
 
     Raises:
-        TrainingError: when the checkpoint holds weights alone (``best``), is missing or damaged.
+        TrainingError: a checkpoint that holds only weights (``best``), is missing or damaged.
     """
     path = Path(path)
     folder = _existing(path)
     if not (folder / _STATE).exists():
-        raise TrainingError(
-            "this checkpoint holds weights alone; a run continues from its 'last' checkpoint", path=path
-        )
+        raise TrainingError("this checkpoint holds only weights; resume from the 'last' checkpoint", path=path)
     digests = _read_json(folder / _INFO).get(_DIGESTS, {})
     for name in (_STATE_TENSORS, _STATE):
         _refuse_damage(folder / name, digests)
@@ -224,11 +222,12 @@ def load_encoder(
     config_hash: str | None = None,
     device: torch.device | str = "cpu",
 ) -> Encoder:
-    """The encoder of a checkpoint, in evaluation mode, ready to encode posts.
+    """Return the encoder of a checkpoint, in evaluation mode, ready to encode posts.
 
     Args:
-        path: a checkpoint folder, e.g. ``OUT/best``.
-        vocabulary_hash: of the graphs that will be encoded, ``store.vocabulary.hash``; likewise ``config_hash``.
+        path: folder of a checkpoint, e.g. ``OUT/best``.
+        vocabulary_hash: vocabulary hash of the graphs to encode, ``store.vocabulary.hash``.
+            config_hash: configuration hash of these graphs, ``store.config_hash``.
     """
     checkpoint = load(path, vocabulary_hash=vocabulary_hash, config_hash=config_hash)
     return encoder_of(checkpoint.info, checkpoint.weights, device, path=checkpoint.path)
@@ -259,14 +258,16 @@ def encoder_of(
             f"{_INFO} does not describe an encoder of this version ({error}); train again", path=path
         ) from error
     except RuntimeError as error:
-        raise TrainingError(f"weights and encoder do not fit: {error}", path=path) from error
+        raise TrainingError(
+            f"the weights do not fit the encoder: {error}; copy the whole checkpoint again", path=path
+        ) from error
     return encoder.to(device).eval()
 
 
 def code_version() -> str:
-    """Version of this package, with the commit where it runs from a Git checkout: ``0.1.0+2e889e1``.
+    """Return the version of this package, with the commit if it runs from a Git checkout: ``0.1.0+2e889e1``.
 
-    ``0.1.0+2e889e1-dirty`` where tracked files differ from that commit.
+    The version is ``0.1.0+2e889e1-dirty`` if tracked files differ from that commit.
     """
     try:
         number = version("mathamr-plus")
@@ -284,7 +285,7 @@ def code_version() -> str:
 
 
 def _siblings(path: Path) -> tuple[Path, Path, Path]:
-    """Where a checkpoint is written, stands complete, and where the one it replaces goes."""
+    """Return the places of a checkpoint while it is written, when complete, and when replaced."""
     writing, following, previous = (path.with_name(f".{path.name}.{part}") for part in ("writing", "next", "previous"))
     return writing, following, previous
 

@@ -1,6 +1,6 @@
-"""The settings of training: their types and meanings. The values and their sources stand in ``conf/train``.
+"""Settings of training: types and meanings. The values and their sources are in ``conf/train``.
 
-Settings that contradict each other are refused before anything is loaded:
+Contradictory settings are refused before anything is loaded:
 
 >>> settings = dict(positives="accepted", least_score=1, max_pairs=None, pairs=None, pair_weights=None,
 ...     pretrain_pairs=None, pretrain_epochs=1, batch_size=32, negatives=0,
@@ -33,60 +33,62 @@ NEGATIVE_SOURCES = ("bm25", "tags", "model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
-    """How a model is trained.
+    """Settings of a training.
 
     Attributes:
-        positives: which answers make a pair with a question (:data:`graphs.corpus.pairs.POSITIVES`): ``accepted``,
+        positives: answers that make a pair with a question (:data:`graphs.corpus.pairs.POSITIVES`): ``accepted``,
             ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also of duplicates), ``all``, or
             ``related`` (of a knowledge graph, also over edges).
         least_score: votes that an answer needs; see ``positives``.
-        max_pairs: of more pairs than these (training and validation together) a random part is taken, the same for
-            every seed; None takes all. Those of further collections do not count.
-        pairs: the collections whose pairs are trained on, by name; None is the collection that is searched, alone.
-            Held out are pairs of that collection alone, the same whatever else is trained on.
-        pair_weights: how often an epoch has the pairs of each of ``pairs``, e.g. 0.5: half of them; None: once.
-        pretrain_pairs: the collections of a stage before, each pair once an epoch. Training begins with its last
-            weights, temperature and moments of the optimizer; the learning rate falls in both. None: no such stage.
-        pretrain_epochs: epochs of that stage, beside ``epochs``; ``patience`` does not count in it.
-        batch_size: pairs in a batch, over all ranks; each question is told apart from the answers of all of them.
-        negatives: hard negatives drawn for each question, beside the other answers of the batch.
-        negative_source: what ranks the answers that they come from: ``bm25``, ``tags`` or ``model``, the one under
-            training (:mod:`mathamr.negatives.mining`). Without ``negatives`` this and the next four mean nothing.
-        negative_candidates: answers ranked for each question.
-        negative_pool: of these at most so many are kept, best first; each batch draws from them.
-        negative_closest: what scores more than so many times the question's own answer is left out, as it may well
-            be an answer that nobody has marked; ``None`` leaves nothing out. Shared tags give no such score.
-        negative_refresh: epochs after which ``model`` ranks anew.
+        max_pairs: largest number of pairs (training and validation together); from more, a random sample is taken, the
+            same for every seed. None takes all. Pairs of further collections do not count.
+        pairs: names of the collections with training pairs; None is the searched collection alone. Only pairs of that
+            collection are held out, whatever else is trained on.
+        pair_weights: share of the pairs of each of ``pairs`` in an epoch, e.g. 0.5 for half of them; None: all once.
+        pretrain_pairs: collections of a first stage, each pair once an epoch. Training starts with its last weights,
+            temperature and optimizer moments; the learning rate falls in both stages. None: no such stage.
+        pretrain_epochs: epochs of that stage, in addition to ``epochs``; ``patience`` does not apply to it.
+        batch_size: pairs in a batch, over all ranks; each question is compared with the answers of all of them.
+        negatives: hard negatives drawn for each question, in addition to the other answers of the batch.
+        negative_source: ranking that they come from: ``bm25``, ``tags`` or ``model``, the one under training
+            (:mod:`mathamr.negatives.mining`). Without ``negatives`` this and the next four settings have no effect.
+        negative_candidates: number of answers ranked for each question.
+        negative_pool: largest number of them to keep, best first; each batch draws from them.
+        negative_closest: ratio; candidates that score above it times the positive are dropped, since they may be
+            answers
+            without a mark; ``None`` drops nothing. Shared tags give no such score.
+        negative_refresh: epochs after which ``model`` ranks again.
         accumulate: batches whose gradients are averaged for one optimizer step.
-        node_budget: nodes encoded at once on one device. A batch with more is encoded in chunks, twice (without, then
-            with gradient), which bounds memory and leaves the gradient what it is. Augmentation is drawn chunk by
-            chunk, so another budget masks other nodes.
-        edge_budget: edges encoded at once, inverses included; likewise.
-        epochs: passes over the training pairs, at most.
-        learning_rate: of AdamW at the first step; a cosine takes it down to ``min_learning_rate`` at the last.
-        min_learning_rate: see ``learning_rate``.
-        weight_decay: of AdamW; the temperature is exempt.
-        temperature: of InfoNCE at the start; it is learned.
+        node_budget: nodes encoded at once on one device. A larger batch is encoded in chunks, twice (without, then with
+            gradient), which bounds memory and does not change the gradient. Augmentation is drawn chunk by chunk, so
+            another budget masks other nodes.
+        edge_budget: edges encoded at once, inverses included; see ``node_budget``.
+        epochs: largest number of passes over the training pairs.
+        learning_rate: learning rate of AdamW at the first step; a cosine lowers it to ``min_learning_rate`` at the
+            last.
+        min_learning_rate: learning rate at the last step.
+        weight_decay: L2 penalty of AdamW; the temperature is exempt.
+        temperature: initial temperature of InfoNCE; it is learned.
         grad_clip: largest norm of the gradient.
-        patience: epochs in a row without a lower validation loss after which training stops.
-        validation_fraction: part of the questions held out, with all their pairs.
+        patience: epochs in a row without a lower validation loss before training stops.
+        validation_fraction: share of the questions held out, with all their pairs.
         node_mask: probability that a node's label is masked.
-        edge_dropout: probability that an edge is left out.
-        beta: weight of the MaxSim loss; 1 - beta is that of the loss of the document vectors alone.
+        edge_dropout: probability that an edge is dropped.
+        beta: weight of the MaxSim loss; 1 - beta is the weight of the loss of the document vectors.
         symmetric: also find the question of each answer.
         normalize: divide MaxSim scores by the number of query vectors.
-        formula_weight: of a further loss, by which formulas that look alike find each other
-            (:mod:`mathamr.training.graph.formula_pairs`); 0 leaves it out.
-        formula_view_weight: likewise, of the operator tree and the symbol layout tree of one formula.
-        teacher: a text encoder (:mod:`mathamr.text.encoder`) whose order of the documents is a further target
-            (:mod:`mathamr.training.graph.distillation`), or None. Without it the next two mean nothing.
-        distill_weight: of that loss.
-        distill_temperature: that the teacher's cosines are divided by.
-        seed: of weights, order and augmentation. The held-out questions do not depend on it.
-        device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-        precision: ``fp32`` or ``bf16``, the arithmetic of the encoder; scores and loss are always float32.
-        workers: threads that prepare batches ahead; 0 prepares each when it is needed. No result depends on it.
-        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves at the ends of epochs alone.
+        formula_weight: weight of a loss in which equal formulas find each other
+            (:mod:`mathamr.training.graph.formula_pairs`); 0 switches it off.
+        formula_view_weight: weight of a loss in which the operator tree and the symbol layout tree of a formula do.
+        teacher: text encoder (:mod:`mathamr.text.encoder`) whose order of the documents is a further target
+            (:mod:`mathamr.training.graph.distillation`), or None. Without it the next two settings have no effect.
+        distill_weight: weight of the distillation loss.
+        distill_temperature: divisor of the teacher's cosines.
+        seed: seed of weights, order and augmentation. The held-out questions do not depend on it.
+        device: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        precision: ``fp32`` or ``bf16``, arithmetic of the encoder; scores and loss are always float32.
+        workers: threads that prepare batches ahead; 0 prepares each on demand. Results do not depend on it.
+        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
     """
 
     positives: str
@@ -138,49 +140,49 @@ class TrainConfig:
         self._check_sources()
         if self.max_pairs is not None and self.max_pairs < self.batch_size:
             raise ConfigError(
-                f"train.max_pairs={self.max_pairs} does not fill a batch of train.batch_size={self.batch_size}; take "
+                f"train.max_pairs={self.max_pairs} does not fill a batch of train.batch_size={self.batch_size}; use "
                 "more pairs, or null for all"
             )
         check_negatives("train", self)
         if not 0 < self.validation_fraction < 1:
             raise ConfigError(
                 f"train.validation_fraction={self.validation_fraction} must lie between 0 and 1, both excluded: "
-                "the best checkpoint is the one of the lowest validation loss"
+                "the lowest validation loss selects the best checkpoint"
             )
         if not 0 <= self.min_learning_rate <= self.learning_rate:
             highest = f"train.learning_rate={self.learning_rate}"
             raise ConfigError(f"train.min_learning_rate={self.min_learning_rate} must lie between 0 and {highest}")
         if not 0 <= self.beta <= 1:
-            raise ConfigError(f"train.beta={self.beta} must lie in 0..1: 1 is MaxSim alone, 0 document vectors alone")
+            raise ConfigError(f"train.beta={self.beta} must lie in 0..1 (1: only MaxSim, 0: only document vectors)")
 
     def _check_sources(self) -> None:
         for name in ("pairs", "pretrain_pairs"):
             found = getattr(self, name)
             if found is not None and (not found or len(set(found)) < len(found)):
-                raise ConfigError(f"train.{name}={found} names no collection, or one twice; use null for none")
+                raise ConfigError(f"train.{name}={found} has an empty or repeated name; use null for no collection")
         if self.pair_weights is not None:
             if len(self.pair_weights) != len(self.pairs or ()):
                 raise ConfigError(
-                    f"train.pair_weights={self.pair_weights} are not one for each of train.pairs={self.pairs}"
+                    f"train.pair_weights={self.pair_weights} must be one for each of train.pairs={self.pairs}"
                 )
             if not all(0 < weight < math.inf for weight in self.pair_weights):
-                raise ConfigError(f"train.pair_weights={self.pair_weights}: a weight is a positive number")
+                raise ConfigError(f"train.pair_weights={self.pair_weights}; each must be a positive number")
 
     @property
     def collections(self) -> tuple[str, ...]:
-        """The names in ``pairs`` and ``pretrain_pairs``."""
+        """Names in ``pairs`` and ``pretrain_pairs``."""
         return tuple(dict.fromkeys([*(self.pairs or ()), *(self.pretrain_pairs or ())]))
 
     @property
     def compares_formulas(self) -> bool:
-        """Whether a loss over formulas has weight."""
+        """True if a loss over formulas has weight."""
         return self.formula_weight > 0 or self.formula_view_weight > 0
 
 
 _ONE_OF = {"positives": POSITIVES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}
 _POSITIVE = ("learning_rate", "temperature", "grad_clip", "distill_weight", "distill_temperature")
 _AT_LEAST = {
-    "batch_size": 2,  # a single pair has nothing to be told apart from
+    "batch_size": 2,  # a single pair has no negatives
     "pretrain_epochs": 1,
     "negatives": 0,
     "negative_candidates": 1,

@@ -1,14 +1,14 @@
-"""Several processes that train one model on the vectors of a joined batch: ``torchrun`` with gloo or NCCL.
+"""Processes that train one model on the vectors of a joined batch: ``torchrun`` with gloo or NCCL.
 
-Two ranks encode the halves of a batch. :meth:`Ranks.gather` gives both all vectors, rank by rank, and each computes
-the loss of the whole batch, so that every question is told apart from the answers of all ranks:
+Two ranks encode the halves of a batch. :meth:`Ranks.gather` gives both all vectors, rank by rank. Each computes the
+loss of the whole batch, so every question is compared with the answers of all ranks:
 
     rank 0 encodes sets 0, 1    joined: 0 1 | 2 3    gradient of the joined loss by its own vectors, 0 1
     rank 1 encodes sets 2, 3    joined: 0 1 | 2 3    ... by its own vectors, 2 3
 
-Each rank takes that gradient through its own part of the encoder. What is left for a parameter is a sum over ranks,
-:meth:`Ranks.sum_gradients`; not a mean, since the parts belong to one loss. In this way loss and gradients are those of
-a single process, whatever the loss is made of. One process alone is a world of one rank, and the calls do nothing:
+Each rank takes that gradient through its own part of the encoder. The gradient of a parameter is the sum over ranks
+(:meth:`Ranks.sum_gradients`), not the mean, since the parts belong to one loss. So loss and gradients equal those of a
+single process, for any loss. A single process is a world of one rank, and the calls do nothing:
 
 >>> from mathamr.maxsim import VectorSets
 >>> with ranks("cpu") as world:
@@ -32,7 +32,7 @@ from torch import Tensor
 from graphs.errors import ConfigError, TrainingError
 from mathamr.maxsim import VectorSets
 
-_TIMEOUT = timedelta(hours=1)  # a rank that has been silent for so long, mining negatives apart, is taken for dead
+_TIMEOUT = timedelta(hours=1)  # a rank silent for longer counts as dead, except while it mines negatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Ranks:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is rank 0, the one that logs and writes."""
+        """True on rank 0, which logs and writes."""
         return self.rank == 0
 
     def gather(self, sets: VectorSets) -> tuple[VectorSets, slice]:
-        """The sets of all ranks, rank by rank, without gradient; and which of the vectors are this rank's own.
+        """Gather the sets of all ranks, rank by rank, without gradient, and a mask of this rank's vectors.
 
         Ranks may have different numbers of sets and of vectors.
         """
@@ -67,12 +67,13 @@ class Ranks:
         return VectorSets.of_sizes(joined, sizes), slice(first, first + len(own.vectors))
 
     def sum_gradients(self, own: Iterable[Tensor], shared: Iterable[Tensor]) -> None:
-        """Make the gradients of the joined loss out of those of the ranks, in place and equal on all ranks.
+        """Turn the gradients of the ranks into those of the joined loss, in place and equal on all ranks.
 
         Args:
-            own: parameters that each rank reaches through its own vectors: gradients are summed.
-            shared: parameters that each rank reaches in full, as the temperature: gradients are averaged, which leaves
-                them what they are and ranks of different hardware in step.
+            own: parameters that each rank reaches through its own vectors; their gradients are summed.
+            shared: parameters that each rank reaches in full, such as the temperature; their gradients are averaged,
+                which
+                keeps ranks of different hardware in step.
         """
         if self.size == 1:
             return
@@ -86,14 +87,14 @@ class Ranks:
             gradient.copy_(part.view_as(gradient))
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
-        """Give all ranks the values of rank 0, in place."""
+        """Copy the values of rank 0 to all ranks, in place."""
         if self.size > 1:
             with _peers_alive("sharing weights"):
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
     def shared_text(self, text: str) -> str:
-        """The text of rank 0, on all ranks."""
+        """Return the text of rank 0, on all ranks."""
         if self.size == 1:
             return text
         content = torch.tensor(list(text.encode()), dtype=torch.uint8, device=self.device)
@@ -105,7 +106,7 @@ class Ranks:
         return bytes(content.tolist()).decode()
 
     def any(self, flag: bool) -> bool:
-        """Whether ``flag`` holds on some rank: what one rank is told (a signal), all must act on at the same step."""
+        """Return whether ``flag`` holds on any rank; all ranks must act on a signal at the same step."""
         if self.size == 1:
             return flag
         told = torch.tensor([int(flag)], device=self.device)
@@ -121,16 +122,16 @@ class Ranks:
 
 @contextmanager
 def ranks(device: str) -> Iterator[Ranks]:
-    """The process group that ``torchrun`` describes in the environment; without it a world of one rank.
+    """Yield the process group that ``torchrun`` describes in the environment; without it a world of one rank.
 
-    A process group that is there already is used and left as it is. Otherwise NCCL is set up for GPUs, one a rank, and
-    gloo for CPUs.
+    An existing process group is used and left as it is. Otherwise NCCL is set up for GPUs, one a rank, and gloo
+    for CPUs.
 
     Args:
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
     Raises:
-        ConfigError: for another device, or one that is not there.
+        ConfigError: an unknown or missing device.
     """
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     chosen = _device(device, local_rank)
@@ -156,15 +157,16 @@ def _device(name: str, local_rank: int) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(f"train.device={name} is no device; use auto, cpu, cuda or cuda:N") from None
+        raise ConfigError(f"train.device={name} is not a device. Choose from: auto, cpu, cuda, cuda:N") from None
     if device.type == "cpu":
         return device
     if device.type != "cuda" or not there:
-        raise ConfigError(f"train.device={name} is not there; use train.device=auto or cpu")
+        raise ConfigError(f"train.device={name} is not available; use train.device=auto or cpu")
     index = local_rank if device.index is None else device.index
     if index >= torch.cuda.device_count():
         raise ConfigError(
-            f"train.device={name}: GPU {index} of {torch.cuda.device_count()}; start fewer ranks on a node"
+            f"train.device={name}needs GPU {index}, but there are {torch.cuda.device_count()}; start fewer ranks on "
+            "a node"
         )
     return torch.device("cuda", index)
 
@@ -188,6 +190,6 @@ def _peers_alive(doing: str) -> Iterator[None]:
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0]
         raise TrainingError(
-            f"lost another rank while {doing} ({reason}); its own output says why it died. "
-            "Start again with resume='auto': training goes on from the last checkpoint"
+            f"lost another rank while {doing} ({reason}); see the output of that rank for the cause. "
+            "Start again with resume='auto' to resume from the last checkpoint"
         ) from error

@@ -1,4 +1,4 @@
-"""Being told to stop: SIGTERM and SIGUSR1, which Slurm sends before it takes a node away, and SIGINT, from Ctrl-C.
+"""Signals that stop training: SIGTERM and SIGUSR1, sent by Slurm before a node is taken away, and SIGINT from Ctrl-C.
 
 >>> import os
 >>> with listen() as stop:
@@ -6,9 +6,9 @@
 ...     stop.received
 <Signals.SIGUSR1: 10>
 
-Training looks after each step, saves, and raises :class:`Interrupted`. A script then exits with
-:data:`EXIT_INTERRUPTED`, which tells a batch script that the job is to be queued again and will go on. A second Ctrl-C
-does not wait for the step to end: it is Python's ``KeyboardInterrupt``, and what was saved last is what there is.
+Training checks for a signal after each step, saves, and raises :class:`Interrupted`. A script then exits with
+:data:`EXIT_INTERRUPTED`, which tells a batch script to queue the job again; the job will resume. A second Ctrl-C does
+not wait for the step to end: it raises Python's ``KeyboardInterrupt``, and the last checkpoint remains.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ _SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
 class Interrupted(TrainingError):
-    """Training was told to stop, and saved. ``step`` is the step it will go on after."""
+    """Training was stopped by a signal, and saved. It resumes after ``step``."""
 
     exit_code = EXIT_INTERRUPTED
 
     def __init__(self, received: signal.Signals | None, step: int, path: str | os.PathLike[str]) -> None:
         self.received, self.step = received, step
         name = "a signal to another rank" if received is None else received.name
-        super().__init__(f"stopped by {name} after step {step}, saved; the same call goes on from there", path=path)
+        super().__init__(f"stopped by {name} after step {step}, saved; repeat the call to resume", path=path)
 
 
 @dataclass(slots=True)
 class StopSignal:
-    """``received``: the signal, once it has come."""
+    """``received``: the signal, or None so far."""
 
     received: signal.Signals | None = None
 
 
 @contextmanager
 def listen() -> Iterator[StopSignal]:
-    """Notice the signals instead of dying of them; what handled them before does so again afterwards.
+    """Record the signals instead of dying from them; the earlier handlers are restored afterwards.
 
-    A signal that is ignored, as SIGINT in a shell's background, stays so. Signals reach the main thread alone: in
-    another thread this notices nothing.
+    An ignored signal, such as SIGINT in a shell's background, stays ignored. Only the main thread receives signals;
+    in another thread nothing is recorded.
     """
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""Bounds that settings of a group have to keep, for every configuration that is a dataclass.
+"""Bounds of settings, for every configuration that is a dataclass.
 
 >>> from types import SimpleNamespace
 >>> check_bounds("train", SimpleNamespace(epochs=0), at_least={"epochs": 1})
@@ -24,10 +24,10 @@ def check_bounds(
     positive: Sequence[str] = (),
     one_of: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Refuse a setting that is too small, no positive finite number, or none of its choices; None is not looked at.
+    """Raise for a setting that is too small, not a positive finite number, or not among its choices; None is skipped.
 
     Raises:
-        ConfigError: naming the setting as ``GROUP.NAME=VALUE``.
+        ConfigError: names the setting as ``GROUP.NAME=VALUE``.
     """
     for name, least in (at_least or {}).items():
         value = getattr(settings, name)
@@ -43,18 +43,18 @@ def check_bounds(
 
 
 def check_negatives(group: str, settings: Any) -> None:
-    """Refuse hard negatives that their pool cannot give, or a bound of similarity that is no part of one.
+    """Raise for more hard negatives than their pool, or a bound of similarity outside 0 to 1.
 
     >>> from types import SimpleNamespace
-    >>> check_negatives("text", SimpleNamespace(negatives=9, negative_pool=3, negative_closest=None))
+    >>> check_negatives("text", SimpleNamespace(negatives=9, negative_pool=3))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    graphs.errors.ConfigError: text.negatives=9 cannot be drawn from text.negative_pool=3 a question; use a larger pool
+    graphs.errors.ConfigError: text.negatives=9 cannot be drawn from text.negative_pool=3 ... larger pool
     """
     if settings.negatives > settings.negative_pool:
         raise ConfigError(
             f"{group}.negatives={settings.negatives} cannot be drawn from {group}.negative_pool="
-            f"{settings.negative_pool} a question; use a larger pool"
+            f"{settings.negative_pool} for each question; use a larger pool"
         )
     if settings.negative_closest is not None and not 0 < settings.negative_closest <= 1:
         raise ConfigError(

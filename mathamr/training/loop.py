@@ -1,14 +1,13 @@
-"""The training loop, whatever is learned: epochs of steps, validation, checkpoints, and resuming.
+"""Training loop of every learner: epochs of steps, validation, checkpoints, and resuming.
 
     run = Run(learning, checkpoints, patience=3, checkpoint_every=500, world=world, signal=signal)
     run.begin("auto")
     run.finish({"train_pairs": 2582}, log, progress)
     run.state.best_step, run.state.best_val_loss     # (1406, 2.31)
 
-A :class:`Learning` takes the steps. Everything that a step does depends on the seed and the number of the step alone,
-so a run that resumes has, on the CPU, bit for bit the weights of a run that was never interrupted. :class:`Checkpoints`
-keep ``last``, and ``best``: the weights of the lowest validation loss, or the last ones where nothing is validated. A
-finished run trains nothing.
+A :class:`Learning` takes the steps. A step depends only on the seed and the number of the step, so on the CPU a resumed
+run has, bit for bit, the weights of an uninterrupted run. :class:`Checkpoints` keep ``last``, and ``best``: the weights
+of the lowest validation loss, or the last ones without validation. A finished run trains nothing.
 
 >>> schedule = Schedule((20, 50, 50), patient_from=1)  # an epoch of pretraining before two
 >>> schedule.first_step(2), schedule.total
@@ -34,7 +33,7 @@ from mathamr.training.state import RunState
 Log = Callable[[dict[str, Any]], None]
 Progress = Callable[[int], None]
 Step = Callable[[int], dict[str, Any]]
-"""Takes the optimizer step after ``step`` others; returns its record, with ``loss`` and ``seconds``."""
+"""Function that takes the optimizer step after ``step`` others; returns its record, with ``loss`` and ``seconds``."""
 
 
 @dataclass(frozen=True)
@@ -50,36 +49,36 @@ class Schedule:
 
     @property
     def total(self) -> int:
-        """Steps of all epochs."""
+        """Number of steps of all epochs."""
         return sum(self.steps)
 
 
 class Learning(Protocol):
-    """A model with its data: ``items`` of the ``unit`` in each step over all ranks, e.g. 32 pairs."""
+    """Model with its data: ``items`` of the ``unit`` in each step over all ranks, e.g. 32 pairs."""
 
     unit: str
     items: int
     schedule: Schedule
 
     def epoch(self, epoch: int, done: int, log: Log) -> AbstractContextManager[Step]:
-        """Prepare an epoch of which ``done`` steps are done; gives the function that takes the others."""
+        """Prepare an epoch of which ``done`` steps are done; return the function that takes the other steps."""
 
     def validate(self) -> ValidationScore | None:
-        """Score the model, equal on every rank; None where nothing is held out."""
+        """Score the model, equal on every rank; None without held-out data."""
 
     def epoch_record(self, epoch: int) -> dict[str, Any]:
-        """Return what the log shows of an epoch beside its scores."""
+        """Return entries of an epoch's log record beside its scores."""
 
 
 class Checkpoints(Protocol):
-    """The checkpoints of one run. Saving is called on rank 0 alone; both files or folders appear whole."""
+    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written completely or not at all."""
 
     @property
     def last(self) -> Path:
         """Checkpoint that an interrupted run resumes from."""
 
     def restore(self) -> RunState | None:
-        """Take over ``last``; None where there is none.
+        """Load ``last``; return None if it does not exist.
 
         Raises:
             TrainingError: a checkpoint of another run, or a damaged one.
@@ -96,15 +95,15 @@ class Checkpoints(Protocol):
         """
 
     def save_best(self, state: RunState) -> None:
-        """Replace ``best``; raises as :meth:`save_last`."""
+        """Replace ``best``; errors as in :meth:`save_last`."""
 
 
 class Run:
-    """One training run; ``state`` is how far it is.
+    """One training run; ``state`` is its progress.
 
     Args:
-        patience: epochs in a row without a lower validation loss after which training stops.
-        checkpoint_every: steps between checkpoints within an epoch; 0 saves at the ends of epochs alone.
+        patience: epochs in a row without a lower validation loss before training stops.
+        checkpoint_every: steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
         scores_first: score the untrained model (``state.before``).
     """
 
@@ -125,7 +124,7 @@ class Run:
         self.state = RunState()
 
     def begin(self, resume: str) -> None:
-        """Resume from the last checkpoint with ``auto``; otherwise, or where there is none, start anew."""
+        """Resume from the last checkpoint with ``auto``; otherwise, or without a checkpoint, start anew."""
         found = None if resume == "never" else self._checkpoints.restore()
         if found is not None:
             self.state = found
@@ -136,16 +135,16 @@ class Run:
             self.state.before = self._learning.validate()
 
     def finish(self, about: Mapping[str, Any], log: Log | None, progress: Progress | None) -> None:
-        """Train from where the run is to its end.
+        """Train to the end of the run.
 
         Args:
             about: entries of the first record.
-            log: receives records of the kinds start, step and epoch, on rank 0 alone.
-            progress: called on rank 0 with the number of steps done since the last call.
+            log: function that receives records of the kinds start, step and epoch, on rank 0 only.
+            progress: function called on rank 0 with the number of steps done since its last call.
 
         Raises:
-            TrainingError: a step or a checkpoint that fails; the last checkpoint is intact.
-            Interrupted: told to stop, and saved.
+            TrainingError: a failed step or checkpoint; the last checkpoint is intact.
+            Interrupted: a signal; the state is saved.
         """
         tell: Log = log if log is not None and self._world.is_main else lambda record: None
         advance: Progress = progress if progress is not None and self._world.is_main else lambda steps: None
@@ -155,7 +154,7 @@ class Run:
         while not self._is_finished():
             self._train_epoch(tell, advance)
             self._end_epoch(tell)
-            self._stop_if_told()  # also in the last validation: the caller is to stop, there may be more to come
+            self._stop_if_told()  # also after the last validation: the caller may have more to do
 
     def _is_finished(self) -> bool:
         state = self.state
@@ -186,7 +185,9 @@ class Run:
                 log({"kind": "step", "step": state.step, "epoch": epoch, **record})
                 progress(1)
                 self._stop_if_told()
-                if self._every and state.step % self._every == 0 and state.step < end:  # at the end once it is scored
+                if (
+                    self._every and state.step % self._every == 0 and state.step < end
+                ):  # the end of an epoch is saved after scoring
                     self._save_last()
 
     def _save_last(self) -> None:
@@ -196,7 +197,7 @@ class Run:
     def _stop_if_told(self) -> None:
         if self._world.any(self._signal.received is not None):
             self._save_last()
-            self._world.any(False)  # no rank leaves, and takes the others with it, before rank 0 has saved
+            self._world.any(False)  # no rank exits before rank 0 has saved
             raise Interrupted(self._signal.received, self.state.step, self._checkpoints.last)
 
     def _end_epoch(self, log: Log) -> None:

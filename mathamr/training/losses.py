@@ -1,14 +1,14 @@
-"""The training objective: in-batch InfoNCE over MaxSim scores, with a part for the document vectors alone.
+"""Training objective: in-batch InfoNCE over MaxSim scores, and over document vectors.
 
-Two questions and their answers, told apart perfectly: with the temperature low the loss is nearly zero, with a high
-one it stays near log 2, that of a coin flip.
+Two questions and their answers, perfectly separated: a low temperature gives a loss near zero, a high one a loss near
+log 2, that of a coin flip.
 
 >>> import torch
 >>> scores = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
 >>> round(float(info_nce(scores, torch.tensor(0.05))), 4), round(float(info_nce(scores, torch.tensor(10.0))), 4)
 (0.0, 0.6444)
 
-A second answer to the first question, in the place of the second's, counts as no negative once it is masked:
+A second answer to the first question, in the place of the second's, is no negative once it is masked:
 
 >>> known = torch.tensor([[True, True], [False, True]])
 >>> round(float(info_nce(scores, torch.tensor(10.0), known_positives=known)), 4)
@@ -31,7 +31,7 @@ from mathamr.maxsim import VectorSets
 
 
 class Temperature(nn.Module):
-    """The learnable temperature ``tau = exp(t)`` of thesis Eq. 3.6; calling it gives ``tau``, a scalar tensor.
+    """Learnable temperature ``tau = exp(t)`` of thesis Eq. 3.6; calling it gives ``tau``, a scalar tensor.
 
     >>> round(Temperature(0.05)().item(), 4)
     0.05
@@ -55,22 +55,25 @@ def info_nce(
     known_positives: Tensor | None = None,
     symmetric: bool = False,
 ) -> Tensor:
-    """InfoNCE of each query's own document against all other documents, thesis Eq. 3.6 -> scalar float32.
+    """Return InfoNCE of each query's own document against all other documents, thesis Eq. 3.6 -> scalar float32.
 
     Args:
-        scores: (B, C), C >= B: similarity of B queries with C documents; columns beyond the queries' own documents are
-            further (hard) negatives.
-        temperature: scalar tau.
-        targets: the column (B,) of each query's own document; without it column i belongs to query i.
-        known_positives: bool (B, C), True where a document is another right answer to the query, or the same document
-            again; such a document is left out of the sum over negatives.
+        scores: similarity of B queries with C >= B documents (B, C); columns beyond the queries' own documents are
+            further
+            (hard) negatives.
+        temperature: temperature tau, a scalar.
+        targets: column of each query's own document (B,); by default column i belongs to query i.
+        known_positives: bool (B, C), True for another right answer to the query or a copy of its document; such
+            documents
+            are left out of the sum over negatives.
         symmetric: average with the loss of finding each document's query among the B queries. Hard negatives have no
-            query and take part only in the first direction.
+            query
+            and take part only in the first direction.
     """
     num_queries, num_documents = scores.shape
     if targets is None:
         if num_documents < num_queries:
-            raise TrainingError(f"{num_queries} queries need as many documents, not {num_documents}")
+            raise TrainingError(f"{num_queries} queries need at least as many documents, not {num_documents}")
         targets = torch.arange(num_queries, device=scores.device)
     with torch.autocast(scores.device.type, enabled=False):
         logits = scores.float() / temperature.float()
@@ -79,17 +82,17 @@ def info_nce(
             logits = logits.masked_fill(known_positives & ~own, float("-inf"))
         loss = functional.cross_entropy(logits, targets)
         if symmetric:
-            by_document = logits[:, targets].T  # (B, B), the own query of document i at i
+            by_document = logits[:, targets].T  # (B, B), document i's own query at i
             loss = (loss + functional.cross_entropy(by_document, torch.arange(num_queries, device=scores.device))) / 2
     return loss
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalLoss:
-    """``total`` is to be minimised; the parts, detached, are for the log, None where their weight is zero.
+    """``total`` to be minimised, and detached parts for the log, None if their weight is zero.
 
-    ``scores`` (B, C) are those of the MaxSim part, or of the document part alone where beta is 0; a further loss may go
-    back through them.
+    ``scores`` (B, C) are those of the MaxSim part, or of the document part if beta is 0; a further loss may propagate
+    gradients through them.
     """
 
     total: Tensor
@@ -109,16 +112,16 @@ def retrieval_loss(
     known_positives: Tensor | None = None,
     symmetric: bool = False,
 ) -> RetrievalLoss:
-    """``beta L_MaxSim + (1 - beta) L_doc``, thesis Eq. 4.2, both InfoNCE with one temperature.
+    """Return ``beta L_MaxSim + (1 - beta) L_doc``, thesis Eq. 4.2, both InfoNCE with one temperature.
 
-    ``beta`` = 1 is MaxSim alone (Eq. 3.8), ``beta`` = 0 the document vectors alone (Eq. 4.1): single-vector training.
-    A part of weight zero is not computed. ``normalize`` divides MaxSim scores by the number of query vectors (Eq. 3.7).
+    ``beta`` = 1 is only MaxSim (Eq. 3.8), ``beta`` = 0 only document vectors (Eq. 4.1): single-vector training. A
+    part of weight zero is not computed. ``normalize`` divides MaxSim scores by the number of query vectors (Eq. 3.7).
     The remaining arguments are those of :func:`info_nce`.
 
-    A loss that is not finite is a :class:`TrainingError` that says which part it came from.
+    A loss that is not finite raises :class:`TrainingError`, which names the part.
     """
     if not 0.0 <= beta <= 1.0:
-        raise ConfigError(f"beta={beta} must lie in 0..1: 1 is MaxSim alone, 0 document vectors alone")
+        raise ConfigError(f"beta={beta} must lie in 0..1 (1: only MaxSim, 0: only document vectors)")
     nce = partial(info_nce, targets=targets, known_positives=known_positives, symmetric=symmetric)
     parts: dict[str, tuple[Tensor, Tensor]] = {}
     if beta > 0.0:
@@ -140,7 +143,7 @@ def retrieval_loss(
 
 
 def _document_scores(queries: VectorSets, documents: VectorSets) -> Tensor:
-    """``R_ij``, similarity of the document vectors, thesis Eq. 4.1 -> (num_queries, num_documents) float32."""
+    """Return ``R_ij``, similarity of the document vectors, thesis Eq. 4.1 -> (num_queries, num_documents) float32."""
     with torch.autocast(queries.vectors.device.type, enabled=False):
         return queries.document_vectors().float() @ documents.document_vectors().float().T
 

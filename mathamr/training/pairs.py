@@ -1,4 +1,4 @@
-"""Pairs into training and validation: every pair of a question on the same side, pairs without graphs left out.
+"""Split of pairs into training and validation, without pairs that lack graphs; a question's pairs stay together.
 
 >>> pairs = [Pair("q1", "a1"), Pair("q1", "a2"), Pair("q2", "a3"), Pair("q3", "a4"), Pair("q3", "lost")]
 >>> split = split_pairs(pairs, {"q1", "q2", "q3", "a1", "a2", "a3", "a4"}, validation_fraction=0.3)
@@ -23,21 +23,21 @@ from torch import Tensor
 from graphs.corpus.post import Pair
 from graphs.errors import CorpusError, TrainingError
 
-# The same questions are held out whatever the seed of a run, so that validation losses of several seeds compare.
+# The held-out questions do not depend on a run's seed, so validation losses of several seeds compare.
 _SPLIT_SEED = 20260
 
 
 @dataclass(frozen=True)
 class PairSplit:
-    """What is trained on, and what is held out.
+    """Training and validation pairs.
 
     Attributes:
-        train: pairs, in the order they came in.
+        train: training pairs, in the order given.
         validation: pairs of the held-out questions.
         positives: all known answers of each question, also those without graphs.
-        missing: posts of pairs that have no graph.
-        left_out: how many pairs that left out.
-        sources: pairs of further collections to train on, by the name of each; none of them is held out.
+        missing: posts of pairs without a graph.
+        left_out: number of pairs dropped for them.
+        sources: training pairs of further collections, by name; none of them are held out.
     """
 
     train: tuple[Pair, ...]
@@ -48,7 +48,7 @@ class PairSplit:
     sources: Mapping[str, tuple[Pair, ...]] = field(default_factory=dict)
 
     def fingerprint(self) -> str:
-        """Identifies both sides and the sources, order included."""
+        """Return a hash of both sides and the sources, order included."""
         digest = hashlib.sha256()
         for side in (self.train, self.validation, *(self.sources[name] for name in sorted(self.sources))):
             digest.update(f"{len(side)}\n".encode())
@@ -58,9 +58,9 @@ class PairSplit:
 
 
 def sample_pairs(pairs: Sequence[Pair], available: Container[str], most: int | None) -> Sequence[Pair]:
-    """At most ``most`` pairs whose posts are ``available``, in their order; all ``pairs`` where that is None.
+    """Sample at most ``most`` pairs whose posts are ``available`` (None: all posts), in their order.
 
-    Which ones depends on nothing but the ids, so a sample of a sample of the same size is the same.
+    The choice depends only on the ids, so a sample of a sample of the same size is the same.
 
     >>> pairs = [Pair(f"q{i}", f"a{i}") for i in range(9)]
     >>> posts = {f"{kind}{i}" for kind in "qa" for i in range(1, 9)}  # q0 and a0 have no graphs
@@ -82,10 +82,10 @@ def sample_pairs(pairs: Sequence[Pair], available: Container[str], most: int | N
 
 
 def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
-    """Pairs of posts, from a file with two columns.
+    """Read pairs of posts from a file with two columns.
 
     Raises:
-        CorpusError: no such file, or a line without two columns.
+        CorpusError: a missing file, or a line without two columns.
     """
     pairs, path = [], Path(path)
     try:
@@ -102,7 +102,7 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
 
 
 def answers_of(pairs: Iterable[Pair]) -> dict[str, frozenset[str]]:
-    """The answers that pairs name, by question."""
+    """Return the answers of each question, from pairs."""
     answers: dict[str, set[str]] = {}
     for pair in pairs:
         answers.setdefault(pair.question_id, set()).add(pair.answer_id)
@@ -110,7 +110,7 @@ def answers_of(pairs: Iterable[Pair]) -> dict[str, frozenset[str]]:
 
 
 def _usable(pairs: Iterable[Pair], available: Container[str]) -> tuple[list[Pair], tuple[str, ...]]:
-    """The pairs that have graphs of both posts, and the posts that have none."""
+    """Return the pairs with graphs of both posts, and the posts without one."""
     pairs = list(pairs)
     posts = dict.fromkeys(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
     missing = dict.fromkeys(post_id for post_id in posts if post_id not in available)
@@ -119,24 +119,24 @@ def _usable(pairs: Iterable[Pair], available: Container[str]) -> tuple[list[Pair
 
 
 def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_fraction: float) -> PairSplit:
-    """Hold out a part of the questions, by a shuffle that depends on nothing but the question ids.
+    """Hold out a part of the questions, by a shuffle that depends only on the question ids.
 
     Args:
-        pairs: repeated pairs count once.
-        available: the posts that have graphs.
-        validation_fraction: part of the questions, rounded to whole questions.
+        pairs: pairs of posts; repeated pairs count once.
+        available: posts with graphs.
+        validation_fraction: share of the questions, rounded to whole questions.
 
     Raises:
-        TrainingError: when there are no pairs, none of them has graphs, or a side stays empty.
+        TrainingError: no pairs, no pair with graphs, or an empty side.
     """
     distinct = list(dict.fromkeys(pairs))
     if not distinct:
-        raise TrainingError("there are no training pairs; the list is empty")
+        raise TrainingError("the list of training pairs is empty; give at least two questions")
     usable, missing = _usable(distinct, available)
     if not usable:
         raise TrainingError(
-            f"none of the {len(distinct)} pairs has graphs of both posts, e.g. there is none of post {missing[0]}; "
-            "was preprocessed.db built from the same collection?"
+            f"none of the {len(distinct)} pairs has graphs of both posts, e.g. post {missing[0]} has none; "
+            "build preprocessed.db from the same collection"
         )
     questions = sorted({pair.question_id for pair in usable})
     num_held_out = round(len(questions) * validation_fraction)
@@ -157,7 +157,7 @@ def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_
 
 
 def with_sources(split: PairSplit, sources: Mapping[str, Sequence[Pair]], available: Container[str]) -> PairSplit:
-    """``split`` with the pairs of further collections, without those that have no graphs.
+    """Return ``split`` with the pairs of further collections, without pairs that lack graphs.
 
     >>> own = split_pairs([Pair("q1", "a1"), Pair("q2", "a2")], {"q1", "a1", "q2", "a2"}, validation_fraction=0.5)
     >>> more = with_sources(own, {"math": [Pair("math/1", "math/1s"), Pair("math/2", "lost")]}, {"math/1", "math/1s"})
@@ -165,7 +165,7 @@ def with_sources(split: PairSplit, sources: Mapping[str, Sequence[Pair]], availa
     ({'math': (Pair(question_id='math/1', answer_id='math/1s'),)}, ('math/2', 'lost'), 1, True)
 
     Raises:
-        TrainingError: when a source has no pair of two graphs.
+        TrainingError: a source without a pair of two graphs.
     """
     positives, missing, left_out = dict(split.positives), split.missing, split.left_out
     kept: dict[str, tuple[Pair, ...]] = {}
@@ -184,7 +184,7 @@ def with_sources(split: PairSplit, sources: Mapping[str, Sequence[Pair]], availa
 def known_positives(
     questions: Sequence[str], documents: Sequence[str], positives: Mapping[str, frozenset[str]]
 ) -> Tensor:
-    """Return which documents (C,) are known answers of which questions (B,), for ``info_nce``: bool (B, C).
+    """Return a mask of the documents (C,) that are known answers of the questions (B,), for ``info_nce``: bool (B, C).
 
     >>> known_positives(["p", "q"], ["a", "b", "c"], {"p": frozenset("ab"), "q": frozenset("b")}).tolist()
     [[True, True, False], [False, True, False]]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-# The reciprocal rank is taken over the first so many pairs (as many as the thesis holds out, section 4.3.1): ranking
-# all pairs against all would take longer than an epoch where there are ten times as many.
+# The reciprocal rank is taken over only the first pairs (as many as the thesis holds out, section 4.3.1): with ten
+# times
+# as many pairs, ranking all against all would take longer than an epoch.
 MRR_PAIRS = 5_000
 QUERIES_AT_ONCE = 256
 
@@ -19,13 +20,13 @@ QUERIES_AT_ONCE = 256
 def rank_of(scores: Tensor, own: Tensor, known_positives: Tensor) -> Tensor:
     """Return the rank of each query's own document, 1 for the best: float (B,).
 
-    Other known answers do not count. Of documents with equal scores half rank before it: vectors that have all become
-    equal rank in the middle, not at the top.
+    Other known answers do not count. Half of the documents with equal scores rank before it, so that collapsed vectors
+    rank in the middle, not at the top.
 
     Args:
-        scores: (B, C).
-        own: int64 (B,), the column of each query's own document.
-        known_positives: bool (B, C).
+        scores: similarities (B, C).
+        own: int64 (B,), column of each query's own document.
+        known_positives: bool (B, C), documents known to answer a query.
     """
     score = scores.gather(1, own.unsqueeze(1))  # (B, 1)
     others = ~known_positives.scatter(1, own.unsqueeze(1), True)

@@ -1,4 +1,4 @@
-"""What training reports: a record for each epoch, and one for the whole.
+"""Results of training: a record for each epoch, and one for the whole.
 
 result.best, result.best_step, result.best_val_loss     # (Path('model/best'), 1406, 2.31)
 [record.val_mrr for record in result.epochs]            # [0.31, 0.38, 0.41]
@@ -32,20 +32,20 @@ class EpochRecord:
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What came out of training.
+    """Result of a training.
 
     Attributes:
         best: checkpoint of the lowest validation loss.
-        best_step: optimizer step it was taken at; ``best_val_loss`` and ``best_val_mrr`` are its scores.
-        epochs: one record an epoch.
-        stopped_early: whether the validation loss had stopped falling before the last epoch.
+        best_step: optimizer step of that checkpoint; ``best_val_loss`` and ``best_val_mrr`` are its scores.
+        epochs: record of each epoch.
+        stopped_early: True if the validation loss stopped falling before the last epoch.
         loss_curve: training loss of every optimizer step.
         time_per_epoch_s: mean seconds of an epoch, without validation.
         pairs_per_s: training pairs a second over all ranks, without validation.
-        peak_memory_bytes: of the device, or of the process on the CPU.
-        parameters: their number by part of the model, and ``total``.
-        train_pairs: pairs on each side of the split; ``validation_pairs`` likewise.
-        left_out: pairs without graphs; ``missing`` are the posts that have none.
+        peak_memory_bytes: peak memory of the GPU, or of the process on the CPU.
+        parameters: number of parameters of each part of the model, and ``total``.
+        train_pairs: number of training pairs; ``validation_pairs`` that of held-out pairs.
+        left_out: number of pairs without graphs; ``missing`` lists the posts without one.
     """
 
     best: Path

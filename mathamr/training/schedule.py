@@ -1,4 +1,4 @@
-"""The learning rate, a function of the step: no state to save, none to lose.
+"""Learning rate as a function of the step, without state.
 
 >>> [round(cosine(step, total=4, highest=1.0, lowest=0.2), 3) for step in range(4)]
 [1.0, 0.8, 0.4, 0.2]
@@ -12,7 +12,7 @@ import math
 
 
 def cosine(step: int, *, total: int, highest: float, lowest: float) -> float:
-    """Learning rate of ``step`` out of ``total``, counted from 0: ``highest`` at the first, ``lowest`` at the last.
+    """Return the learning rate of ``step`` out of ``total``, from 0: ``highest`` at the first, ``lowest`` at the last.
 
     Cosine annealing over single steps (thesis, 3.4.5), without restarts.
     """
@@ -22,10 +22,10 @@ def cosine(step: int, *, total: int, highest: float, lowest: float) -> float:
 
 
 def warmed_up(step: int, *, total: int, highest: float, warmup: float) -> float:
-    """Learning rate of ``step`` out of ``total``, counted from 0: along a line up to ``highest``, and down towards 0.
+    """Return the learning rate of ``step`` out of ``total``, from 0: linear up to ``highest``, then linear towards 0.
 
     Args:
-        warmup: part of the steps on the way up (formula-text retrieval paper, section 3.3: a tenth).
+        warmup: share of the steps on the way up (formula-text retrieval paper, section 3.3: a tenth).
     """
     rising = round(warmup * total)
     if step < rising:

@@ -1,4 +1,4 @@
-"""Streams of random numbers that are functions of what they are for, and of a place in training: no state to save.
+"""Streams of random numbers as functions of a purpose and a place in training; no state is saved.
 
 >>> first = stream(42, ORDER, 0)
 >>> first == stream(42, ORDER, 0), first == stream(43, ORDER, 0), first == stream(42, NEGATIVES, 0)
@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 ORDER, NEGATIVES, AUGMENTATION, FORMULAS, SHARES, MIXTURE = range(6)
-"""What a stream is for: the second part of its key, behind the seed of the run."""
+"""Purpose of a stream: the second part of its key, after the seed of the run."""
 
 
 def stream(*key: int) -> int:
-    """A seed for the random stream of ``key``, unlike those of all other keys."""
+    """Return a seed for the random stream of ``key``, different from those of all other keys."""
     return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1)

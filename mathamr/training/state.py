@@ -1,4 +1,4 @@
-"""How far a training run is, and what of it has changed when it is to go on.
+"""Progress of a training run, and the differences that forbid resuming it.
 
 >>> import torch
 >>> state = RunState(step=2, losses=[3.5, 3.25])
@@ -24,16 +24,16 @@ from mathamr.training.result import EpochRecord, ValidationScore
 
 @dataclass
 class RunState:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
         step: optimizer steps done.
         best_step: step of the lowest validation loss; ``best_val_loss`` and ``best_val_mrr`` are its scores.
-        epochs_without_improvement: epochs since then.
-        epoch_seconds: seconds of training in the epoch under way, ``train_seconds`` in those before it.
+        epochs_without_improvement: epochs since the best step.
+        epoch_seconds: training seconds of the current epoch; ``train_seconds`` those of earlier epochs.
         epochs: records of the finished epochs.
         losses: training loss of every step.
-        before: scores of the untrained model, where they are asked for.
+        before: scores of the untrained model, if requested.
     """
 
     step: int = 0
@@ -48,20 +48,20 @@ class RunState:
     before: ValidationScore | None = None
 
     def scalars(self) -> dict[str, Any]:
-        """All but ``losses`` and ``before``, as plain values."""
+        """Return all but ``losses`` and ``before``, as plain values."""
         values = dataclasses.asdict(self)
         del values["losses"], values["before"]
         return values
 
     @classmethod
     def of(cls, scalars: Mapping[str, Any], losses: Tensor, before: ValidationScore | None = None) -> RunState:
-        """The inverse of :meth:`scalars`; ``losses`` is float64 (step,)."""
+        """Restore a state from :meth:`scalars`; ``losses`` is float64 (step,)."""
         values = {**scalars, "epochs": [EpochRecord(**record) for record in scalars["epochs"]]}
         return cls(**values, losses=losses.tolist(), before=before)
 
 
 def differences(name: str, old: Mapping[str, Any], new: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
-    """Settings that have changed, but for those that are ``free`` to."""
+    """Return the settings that differ, except those that are ``free`` to."""
     return [
         f"{name}.{key}={old.get(key)} then, {new.get(key)} now"
         for key in sorted(old.keys() | new.keys())
@@ -70,14 +70,14 @@ def differences(name: str, old: Mapping[str, Any], new: Mapping[str, Any], free:
 
 
 def refuse_another_run(differing: Sequence[str], path: Path) -> None:
-    """Refuse to resume a run whose settings or data have changed.
+    """Raise for a run with other settings or data.
 
     Raises:
-        TrainingError: naming what differs.
+        TrainingError: names what differs.
     """
     if differing:
         raise TrainingError(
-            f"this run was begun with other settings ({'; '.join(differing)}); "
-            "go on with those, start anew with resume='never', or train into another folder",
+            f"this run was started with other settings ({'; '.join(differing)}); "
+            "use those, start anew with resume='never', or train into another folder",
             path=path,
         )

@@ -1,4 +1,4 @@
-"""How fast graphs in memory become one batch: our two collates against PyTorch Geometric's `Batch`, in one run.
+"""Speed of collating graphs in memory into a batch: our two collates against PyTorch Geometric's `Batch`.
 
     python scripts/bench.py collate                         # 2,000 generated graphs of the thesis's sizes
     python scripts/bench.py collate --store both-full.db    # graphs of a preprocessed collection
@@ -25,7 +25,7 @@ from scripts.benchmarks.sample_graphs import opened
 def run(
     store_path: str | None = None, *, num_graphs: int = 2000, batch_size: int = 64, rounds: int = 7
 ) -> dict[str, float]:
-    """Graphs per second of each way, and ``speedup_vs_pyg`` of collating packed graphs."""
+    """Return graphs per second of each way, and ``speedup_vs_pyg`` of collating packed graphs."""
     torch.set_num_threads(1)
     with opened(store_path, num_graphs) as store:
         post_ids = store.post_ids()[:num_graphs]

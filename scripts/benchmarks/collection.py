@@ -1,13 +1,15 @@
-"""How fast a collection is built, and how much memory all processes together hold while it is.
+"""Speed of building a collection, and the memory of all its processes.
 
     python scripts/bench.py collection --data jsonl --root ../shared/data/mse-questions --out mse.db --workers 2
 
-Builds as scripts/build_collection.py does (the same database, which may be gone on with), then counts it. Each tenth of
-the posts leaves a line: posts done, posts a second of wall time and milliseconds of CPU time a post over that tenth,
-and the largest sum of the resident memory of this process and its workers in it, sampled every ``--every`` seconds;
-pages that processes share count in each. ``--samples FILE`` keeps every sample as ``seconds, posts, processes, MiB``.
-The last line is one JSON object, with ``flat``: the peak of the last tenth over that of the second, when all workers
-are up.
+Builds like scripts/build_collection.py (the same database, resumed if it exists), then counts it. Each tenth of the
+posts
+prints a line: posts done, posts per second of wall time and milliseconds of CPU time for each post in that tenth, and
+the
+largest sum of the resident memory of this process and its workers in it, sampled every ``--every`` seconds. Pages that
+processes share count in each. ``--samples FILE`` keeps every sample as ``seconds, posts, processes, MiB``. The last
+line
+is one JSON object, with ``flat``: the peak of the last tenth over that of the second, when all workers are running.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process and its descendants use: ``memory`` in bytes, ``cpu`` in seconds since each began."""
+    """Resources of a process and its descendants: ``memory`` in bytes, ``cpu`` in seconds since each started."""
 
     processes: int
     memory: int
@@ -49,7 +51,7 @@ class Usage:
 
 
 def usage(root: int) -> Usage:
-    """Of process ``root`` and all below it, from /proc; those that have ended count in the CPU time of their parent."""
+    """Measure process ``root`` and all below it, from /proc; ended processes count in the CPU time of their parent."""
     page, tick = os.sysconf("SC_PAGESIZE"), os.sysconf("SC_CLK_TCK")
     parents: dict[int, int] = {}
     facts: dict[int, tuple[int, int]] = {}
@@ -75,7 +77,7 @@ def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:
 
 @dataclass(slots=True)
 class Watch:
-    """Samples the memory of this process and its workers while posts go by; ``peaks`` by tenth of them."""
+    """Sampler of the memory of this process and its workers; ``peaks`` by tenth of the posts."""
 
     total: int
     samples: IO[str] | None
@@ -96,7 +98,7 @@ class Watch:
 
     @contextmanager
     def every(self, seconds: float) -> Iterator[None]:
-        """Sample in a thread as long as the block runs."""
+        """Sample in a thread during the block."""
         end = threading.Event()
 
         def run() -> None:
@@ -116,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="posts a second and memory of a build of a collection")
     parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
     parser.add_argument("--root", type=Path, help="folder of the collection, where it has one")
-    parser.add_argument("--out", type=Path, required=True, help="the database; begun, or gone on with")
+    parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
     parser.add_argument("--parser", default="embedded", help=f"one of {', '.join(parsers.PARSERS)}")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of the parser; repeatable")
     parser.add_argument("--workers", type=int, default=2, help="processes that parse")

@@ -1,13 +1,14 @@
-"""Is the embedded AMR parser's graph of every sentence of a collection valid, and how many does it read a second?
+"""Validity and speed of the embedded AMR parser on every sentence of a collection.
 
     python scripts/bench.py embedded_parser --data arqmath --root ../shared/data/arqmath-mini --workers 2
 
-Each sentence of each post (its title, too, and ``FORMULA_i`` for its formulas) is parsed as a chunk of its own. A graph
-is invalid if the package ``penman`` cannot read it, or reads other triples than this project does; ``lost`` are the
-placeholders of sentences whose graphs have no concept of that name. The time is that in the parser alone:
-``sentences_per_second`` by the clock, summed over the processes, and ``sentences_per_cpu_second`` of one of them, which
-is the fairer number where processes wait for a core. The last line is one JSON object. Exit code 1: a graph was invalid
-or a placeholder lost.
+Each sentence of each post (its title included, with ``FORMULA_i`` for its formulas) is parsed as a separate chunk. A
+graph
+is invalid if the package ``penman`` cannot read it, or reads other triples than this project does. ``lost`` counts the
+placeholders of sentences whose graphs have no concept with that name. The time is spent in the parser alone:
+``sentences_per_second`` of wall time, summed over the processes, and ``sentences_per_cpu_second`` of one of them, which
+is the fairer number if processes wait for a core. The last line is one JSON object. Exit code 1: an invalid graph or a
+lost placeholder.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Tally:
 
 
 class Check:
-    """Lives in a worker process: parses the sentences of posts and looks at their graphs."""
+    """Checker in a worker process: parses the sentences of posts and checks their graphs."""
 
     def __init__(self) -> None:
         self._parser = EmbeddedParser()
@@ -78,7 +79,7 @@ class Check:
 
 
 def _concepts(text: str | Failure) -> set[str] | None:
-    """The concepts of a graph; None if it is no valid one."""
+    """Return the concepts of a graph; None for an invalid one."""
     if isinstance(text, Failure):
         return None
     try:

@@ -1,13 +1,13 @@
-"""Looking into a space of 100,000 x 768 embeddings: seconds and memory of each instrument of mathamr/analysis.
+"""Cost of measuring a space of 100,000 x 768 embeddings: seconds and memory of each instrument of mathamr/analysis.
 
     OMP_NUM_THREADS=2 python scripts/bench.py embedding_geometry
-    python scripts/bench.py embedding_geometry --documents 10000 --queries 200       # to try it
+    python scripts/bench.py embedding_geometry --documents 10000 --queries 200       # a short trial
 
-Embeddings are random, around 500 centres and away from the origin, as those of language models are. The goal is five
-minutes and 4 GB on two cores for all of it. Everything is of all documents but the nearest distances, which are of
-``--domain`` of them, drawn at random, to all others: all to all would be 15 TFLOP. `memory` is the peak of the process
-up to there, the embeddings (0.3 GB) and libraries among it; `bootstrap` is of ``--samples`` samples of 5,000 values.
-The last line is one JSON object.
+Embeddings are random, around 500 centres and away from the origin, like those of language models. The goal is five
+minutes and 4 GB on two cores in total. Everything uses all documents, except the nearest distances: they are those of
+``--domain`` documents, drawn at random, to all others, since all to all would be 15 TFLOP. `memory` is the peak of the
+process so far, with the embeddings (0.3 GB) and libraries; `bootstrap` has ``--samples`` samples of 5,000 values. The
+last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PER_POST = 16  # vectors of a post, for the collapse
 
 
 class Table:
-    """Times one part after the other."""
+    """Times of the parts, one after the other."""
 
     def __init__(self) -> None:
         self.result: dict[str, float] = {}
@@ -52,7 +52,7 @@ class Table:
 
 
 def embeddings(count: int, dimension: int, seed: int) -> Floats:
-    """(count, dimension) float32, made in parts."""
+    """Return embeddings (count, dimension) float32, made in parts."""
     generator = np.random.default_rng(seed)
     centres = np.random.default_rng(0).normal(size=(500, dimension)).astype(np.float32) + 0.5
     vectors = np.empty((count, dimension), np.float32)
@@ -64,7 +64,7 @@ def embeddings(count: int, dimension: int, seed: int) -> Floats:
 
 
 def run(documents: int, queries: int, dimension: int, domain: int, samples: int) -> dict[str, float]:
-    """All instruments on one space."""
+    """Run all instruments on one space."""
     vectors = embeddings(documents, dimension, 1)
     generator = np.random.default_rng(2)
     right = generator.choice(documents, queries, replace=False)
@@ -100,7 +100,7 @@ def run(documents: int, queries: int, dimension: int, domain: int, samples: int)
     values = generator.random(5_000)
     table("bootstrap", lambda: bootstrap(values, samples=samples))
     total = {"seconds": time.perf_counter() - begin, "memory_gb": peak_memory() / 1e9}
-    print(f"all of it {total['seconds']:.1f} s, {total['memory_gb']:.2f} GB")
+    print(f"total {total['seconds']:.1f} s, {total['memory_gb']:.2f} GB")
     return {**table.result, **total}
 
 

@@ -1,10 +1,10 @@
-"""How fast graphs come from disk into a batch: ours against PyTorch Geometric's on-disk stores, in one run.
+"""Speed of loading graphs from disk into a batch: ours against PyTorch Geometric's on-disk stores.
 
     python scripts/bench.py loader                          # 2,000 generated graphs of the thesis's sizes
     python scripts/bench.py loader --store both-full.db     # graphs of a preprocessed collection
 
-All paths hold the same graphs and load the same random batches, in turns, on one thread; machines are noisy, so the
-ratios are the result. The file cache is warm. The last line is one JSON object.
+All paths hold the same graphs and load the same random batches, in turns, on one thread. Only ratios are comparable
+between machines. The file cache is warm. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def run(
     """Time every path.
 
     Args:
-        store_path: a preprocessed collection; generated graphs where there is none.
-        num_graphs: how many graphs are held and loaded a round, in batches of ``batch_size``.
-        rounds: each path is timed so often, in turns; its fastest round counts.
+        store_path: preprocessed collection; default: generated graphs.
+        num_graphs: number of graphs held, and loaded in a round in batches of ``batch_size``.
+        rounds: number of timings of each path, in turns; the fastest round counts.
 
     Returns:
         ``graphs_per_second`` and ``bytes_per_graph`` (of the file) of ours, ``speedup_vs_pyg_on_disk`` over the fastest
@@ -81,7 +81,7 @@ def run(
 
 
 def _paths(store: GraphStore, post_ids: Sequence[str], folder: Path) -> dict[str, Callable[[list[int]], object]]:
-    """Every way to load the batch of the graphs at some positions."""
+    """Return every way to load the batch of the graphs at some positions."""
     data = as_data(store, post_ids)
     database = SQLiteDatabase(str(folder / "pyg.db"), "graphs", SCHEMA)
     database.multi_insert(range(len(data)), [{name: d[name] for name in SCHEMA} for d in data])
@@ -103,14 +103,14 @@ def _paths(store: GraphStore, post_ids: Sequence[str], folder: Path) -> dict[str
 
 
 def as_data(store: GraphStore, post_ids: Sequence[str]) -> list[Data]:
-    """The graphs as PyTorch Geometric has them: labels, edges and relations."""
+    """Return the graphs in PyTorch Geometric's form: labels, edges and relations."""
     return [Data(x=d.x, edge_index=d.edge_index, edge_attr=d.edge_attr) for d in map(store.get, post_ids)]
 
 
 def fastest(
     ways: Mapping[str, Callable[[list[int]], object]], num_graphs: int, batch_size: int, rounds: int
 ) -> dict[str, float]:
-    """Seconds of each way's fastest round over the same random batches of all graphs; the ways take turns."""
+    """Return seconds of each way's fastest round over the same random batches of all graphs; the ways take turns."""
     order = np.random.default_rng(0).permutation(num_graphs).tolist()
     batches = [order[start : start + batch_size] for start in range(0, num_graphs, batch_size)]
     best = dict.fromkeys(ways, float("inf"))
@@ -124,7 +124,7 @@ def fastest(
 
 
 def run_as_asked(run: Callable[..., dict[str, float]], description: str | None) -> dict[str, float]:
-    """What ``run`` returns with the arguments of the command line."""
+    """Return the result of ``run`` with the arguments of the command line."""
     asked = parser(description)
     asked.add_argument("--batch-size", type=int, default=64, help="graphs in a batch")
     asked.add_argument("--rounds", type=int, default=7)

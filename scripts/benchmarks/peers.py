@@ -1,4 +1,4 @@
-"""Programs that benchmarks race against: the extra ``bench`` installs them, and a missing one is named.
+"""Programs that benchmarks compare with: the extra ``bench`` installs them, and a missing one is named.
 
 >>> peer("json", "json").dumps([1])
 '[1]'
@@ -19,7 +19,7 @@ GET = "pip install -e '.[bench]'"
 
 
 def peer(module: str, package: str) -> Any | None:
-    """Import a peer; where it is missing, print how to get it and return None."""
+    """Import a peer; if it is missing, print how to install it and return None."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -28,10 +28,10 @@ def peer(module: str, package: str) -> Any | None:
 
 
 def required(module: str, package: str) -> Any:
-    """Import a peer that a benchmark cannot do without.
+    """Import a peer that a benchmark requires.
 
     Raises:
-        ConfigError: it is missing.
+        ConfigError: a missing package.
     """
     try:
         return importlib.import_module(module)
@@ -40,7 +40,7 @@ def required(module: str, package: str) -> Any:
 
 
 def program(name: str, package: str) -> str | None:
-    """Return the path of a program; where it is missing, print how to get it and return None.
+    """Return the path of a program; if it is missing, print how to install it and return None.
 
     >>> program("no-such-program", "no-such-package")
     left out: no-such-program is not installed; get it with: apt-get install no-such-package

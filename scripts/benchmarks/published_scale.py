@@ -1,12 +1,14 @@
-"""Is a collection of ten times the size checked in the same memory, and in the same time a post?
+"""Scaling of the check of a collection: memory, and time for each post, at ten times the size.
 
     python scripts/bench.py published_scale                                    # 100,000 and 1,000,000 posts
-    python scripts/bench.py published_scale --posts 1000000 --keep published   # and leaves the larger tree there
+    python scripts/bench.py published_scale --posts 1000000 --keep published   # and keep the larger tree there
 
-Writes two trees like the published one (benchmarks/published_tree.py), of a tenth of the posts and of all, and runs
-``scripts/data.py check`` on each in a process of its own. What the check counts is compared with what was written. The
-last line is one JSON object: ``memory_ratio`` and ``time_ratio`` are the peak memory and the time a post with all posts
-over those with a tenth; ``writer_memory_mib`` is the peak of the process that writes. Exit code 1: a count is wrong.
+It writes two trees like the published one (benchmarks/published_tree.py), with a tenth of the posts and with all, and
+runs
+``scripts/data.py check`` on each in another process. The counts of the check are compared with the written ones. The
+last
+line is one JSON object: ``memory_ratio`` and ``time_ratio`` are the peak memory and the time for each post with all
+posts over those with a tenth; ``writer_memory_mib`` is the peak of the writing process. Exit code 1: a wrong count.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ SCRIPT = Path(__file__).resolve().parents[1] / "data.py"
 
 
 def write(out: Path, posts: int, seed: int, console: Console) -> Counter[str]:
-    """Write a tree, and its counts beside it; one that is there already is used again."""
+    """Write a tree, and its counts beside it; an existing one is reused."""
     counts = out / ".counts.json"
     if counts.is_file():
         kept = json.loads(counts.read_text(encoding="utf-8"))
@@ -44,7 +46,7 @@ def write(out: Path, posts: int, seed: int, console: Console) -> Counter[str]:
 
 
 def check(root: Path) -> tuple[dict[str, Any], float, float, float]:
-    """Run the check; returns what it printed, its peak memory in MiB, and its seconds by the clock and of CPU."""
+    """Run the check; return its output, its peak memory in MiB, and its seconds of wall time and of CPU."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     command = [sys.executable, str(SCRIPT), "check", "--root", str(root), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -61,9 +63,9 @@ def check(root: Path) -> tuple[dict[str, Any], float, float, float]:
 
 
 def peak_memory(pid: int | str) -> float:
-    """Return the peak of a process's resident memory in MiB; 0 where it has ended.
+    """Return the peak of a process's resident memory in MiB; 0 if it has ended.
 
-    ``ru_maxrss`` of a child is at least the memory of the process that started it, and says nothing here.
+    ``ru_maxrss`` of a child is at least the memory of the process that started it, so it cannot be used here.
     """
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
@@ -73,7 +75,7 @@ def peak_memory(pid: int | str) -> float:
 
 
 def differences(written: Counter[str], printed: dict[str, Any]) -> list[str]:
-    """Return the counts that the check got wrong."""
+    """Return the wrong counts of the check."""
     expected = {
         "posts.question": written["posts.question"],
         "posts.answer": written["posts.answer"],
@@ -89,14 +91,14 @@ def differences(written: Counter[str], printed: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    """Write, check, compare; returns the exit code."""
+    """Write, check, compare; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posts", type=int, default=1_000_000, metavar="N", help="posts of the larger tree")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder of the larger tree, which stays")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     if given.posts < 1000:
-        parser.error("--posts: at least 1,000 are needed")
+        parser.error("--posts must be at least 1,000")
     console = Console()
     measured: list[tuple[float, float, float]] = []
     wrong: list[str] = []

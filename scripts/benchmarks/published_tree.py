@@ -6,7 +6,7 @@ Its distributions are those measured on arqmath-mini, 2,331 questions and 2,863 
 natural logarithms with mean and standard deviation:
 
 - text of a body without formulas, in characters: 5.900 and 0.903 (questions), 5.898 and 1.237 (answers)
-- formulas in a body of t characters, where there are any: 0.639 log t - 2.230 and 0.767; 0.599 log t - 1.571 and 0.763
+- formulas in a body of t characters, if any: 0.639 log t - 2.230 and 0.767; 0.599 log t - 1.571 and 0.763
 - bodies without formulas: 0.122 and 0.097; formulas in a title: 0.70 on average
 - LaTeX of a formula: 21.3 characters on average; Presentation MathML 336; Content MathML 339; 745 in 50,714 have none
 
@@ -35,7 +35,7 @@ REPRESENTATIONS = ("latex", "opt", "slt")
 TABLES = 101
 NAMELESS = 15 / 5194  # posts whose formula spans have lost their ids, measured on arqmath-mini
 WINDOW = 500  # threads whose posts are shuffled among each other
-KEPT = 30_000  # answers and formulas that judgments are drawn from
+KEPT = 30_000  # number of answers and formulas to draw judgments from
 #: year: topics of Task 1 and 2, and those of them in the official judgments
 TOPICS = {2020: (98, 85, 77, 45), 2021: (100, 100, 71, 58), 2022: (100, 100, 78, 76)}
 
@@ -51,7 +51,7 @@ means just more equal could zero side follows hence assume implies conclude"""
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula in three representations, as the TSVs quote them, and its visual id."""
+    """Formula in three representations, as the TSVs quote them, and its visual id."""
 
     visual_id: int
     latex: str
@@ -99,7 +99,7 @@ def _expression(choose: random.Random, leaves: int) -> tuple[str, str, str]:
 
 
 class _Sample:
-    """A uniform sample of a stream (reservoir sampling)."""
+    """Uniform sample of a stream (reservoir sampling)."""
 
     def __init__(self, choose: random.Random, size: int) -> None:
         self._choose, self._size, self._seen = choose, size, 0
@@ -114,7 +114,7 @@ class _Sample:
 
 
 class _Zip:
-    """A zip whose members are written one after the other, as text."""
+    """Zip whose members are written one after the other, as text."""
 
     def __init__(self, path: Path) -> None:
         self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
@@ -150,7 +150,7 @@ def _zipped(path: Path) -> Iterator[_Zip]:
 
 
 class Tree:
-    """Writer of a published tree of ``posts`` posts into ``out``; ``counts`` says what was written."""
+    """Writer of a published tree of ``posts`` posts into ``out``; ``counts`` has the numbers written."""
 
     def __init__(self, out: Path, posts: int, seed: int = 0) -> None:
         self.out, self.posts = out, posts
@@ -206,7 +206,7 @@ class Tree:
     # -- posts -------------------------------------------------------------------------------------------------------
 
     def _window(self, most: int) -> tuple[list[str], tuple[list[str], ...], list[str]]:
-        """Rows of the posts, of the three kinds of tables, and of links, of some threads, in the order of their ids."""
+        """Return rows of the posts, of the three kinds of tables, and of links, of some threads, ordered by id."""
         choose = self._choose
         events: list[tuple[float, int, bool]] = []
         for thread in range(WINDOW):
@@ -273,7 +273,7 @@ class Tree:
     def _markup(
         self, length: int, count: int, id_: int, thread: int, kind: str, formulas: tuple[list[str], ...]
     ) -> str:
-        """Text of ``length`` characters with formulas in it, escaped as an attribute; adds the formulas' rows."""
+        """Return text of ``length`` characters with formulas, escaped as an attribute; add the formulas' rows."""
         choose, share = self._choose, length // (count + 1)
         at = choose.randrange(len(self._text) - length)
         pieces = [self._text[at : at + length - share * count]]
@@ -369,7 +369,7 @@ class Tree:
                     _text(below / place, "".join(kept))
 
     def _documents(self, task: int, year: int) -> list[int]:
-        """Ids that judgments are of: answers in Task 1; in Task 2 formulas in 2020, and visual ids later."""
+        """Return ids of judged documents: answers in Task 1; in Task 2 formulas in 2020, and visual ids later."""
         if task == 1:
             return self._answers.items
         return self._formulas.items if year == 2020 else self._visual_ids.items
@@ -381,7 +381,7 @@ def _text(path: Path, text: str) -> None:
 
 
 def main() -> int:
-    """Write a tree; its counts are printed."""
+    """Write a tree and print its counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posts", type=int, default=100_000, metavar="N", help="questions and answers together")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the tree, made if needed")

@@ -5,13 +5,14 @@
 
 64 generated graphs of 156 nodes and 660 edges with 532 relations, d = 64, 64 bases: N = 9,984, E = 42,240. Relations
 are as uneven as in posts: Zipf for those of AMR and of formulas, and half of all edges join a virtual node. All three
-layers have the same weights and take turns in one run; medians are compared. Ours includes making its plan for every
-pass, though the layers of an encoder share one. PyG's `RGCNConv` runs once: it takes half a minute. The last line is
-one JSON object; times are in milliseconds.
+layers have the same weights and take turns; medians are compared. Ours includes making its plan for every pass, though
+the layers of an encoder share one. PyG's `RGCNConv` runs once: it takes half a minute. The last line is one JSON
+object;
+times are in milliseconds.
 
-`bandwidth_share` is the time that the memory would need at its speed of copying, for what a layer must at least read
-and write, as a share of the time that ours takes without its plan: vectors, their gradients and the matrices of the
-relations, each once forward and once backward.
+`bandwidth_share` is the shortest time that copying memory allows, as a share of our time without the plan. A layer
+must at
+least read and write vectors, their gradients and the matrices of the relations, each once forward and once backward.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ ROUNDS = 3
 
 
 def generated_graphs(num_graphs: int, seed: int) -> tuple[Tensor, Tensor, int]:
-    """A batch of graphs like those of posts: ``edge_index`` (2, E), ``relation`` (E,) ascending, number of nodes.
+    """Return a batch of graphs like those of posts: ``edge_index`` (2, E), ascending ``relation`` (E,), node count.
 
-    A tree with a few re-entrancies over the ordinary nodes, each below a formula or sentence node, those below the
-    document node; every edge with its inverse.
+    A graph is a tree with a few re-entrancies over the ordinary nodes, each below a formula or sentence node, those
+    below
+    the document node; every edge with its inverse.
     """
     generator = np.random.default_rng(seed)
     half = (NUM_RELATIONS - 6) // 2
@@ -72,7 +74,7 @@ def generated_graphs(num_graphs: int, seed: int) -> tuple[Tensor, Tensor, int]:
 
 
 def run(device: str = "cpu", precision: str = "fp32", num_graphs: int = NUM_GRAPHS) -> dict[str, float]:
-    """Median milliseconds of each layer, our speed-ups, the plan's share of four layers, the largest difference."""
+    """Return median milliseconds of each layer, our speed-ups, the plan's share of four layers, largest difference."""
     torch.manual_seed(0)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     edge_index, relation, num_nodes = generated_graphs(num_graphs, seed=0)
@@ -142,7 +144,7 @@ def run(device: str = "cpu", precision: str = "fp32", num_graphs: int = NUM_GRAP
 
 
 def copied_per_second(device: str) -> float:
-    """Bytes that a large copy reads and writes in a second, at best of five."""
+    """Return the bytes that a large copy reads and writes in a second, at best of five."""
     block = torch.zeros(2**28 if device.startswith("cuda") else 2**25, device=device)
     copy = torch.empty_like(block)
     copy.copy_(block)

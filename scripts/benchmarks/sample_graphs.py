@@ -1,4 +1,4 @@
-"""The graphs that benchmarks run on: those of a preprocessed.db, or generated ones of the thesis's sizes.
+"""Graphs for benchmarks: those of a preprocessed.db, or generated ones of the thesis's sizes.
 
 options = parser(__doc__).parse_args()                      # --store, --num-graphs
 with opened(options.store, options.num_graphs) as store:
@@ -26,7 +26,7 @@ NUM_LABELS, NUM_ROLES = 30_000, 252
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """A command line that says which graphs."""
+    """Return a parser of the command line that chooses the graphs."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", help="a preprocessed.db; default: generated graphs")
     parser.add_argument("--num-graphs", type=int, default=2000, help="generated graphs")
@@ -35,7 +35,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 @contextmanager
 def opened(store_path: str | None, num_graphs: int) -> Iterator[GraphStore]:
-    """The store at ``store_path``; where that is none, one of ``num_graphs`` generated graphs, gone after the block."""
+    """Yield the store at ``store_path``, or a temporary one of ``num_graphs`` generated graphs."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(store_path) if store_path else generated_store(Path(folder) / "preprocessed.db", num_graphs)
         with closing(GraphStore(path)) as store:
@@ -43,7 +43,7 @@ def opened(store_path: str | None, num_graphs: int) -> Iterator[GraphStore]:
 
 
 def generated_store(path: Path, num_graphs: int) -> Path:
-    """A preprocessed.db of generated graphs at ``path``."""
+    """Write a preprocessed.db of generated graphs to ``path``."""
     rows = [(f"{4 * seed}", str(seed), "{}") for seed in range(num_graphs)]
     vocabulary = Vocabulary.build(count(rows, generate), size=20_000)
     build(path, rows, generate, VirtualNodeSpec(), vocabulary)
@@ -51,7 +51,7 @@ def generated_store(path: Path, num_graphs: int) -> Path:
 
 
 def generate(seed: str, _formula_map: Mapping[str, str]) -> DocumentGraph:
-    """A random graph with sizes as in thesis Table 4.2: sentences of 12 concepts, 6 formulas, each with two trees."""
+    """Return a random graph of thesis Table 4.2: sentences of 12 concepts, 6 formulas with two trees each."""
     rng = np.random.default_rng(int(seed))
     spread = np.sqrt(2 * np.log(MEAN_NODES / MEDIAN_NODES))  # of a log-normal with this median and mean
     size = int(np.clip(rng.lognormal(np.log(MEDIAN_NODES), spread), 4, 5000))

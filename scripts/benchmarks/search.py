@@ -1,21 +1,23 @@
-"""Search: queries a second, latency, recall and nDCG' of every strategy and backend, beside brute force.
+"""Search: queries per second, latency, recall and nDCG' of every strategy and backend, beside brute force.
 
-    python scripts/bench.py search                              # all of it: some ten minutes, 3 GB of disk
-    python scripts/bench.py search --index index                # encodings of a catalog that scripts/index.py wrote
-    python scripts/bench.py search --posts 3000 --full-posts 30000 --queries 10     # a minute, to try it
+    python scripts/bench.py search                              # all parts: some ten minutes, 3 GB of disk
+    python scripts/bench.py search --index index                # vectors of an index of scripts/index.py
+    python scripts/bench.py search --posts 3000 --full-posts 30000 --queries 10     # a trial of a minute
     python scripts/bench.py search --device cuda
 
-Three parts, each left out with a size of 0. **Race**: one query of 16 vectors over 30,000 x 16 x 32, the best 100, by
-the exact index, by numpy and by the package maxsim-cpu (`pip install maxsim-cpu`; left out if it is not there), in
-turns.
+A size of 0 leaves out a part. **Race**: one query of 16 vectors over 30,000 x 16 x 32, the best 100, by the exact
+index,
+by numpy and by the package maxsim-cpu (`pip install maxsim-cpu`; left out if missing), in turns.
 **Strategies**: a collection of the size of the thesis's experiments. **Full scale**: the size of ARQMath, 21.9 million
 vectors, in half precision from disk, searched exactly.
 
-A collection is made of originals, those of an index or generated, each repeated with more and more noise; a query is an
-original with noise of its own. The copies of its original are its relevant posts, with grades 3, 2, 1 by their noise,
-and ten times as many others are judged 0. Recall@100 is held against exact search by the same strategy. `ms` is the
-median and `p95` the 95th percentile of queries one at a time, `queries/s` of all together. Compare only what ran in one
-run, with as many threads for all: `OMP_NUM_THREADS=2`. The last line is one JSON object.
+A collection consists of originals, those of an index or generated, each repeated with more and more noise. A query is
+an
+original with other noise. The copies of its original are its relevant posts, with grades 3, 2, 1 by their noise, and
+ten
+times as many others are judged 0. Recall@100 is relative to exact search by the same strategy. `ms` is the median and
+`p95` the 95th percentile of single queries, `queries/s` of all together. Compare only numbers of one run, with as many
+threads for all: `OMP_NUM_THREADS=2`. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from mathamr.stages.console import Console
 from scripts.benchmarks.peers import peer
 
 DIM = 32  # thesis Table 4.5
-MEAN_VECTORS = 16  # a post; 21.9 million by 1,365,254 posts
+MEAN_VECTORS = 16  # of a post; 21.9 million by 1,365,254 posts
 ORIGINALS = 2863  # as many as arqmath-mini has answers
 NOISE = (0.5, 3.0)  # length of the noise that is added to unit vectors, of the first copy and of the last
 K = 100
@@ -56,7 +58,7 @@ Result = dict[str, float | None]
 
 
 def generated(count: int, generator: torch.Generator) -> VectorSets:
-    """Sets of unit vectors, 3 to some 60 each; those of one set lie around a direction of its own."""
+    """Return sets of unit vectors, 3 to some 60 each; those of one set have a common direction."""
     sizes = 3 + torch.poisson(torch.full((count,), 1.0) * (MEAN_VECTORS - 3), generator=generator).long()
     centres = torch.randn(count, DIM, generator=generator).repeat_interleave(sizes, 0)
     vectors = centres + torch.randn(len(centres), DIM, generator=generator)
@@ -64,7 +66,7 @@ def generated(count: int, generator: torch.Generator) -> VectorSets:
 
 
 def with_noise(sets: VectorSets, length: float, generator: torch.Generator) -> VectorSets:
-    """The sets, each vector with a random one of this expected length added, of unit length again."""
+    """Return the sets with a random vector of this expected length added to each vector, of unit length again."""
     noise = torch.randn(sets.vectors.shape, generator=generator) * (length / sets.vectors.shape[1] ** 0.5)
     return VectorSets(functional.normalize(sets.vectors + noise, dim=1), sets.ptr)
 
@@ -72,7 +74,7 @@ def with_noise(sets: VectorSets, length: float, generator: torch.Generator) -> V
 def repeated(
     originals: VectorSets, posts: int, file: Path, generator: torch.Generator, progress: Callable[[int], None]
 ) -> VectorSets:
-    """``posts`` sets: the originals again and again, with noise that grows; half precision, memory-mapped."""
+    """Return ``posts`` sets: the originals repeated with increasing noise; half precision, memory-mapped."""
     copies = -(-posts // len(originals))
     each = torch.full((copies,), len(originals))
     each[-1] = posts - len(originals) * (copies - 1)
@@ -94,7 +96,8 @@ def _noise_of(copy: int, copies: int) -> float:
 
 
 def judgments(chosen: Sequence[int], originals: int, posts: int, generator: torch.Generator) -> Qrels:
-    """For each query, made of original ``chosen[i]``: its copies, graded 3, 2, 1 by their noise, and others, 0."""
+    """Return judgments of queries from originals ``chosen[i]``: copies graded 3, 2, 1 by their noise, others
+    0."""
     qrels: Qrels = {}
     for number, original in enumerate(chosen):
         copies = range(original, posts, originals)
@@ -106,15 +109,15 @@ def judgments(chosen: Sequence[int], originals: int, posts: int, generator: torc
 
 
 def ndcg(rankings: Sequence[Sequence[tuple[str, float]]], qrels: Qrels) -> float:
-    """nDCG' of the rankings of topics T.0, T.1, ..."""
+    """Return nDCG' of the rankings of topics T.0, T.1, ..."""
     run = Run.from_results("bench", {f"T.{number}": list(ranking) for number, ranking in enumerate(rankings)})
     return evaluate(run, qrels).aggregate["ndcg_prime"]
 
 
 def race(documents: int, repeats: int, device: str, generator: torch.Generator) -> Result:
-    """Milliseconds of a query of 16 vectors over ``documents`` x 16 x 32, the fastest of ``repeats`` in turns.
+    """Return milliseconds of a query of 16 vectors over ``documents`` x 16 x 32, the fastest of ``repeats`` in turns.
 
-    Milliseconds of CPU are those of all threads, waiting in turns among them: they compare where there is one thread.
+    Milliseconds of CPU sum all threads, active waiting included, so they compare only with one thread.
     """
     size = 16
     vectors = functional.normalize(torch.randn(documents * size, DIM, generator=generator), dim=1)
@@ -165,7 +168,7 @@ def race(documents: int, repeats: int, device: str, generator: torch.Generator) 
 
 
 class Bench:
-    """A collection, its queries and what is relevant to them; searches indexes of it."""
+    """Collection, its queries and their relevant documents; searches indexes of it."""
 
     def __init__(
         self, originals: VectorSets, posts: int, queries: int, file: Path, generator: torch.Generator, console: Console
@@ -178,7 +181,7 @@ class Bench:
         self.qrels = judgments(chosen.tolist(), len(originals), posts, generator)
 
     def measure(self, index: Index, exact: Index, name: str, strategies: Sequence[Strategy]) -> Result:
-        """Print and return what each strategy takes and finds."""
+        """Print and return the cost and the results of each strategy."""
         result: Result = {}
         for row in compare(index, exact, self.queries, strategies, K):
             search(index, self.queries, row.strategy, K)
@@ -196,7 +199,7 @@ class Bench:
         return result
 
     def built(self, name: str, make: Callable[[], Index]) -> tuple[Index, Result]:
-        """An index, and what building it took."""
+        """Build an index; return it and its cost."""
         with Stopwatch() as watch:
             index = make()
         print(f"{name:18} built in {watch.seconds:,.1f} s, {index.nbytes / len(index):,.0f} bytes a post", flush=True)
@@ -205,7 +208,7 @@ class Bench:
 
 
 def strategies_and_backends(bench: Bench, folder: Path, pool: int, m_all: int, device: str) -> Result:
-    """Every strategy of every backend over one collection."""
+    """Measure every strategy of every backend over one collection."""
     from mathamr.retrieval.index import Hnsw
     from mathamr.retrieval.qdrant import EmbeddedIndex
     from mathamr.retrieval.qdrant_server import ServerIndex
@@ -244,14 +247,14 @@ def strategies_and_backends(bench: Bench, folder: Path, pool: int, m_all: int, d
 
 
 def full_scale(bench: Bench, folder: Path, pool: int, device: str) -> Result:
-    """Exact search of everything, in half precision from disk."""
+    """Measure exact search of everything, in half precision from disk."""
     path = folder / "full"
     index, result = bench.built(
         "full-scale", lambda: ExactIndex.build(bench.post_ids, bench.documents, path=path, dtype="float16")
     )
     index.close()
     vectors = len(bench.documents.vectors)
-    bench.documents = bench.documents.select(torch.tensor([0]))  # let go of the source: what counts is the index
+    bench.documents = bench.documents.select(torch.tensor([0]))  # release the source, so that only the index counts
     reset_peak_memory()
     opened = ExactIndex.open(path, device=device)
     strategies = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=pool), Strategy("maxsim")]
@@ -278,7 +281,7 @@ def full_scale(bench: Bench, folder: Path, pool: int, device: str) -> Result:
 
 
 def main() -> int:
-    """Run the parts that have a size."""
+    """Run the parts with a size above 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, help="folder of scripts/index.py to take encodings from")
     parser.add_argument("--documents", type=int, default=30_000, help="of the race")
@@ -290,9 +293,7 @@ def main() -> int:
     parser.add_argument("--pool", type=int, default=1000, help="candidates that doc_vn_maxsim reranks")
     parser.add_argument("--m-all", type=int, default=0, help="edges of the HNSW graph of all vectors in Qdrant")
     parser.add_argument("--device", default="cpu", help="of the exact index")
-    parser.add_argument(
-        "--folder", type=Path, help="where indexes lie while they are searched; default: a temporary one"
-    )
+    parser.add_argument("--folder", type=Path, help="folder of indexes during the search; default: a temporary one")
     given = parser.parse_args()
     threads = torch.get_num_threads()
     os.environ.setdefault("RAYON_NUM_THREADS", str(threads))  # maxsim-cpu, which is imported later
@@ -316,7 +317,7 @@ def main() -> int:
         if given.full_posts:
             bench = Bench(originals, given.full_posts, given.full_queries, folder / "full.npy", generator, console)
             result |= full_scale(bench, folder, given.pool, given.device)
-    print(f"all of it took {time.perf_counter() - start:,.0f} s")
+    print(f"total {time.perf_counter() - start:,.0f} s")
     print(json.dumps({key: None if value is None else round(value, 4) for key, value in result.items()}))
     return 0
 

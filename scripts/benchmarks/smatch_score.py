@@ -2,10 +2,11 @@
 
     python scripts/bench.py smatch --gold ../shared/data/amr/little-prince-dev.txt
 
-Prints precision, recall and F1 over all sentences (micro-averaged, as Smatch is reported) and sentences a second; the
-last line is one JSON object with ``precision``, ``recall``, ``f1``, ``sentences_per_second`` (by the clock, in one
-process) and ``sentences_per_cpu_second`` (which says more where others work on the machine). Smatch climbs hills from
-random starts: the seed is fixed, and differences below 0.002 say nothing.
+Prints precision, recall and F1 over all sentences (micro-averaged, as usual for Smatch) and sentences per second. The
+last
+line is one JSON object with ``precision``, ``recall``, ``f1``, ``sentences_per_second`` (wall time, in one process) and
+``sentences_per_cpu_second`` (more reliable on a shared machine). Smatch climbs hills from random starts: the seed is
+fixed, and differences below 0.002 mean nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from scripts.benchmarks.peers import required
 
 
 def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
-    """Smatch precision, recall and F1 of the embedded parser on a file of gold graphs; and sentences a second."""
+    """Return Smatch precision, recall and F1 of the embedded parser on gold graphs, and sentences per second."""
     smatch = required("smatch", "smatch")
     with gold.open(encoding="utf-8") as lines:
         found = [block for block in blocks(lines) if "snt" in block.metadata]
     sentences = [re.sub(r"<[^>]+>", "", block.metadata["snt"]) for block in found]
     parser = EmbeddedParser()
-    parser.parse([sentences[:1]])  # what is loaded late is loaded now
+    parser.parse([sentences[:1]])  # load everything before timing
     begin, cpu = time.perf_counter(), time.process_time()
     parsed = parser.parse([[sentence] for sentence in sentences])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu

@@ -1,11 +1,11 @@
-"""Does memory stay flat? A tiny encoder is trained for an epoch on few pairs and on many.
+"""Memory of text training: a tiny encoder is trained for an epoch on few pairs and on many.
 
     python scripts/bench.py text_training                      # 10,000 and 100,000 pairs
     python scripts/bench.py text_training --pairs 1000 20000
 
-Each number of pairs has a process of its own. ``memory`` is what its peak rose by from before the pairs were opened,
-in bytes; ``bytes_a_pair`` is what each pair of the largest number added to that of the smallest. The last line is one
-JSON object.
+Each number of pairs runs in another process. ``memory`` is the rise of its peak since before the pairs were opened, in
+bytes; ``bytes_a_pair`` is the rise for each further pair between the smallest and the largest number. The last line is
+one JSON object.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mathamr.text.pairs import PairFile, TextPair, write_pairs
 
 WORDS, LENGTH = 2_000, 100  # different words, and words of a document
 SETTINGS = ["text=tiny", "text.epochs=1", "text.batch_size=250", "text.max_length=16", "text.validation_fraction=0.01"]
-WARM = 1_000  # pairs trained on first, so that what any training takes is not counted
+WARM = 1_000  # pairs trained on first, so that fixed costs do not count
 
 
 def main() -> int:
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def measure(count: int) -> dict[str, float]:
-    """Train on ``count`` pairs; bytes by which memory rose, and seconds of CPU."""
+    """Train on ``count`` pairs; return the rise of memory in bytes, and seconds of CPU."""
     [settings] = read_groups(SETTINGS, "text")
     config = TextConfig(**settings)
     with tempfile.TemporaryDirectory() as name:
@@ -80,7 +80,7 @@ def measure(count: int) -> dict[str, float]:
 
 
 def made(count: int) -> Iterator[TextPair]:
-    """Pairs of random words."""
+    """Yield pairs of random words."""
     rng = np.random.default_rng(0)
     for i in range(count):
         words = [f"w{k}" for k in rng.integers(WORDS, size=LENGTH)]

@@ -1,4 +1,4 @@
-"""How long an epoch of training takes, by batch size: pairs a second, and projected to the thesis's numbers of pairs.
+"""Duration of a training epoch, by batch size: pairs per second, projected to the thesis's numbers of pairs.
 
     python scripts/bench.py train_epoch                                     # generated graphs of the thesis's sizes
     python scripts/bench.py train_epoch --store both-full.db                # graphs of a preprocessed collection
@@ -7,13 +7,14 @@
     python scripts/bench.py train_epoch train.device=cuda train.precision=bf16 train.workers=8 --num-graphs 20000 \\
         train.node_budget=1000000 train.edge_budget=4000000 --pairs 16384 --batch-sizes 32,256,1024
 
-Of each batch size the same number of pairs is trained on, as the trainer does it: loading, augmentation, encoder,
-loss, backward, AdamW. Settings are those of conf/model and conf/train, and arguments change them; a batch with more
-nodes than train.node_budget is encoded twice, in chunks. Pairs are drawn at random, since they cost the same as true
-ones. An epoch is 45,000 pairs in the thesis's experiments (Table 4.8) and 491,000 in its benchmark run (Table 4.20);
-its validation is not in these times. `cpu_s` is the processor time of a pair, all threads together, and
-`epoch_45000_cpu_s` that of an epoch: on a CPU they hardly depend on what else the machine does, unlike `pairs_per_s`.
-The last line is one JSON object.
+Each batch size trains on the same number of pairs, as the trainer does: loading, augmentation, encoder, loss, backward,
+AdamW. Settings are those of conf/model and conf/train, and arguments change them. A batch with more nodes than
+train.node_budget is encoded twice, in chunks. Pairs are drawn at random, since they cost the same as true ones. An
+epoch
+has 45,000 pairs in the thesis's experiments (Table 4.8) and 491,000 in its benchmark run (Table 4.20), without
+validation. `cpu_s` is the processor time of a pair, all threads together, and `epoch_45000_cpu_s` that of an epoch.
+On a
+CPU both hardly depend on the load of the machine, unlike `pairs_per_s`. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def run(
     batch_sizes: Sequence[int] = (32,),
     overrides: Sequence[str] = (),
 ) -> list[dict[str, float]]:
-    """Train on ``pairs`` pairs with each batch size, after a first batch that counts for nothing."""
+    """Train on ``pairs`` pairs with each batch size, after a first batch that does not count."""
     encoder_config, config = read_settings(overrides)
     with opened(store_path, num_graphs) as store:
         return [
@@ -70,7 +71,7 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
         if batches.curriculum.batches(0) < wanted:
             raise ConfigError(
                 f"{len(post_ids)} graphs give {batches.curriculum.batches(0)} batches of {config.batch_size} different "
-                f"pairs, {wanted} are needed; give a larger --num-graphs or --store, or fewer --pairs"
+                f"pairs, fewer than the {wanted} needed; give a larger --num-graphs or --store, or fewer --pairs"
             )
         reset_peak_memory()
         reset_peak_gpu_memory(world.device)
@@ -78,7 +79,7 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
         with closing(batches.epoch(1, 0, 1)) as prepared:
             learner.step([next(prepared)], config.learning_rate)
         processor = time.process_time()
-        # Threads prepare batches ahead: they begin within the time, or it would leave out what few batches cost.
+        # Threads prepare batches ahead. They start within the timed part, which otherwise would miss their work.
         with Stopwatch(world.device) as watch, closing(batches.epoch(0, 0, wanted - 1)) as prepared:
             for batch in prepared:
                 learner.step([batch], config.learning_rate)
@@ -103,9 +104,7 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
 def main() -> None:
     """Print a row for each batch size, then all as JSON."""
     asked = parser(__doc__)
-    asked.add_argument(
-        "--pairs", type=int, default=1024, help="pairs trained on with each batch size, at least one batch"
-    )
+    asked.add_argument("--pairs", type=int, default=1024, help="pairs for each batch size, at least one batch")
     asked.add_argument("--batch-sizes", default="32", help="with commas between")
     asked.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
     options = asked.parse_intermixed_args()

@@ -1,4 +1,4 @@
-"""A whole training step, as the trainer takes it: what it costs, and what part of it goes by waiting for data.
+"""Cost of a whole training step, and the share of it spent waiting for data.
 
     python scripts/bench.py train_step                          # 2,000 generated graphs of the thesis's sizes
     python scripts/bench.py train_step --store both-full.db     # graphs of a preprocessed collection
@@ -6,10 +6,12 @@
     python scripts/bench.py train_step train.device=cuda train.precision=bf16 train.batch_size=512
 
 A step is: loading and augmenting 64 graphs (32 pairs), encoder, gather, loss, backward, clipping, AdamW. Settings are
-those of conf/model and conf/train (`train=thesis` ...), and arguments change them. Pairs are drawn at random, since
-they cost the same as true ones. `waited_share` is the time in which the step had no batch, by that of the whole step;
-`load_ms` what preparing a batch takes when nothing else goes on. AdamW is also timed alone, fused (as training has it)
-and not, on the same gradients. The last line is one JSON object; times are medians.
+those
+of conf/model and conf/train (`train=thesis` ...), and arguments change them. Pairs are drawn at random, since they cost
+the same as true ones. `waited_share` is the share of the step without a batch; `load_ms` is the time to prepare a batch
+on an idle machine. AdamW is also timed alone, fused (as in training) and not, on the same gradients. The last line is
+one
+JSON object; times are medians.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ def run(
 def set_up(
     store: GraphStore, pairs: Iterable[Pair], encoder_config: EncoderConfig, config: TrainConfig, world: Ranks
 ) -> tuple[TrainingBatches, Learner]:
-    """Batches of the pairs that are trained on, and what learns from them."""
+    """Return batches of the training pairs, and their learner."""
     split = split_pairs(pairs, set(store.post_ids()), validation_fraction=config.validation_fraction)
     learner = Learner(
         config,

@@ -97,7 +97,7 @@ def read_morphology(path: Path) -> tuple[dict[str, str], dict[str, str], set[str
 
 
 def first_sense(senses: dict[str, dict[int, str]], *, agent: bool) -> str:
-    """The lowest sense with an agent (or, without ``agent``, the lowest without one); ``""`` where there is none."""
+    """Return the lowest sense with an agent (without ``agent``, the lowest without one); ``""`` if there is none."""
     return next((s for s in sorted(senses) if s < "90" and senses[s] and (0 in senses[s]) == agent), "")
 
 
@@ -158,7 +158,7 @@ def adjectives_of(data: Path, frames: dict[str, dict[str, dict[int, str]]], noun
 
 
 def candidates(lemma: str, lower: str, word_class: str, tables: dict[str, dict[str, str]]) -> set[str]:
-    """The names of concepts that a word may have become, without sense."""
+    """Return names of concepts for a word, without sense."""
     found = {lemma.replace(" ", "-"), lower}
     for table_class in "NJ":
         known = tables["nouns"].get(f"{lemma} {table_class}")
@@ -185,7 +185,7 @@ def concept_below(graph: penman.Graph, frame: str) -> str:
 def count_words(
     parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]], tables: dict[str, dict[str, str]]
 ) -> dict[str, str]:
-    """What each lemma of a word class became most often."""
+    """Return the most frequent concept of each lemma of a word class."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for (draft, _), (_, graph) in zip(parser.drafts(sentence for sentence, _ in gold), gold, strict=True):
         concepts = Counter(target for _, role, target in graph.triples if role == ":instance")

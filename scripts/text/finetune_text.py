@@ -11,7 +11,8 @@ step. With ``text.pretraining_epochs`` the encoder is pretrained first, into ``m
 line) or the documents of the pairs. The encoder ``tiny`` is made of the pairs' texts, in ``model/tiny-RANK``. The same
 command resumes an interrupted run.
 
-Exit codes: 0 trained; 2 a message says what is wrong; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run it again to
+Exit codes: 0 trained; 2 error, with a message; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run the command again
+to
 resume; 130 stopped by a second Ctrl-C, which does not wait.
 """
 
@@ -26,10 +27,10 @@ from experiments.command import command, parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
+    """Run the command; return the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--pairs", type=Path, required=True, help="JSON lines of scripts/text/text_pairs.py")
-    parser.add_argument("--validation", type=Path, help="other pairs to choose the best epoch by; default: a part")
+    parser.add_argument("--validation", type=Path, help="other pairs that select the best epoch; default: a part")
     parser.add_argument("--texts", type=Path, help="texts to pretrain on, one a line; default: the pairs' documents")
     parser.add_argument("--out", type=Path, required=True, help="folder of the encoder")
     parser.add_argument("--seed", type=int, default=42, help="seed of order, negatives and dropout")

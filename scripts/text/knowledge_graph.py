@@ -1,9 +1,9 @@
-"""Make a knowledge graph of what papers define and call by a name, without a language model.
+"""Make a knowledge graph of the terms and names that papers define, without a language model.
 
     python scripts/text/knowledge_graph.py --papers papers.jsonl --out graph.json
 
-extract_statements.py makes ``papers.jsonl`` from LaTeX sources; text_pairs.py makes pairs, or a
-collection with tests, of the graph. What its concepts and edges are: mathamr/text/concepts.py.
+extract_statements.py makes ``papers.jsonl`` from LaTeX sources; text_pairs.py makes pairs, or a collection with tests,
+from the graph. mathamr/text/concepts.py defines concepts and edges.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from experiments.command import command, parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
+    """Run the command; return the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--papers", type=Path, required=True, help="papers.jsonl of extract_statements.py")
-    parser.add_argument("--least-papers", type=int, help="papers that a concept has to be found in")
+    parser.add_argument("--least-papers", type=int, help="fewest papers of a concept")
     parser.add_argument("--out", type=Path, required=True, help="JSON, see mathamr/text/knowledge_graph.py")
     given = parser.parse_args(arguments)
 

@@ -6,15 +6,16 @@
     python scripts/text/text_pairs.py formulas --papers papers.jsonl --out pairs.jsonl           # text <-> formula
     python scripts/text/text_pairs.py concepts --graph graph.json --sources DIR --out pairs.jsonl    # concept -> chunk
 
-    python scripts/text/text_pairs.py statements --papers papers.jsonl --benchmark DIR          # with tests kept apart
+    python scripts/text/text_pairs.py statements --papers papers.jsonl --benchmark DIR          # with separate tests
 
 With ``--benchmark`` (or ``--collection``) each makes a folder for an experiment (``data=pairs data.root=DIR``):
-documents to search, pairs to learn from, and tests of which no pair tells anything; mathamr/text/benchmarks.py says
-which.
+documents
+to search, pairs to learn from, and tests that share nothing with the pairs; see mathamr/text/benchmarks.py.
 
-extract_statements.py makes ``papers.jsonl`` from LaTeX sources. ``--model NAME`` lets a language model ask for
-statements; without it the paper's own words do. ``--raw`` leaves formulas as they are typed (in a collection all are:
-``text.linearize`` says how they are read). ``concepts`` reads the paper P of the graph from ``DIR/P.tar.gz``,
+extract_statements.py makes ``papers.jsonl`` from LaTeX sources. With ``--model NAME`` a language model writes the
+queries
+for statements; otherwise they are the paper's own words. ``--raw`` leaves formulas as typed (a collection always does;
+``text.linearize`` chooses how they are read). ``concepts`` reads the paper P of the graph from ``DIR/P.tar.gz``,
 ``DIR/P.tex`` or the folder ``DIR/P``; scripts/text/knowledge_graph.py makes a graph.
 """
 
@@ -37,7 +38,7 @@ POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
+    """Run the command; return the exit code."""
     given = _parser().parse_args(arguments)
 
     from mathamr.stages.console import Console
@@ -59,7 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     answers.add_argument("--positives", choices=POSITIVES, default=POSITIVES[0], help="which answers make a pair")
     answers.add_argument("--least-score", type=int, default=1, help="votes that an answer needs")
     statements = kinds.add_parser("statements", help="query -> statement")
-    statements.add_argument("--model", help="an instruction model of Hugging Face that asks; default: the papers")
+    statements.add_argument(
+        "--model", help="instruction model of Hugging Face that writes queries; default: the papers' words"
+    )
     formulas = kinds.add_parser("formulas", help="text <-> formula, both directions")
     formulas.add_argument("--raw", action="store_true", help="LaTeX as typed, not linearised")
     for one in (statements, formulas):
@@ -68,15 +71,15 @@ def _parser() -> argparse.ArgumentParser:
     concepts.add_argument("--graph", type=Path, required=True, help="JSON, see mathamr/text/knowledge_graph.py")
     concepts.add_argument("--sources", type=Path, nargs="+", required=True, help="folders of the papers' LaTeX sources")
     for one in kinds.choices.values():
-        one.add_argument("--most", type=int, help="pairs at most; of a collection of formulas: in its tests")
+        one.add_argument("--most", type=int, help="largest number of pairs; for a collection of formulas: in its tests")
         place = one.add_mutually_exclusive_group(required=True)
         place.add_argument("--out", type=Path, help="JSON lines of pairs")
         place.add_argument("--benchmark", "--collection", type=Path, help="folder of a collection with tests")
-        one.add_argument("--seed", type=int, default=0, help="seed of the choice of what is tested")
+        one.add_argument("--seed", type=int, default=0, help="seed of the choice of tests")
     answers.add_argument("--test-share", type=float, default=0.2, help="share of the questions, with their answers")
     statements.add_argument("--unseen-papers", type=int, default=15, help="papers that a collection tests as a whole")
     statements.add_argument("--test-share", type=float, default=0.1, help="share of the statements, with those papers")
-    formulas.add_argument("--test-share", type=float, default=0.2, help="share of the pairs, in papers of their own")
+    formulas.add_argument("--test-share", type=float, default=0.2, help="share of the pairs, in separate papers")
     concepts.add_argument("--test-share", type=float, default=0.4, help="share of the concepts, unknown in training")
     return parser
 

@@ -57,7 +57,7 @@ def test_the_command_line_reaches_every_option() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["graph.parser=stanford"], "graph.parser=stanford is not known; the parsers are embedded"),
+        (["graph.parser=stanford"], "graph.parser=stanford is unknown. Choose from: embedded"),
         (["graph.parser=penman_file"], r"needs the option path.*; the options are parsers\.penman_file"),
         (["graph.parser=amrlib", "parsers.amrlib.model_dir=m", "parsers.amrlib.batch_size=many"], "is not a number"),
         (["graph.parser=penman_file", "parsers.penman_file.path=nowhere.penman"], "nowhere.penman: cannot be read"),

@@ -95,7 +95,7 @@ def test_an_exception_in_a_process_reaches_the_caller() -> None:
 
 def test_a_process_that_cannot_start_raises_and_gives_up_no_item() -> None:
     given_up: list[int] = []
-    for dies, message in ((False, "formulas.db: no such file; build it first"), (True, "dies as it starts")):
+    for dies, message in ((False, "formulas.db: no such file; build it first"), (True, "dies at its start")):
         with pytest.raises(MathAMRError, match=message):
             list(ordered_map(CannotStart, (dies,), iter([1, 2]), workers=2, give_up=given_up.append))
     assert given_up == []

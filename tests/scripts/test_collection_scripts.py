@@ -107,8 +107,8 @@ def test_a_trial_goes_on_and_failures_are_tried_again(corpus: Path, tmp_path: Pa
         (("--shard", "0/4"), "shard '0/4': shards are numbered from 1"),
         (("--workers", "0"), "at least 1 process"),
         (("--limit", "3", "--shard", "1/2"), "a trial needs no shards"),
-        (("--option", "speed=3"), "parser=penman_file takes no option speed"),
-        (("--option", "path"), "not of the form KEY=VALUE"),
+        (("--option", "speed=3"), "parser=penman_file has no option speed"),
+        (("--option", "path"), "must have the form KEY=VALUE"),
         (("--formulas", "nowhere.db"), "nowhere.db: no such file"),
     ],
 )

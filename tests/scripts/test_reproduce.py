@@ -104,7 +104,7 @@ def test_what_has_not_been_seen_is_measured(tmp_path: Path) -> None:
     [
         ({"none": [{"reason": "out of memory"}]}, "failed: out of memory"),
         ({"none": [scored(0.4), {"reason": "out of memory"}]}, "failed: out of memory"),
-        ({"sequential": [scored(0.4)]}, "vn_connectivity has no such condition"),
+        ({"sequential": [scored(0.4)]}, "vn_connectivity has no condition"),
         ({"none": [{**scored(0.4), "train_pairs": 2576}]}, "train_pairs is 2576, in the thesis 45000"),
         (
             {"none": [{**scored(0.4), "regime": "mini", "topics": 104}]},

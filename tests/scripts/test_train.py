@@ -97,7 +97,7 @@ def test_hard_negatives_come_from_a_file(
     assert train.main([*command, *SMALL, *mined, "--resume=never"]) == 0
     assert "hard negatives by model: of 48 questions, 0 have none; posts: 480 kept, " in capsys.readouterr().err
     assert train.main([*command, *hard, *SMALL]) == 2
-    assert "hard negatives are given, but train.negatives=0 of them are drawn" in capsys.readouterr().err
+    assert "hard negatives are given, but train.negatives=0 draws none" in capsys.readouterr().err
 
 
 def test_an_interrupted_run_has_its_own_code(

@@ -1,4 +1,4 @@
-"""The second step from dependencies to AMR: nodes above a word, before its head takes it up.
+"""Second step from dependencies to AMR: nodes over a word, before its head attaches it.
 
 Copulas give way to their complements; modal verbs, negation, moods and connectives go over their verb;
 conjunctions join. Words are taken deepest first, so that the node of a word is known when its head is read.
@@ -22,7 +22,7 @@ _NO_EXCLAMATION = frozenset(["yes", "no", "well", "please", "ok", "okay", "thank
 
 
 class Composer:
-    """Composes a draft's words; ``members`` are the words that a conjunction joins, by the index of the first."""
+    """Composer of a draft's words; ``members`` are the words that a conjunction joins, by the index of the first."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft

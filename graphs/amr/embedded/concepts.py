@@ -1,4 +1,4 @@
-"""The first step from dependencies to AMR: concepts of words."""
+"""First step from dependencies to AMR: concepts of words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ODD = re.compile(r"[^\w]+")
 
 
 def place_concepts(draft: Draft, lexicon: Lexicon) -> None:
-    """Give each word that has one its concept, or its constant."""
+    """Give each word its concept or constant, if it has one."""
     pronouns: dict[str, int] = {}
     _mend_verbs(draft, lexicon)
     _join_particles(draft, lexicon)

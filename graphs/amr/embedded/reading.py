@@ -5,8 +5,9 @@
 >>> [word.text for word in read(["FORMULA_0", "-", "th"])]
 ['FORMULA_0', 'th']
 
-A tagger that never saw ``FORMULA_0`` takes it for a verb now and then; it knows ``X``. A formula that is a whole
-statement gets the verb ``holds`` to be its clause; the node of that verb is the formula again.
+A tagger without ``FORMULA_0`` in its training may read it as a verb; it knows ``X``. A formula that is a whole
+statement
+gets the verb ``holds`` as its clause; the node of that verb is again the formula.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 
 FORMULA = re.compile(r"FORMULA_[0-9]+")
 ORDINAL_ENDINGS = frozenset(["th", "st", "nd", "rd"])
-STANDS_FOR = ""  # text of a verb that was put after a formula
+STANDS_FOR = ""  # text of a verb inserted after a formula
 SUCH_THAT, IFF = "such-that", "iff"
 
 # After these words a formula is a statement, if one of the others follows.
@@ -42,7 +43,7 @@ _COMMANDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of the sentence, and the word that the parser of English gets for it."""
+    """Word of the sentence, and its replacement for the parser of English."""
 
     text: str
     shown: str

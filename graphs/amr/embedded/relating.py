@@ -1,4 +1,4 @@
-"""The last step from dependencies to AMR: edges from heads to their words."""
+"""Last step from dependencies to AMR: edges from heads to their words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "n
 
 
 class Relater(Subordination):
-    """Hangs the words of a composed draft below their heads."""
+    """Attaches the words of a composed draft below their heads."""
 
     def relate(self) -> None:
         for token in self.tokens:
@@ -182,7 +182,7 @@ class Relater(Subordination):
             other.done = True
 
     def _hang_subject(self, head: Token, token: Token) -> None:
-        """Hang the subject below its predicate, or below each of several joined ones."""
+        """Attach the subject below its predicate, or below each of several joined ones."""
         passive = token.dep.endswith("pass")
         for predicate in self.composer.members.get(head.index, [head]):
             shared = predicate is not head

@@ -1,4 +1,4 @@
-"""The third step from dependencies to AMR: the role between a word and its head.
+"""Third step from dependencies to AMR: the role between a word and its head.
 
 The role tables of the lexicon come first, then what a frame's description says of a preposition, then a rule for the
 dependency label.
@@ -11,7 +11,7 @@ from graphs.amr.embedded.draft import Draft, Token
 from graphs.amr.embedded.lexicon import Lexicon, Link
 from graphs.amr.embedded.words import COLLECTIONS, PREPOSITIONS, PRONOUNS, QUANTIFIERS, TIMES
 
-_SPARE = {":ARG1": ":ARG2", ":ARG2": ":ARG3", ":ARG4": ":direction"}  # where the role of a rule is taken
+_SPARE = {":ARG1": ":ARG2", ":ARG2": ":ARG3", ":ARG4": ":direction"}  # if the role of a rule is taken
 
 
 class Relations:

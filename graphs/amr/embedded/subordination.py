@@ -17,10 +17,10 @@ _OBJECT_CONTROL = frozenset(
 
 
 class Subordination(Relations):
-    """Hangs subordinate clauses."""
+    """Attaches subordinate clauses."""
 
     def hang_condition(self, token: Token) -> bool:
-        """Hang the clause of ``such that CLAUSE`` below the nearest noun before it; return whether there is one."""
+        """Attach the clause of ``such that CLAUSE`` below the nearest noun before it; return whether there is one."""
         start = next(c for c in token.children if self.tokens[c].lower == SUCH_THAT)
         own = set(self.draft.subtree(token))
         for before in reversed(self.tokens[:start]):
@@ -80,7 +80,7 @@ class Subordination(Relations):
             self.attach_subject(predicate, head.node, passive)
 
     def hang_participle(self, head: Token, token: Token) -> None:
-        """Hang the clause of ``a set containing``, ``a set called``, ``a way to``, ``the fact that`` below the noun."""
+        """Attach the clause of ``a set containing``, ``a set called``, ``a way to``, ``the fact that``."""
         draft, composer = self.draft, self.composer
         if not draft.is_frame(token.inner):
             draft.edge(head.inner, self.role(head.inner, "acl", token.outer, ":mod"), token.outer)

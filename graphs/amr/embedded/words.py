@@ -18,7 +18,7 @@ MODALS = {
     "may": ("possible-01", ":ARG1"), "might": ("possible-01", ":ARG1"),
     "must": ("obligate-01", ":ARG2"), "should": ("recommend-01", ":ARG1"), "ought": ("recommend-01", ":ARG1"),
 }  # fmt: skip
-#: Determiners that say something, and how they hang below their noun.
+#: Determiners with a meaning, and their roles below the noun.
 DETERMINERS = {
     "this": (":mod", "this"), "these": (":mod", "this"), "that": (":mod", "that"), "those": (":mod", "that"),
     "all": (":mod", "all"), "every": (":mod", "every"), "each": (":mod", "each"), "any": (":mod", "any"),
@@ -98,7 +98,7 @@ TIMES = TIME_UNITS | frozenset(
 CONSEQUENCES = frozenset(["hence", "thus", "therefore", "consequently", "so", "accordingly", "thereby"])
 CONTRASTS = frozenset(["however", "nevertheless", "nonetheless", "yet"])
 
-#: How a subordinate clause hangs below the main verb: the role, and the concept between if there is one.
+#: Role of a subordinate clause below the main verb, and the concept between, if any.
 SUBORDINATORS = {
     "if": (":condition", ""), "unless": (":condition", "!"), "provided": (":condition", ""), "when": (":time", ""),
     "whenever": (":time", ""), "while": (":time", ""), "as": (":time", ""), "once": (":time", ""),
@@ -110,7 +110,7 @@ SUBORDINATORS = {
     "iff": (":condition", ""), "wherever": (":location", ""), "lest": (":purpose", ""), "except": (":ARG1-of",
     "except-01"),
 }  # fmt: skip
-#: Prepositions by the role that they have most often, at a frame and at another concept; the gold graphs know better.
+#: Prepositions by their most frequent role, at a frame and at another concept; the gold graphs know better.
 PREPOSITIONS = {
     "in": (":location", ":location"), "on": (":location", ":location"), "at": (":location", ":location"),
     "of": (":ARG1", ":poss"), "for": (":purpose", ":purpose"), "to": (":ARG2", ":direction"),
@@ -122,7 +122,7 @@ PREPOSITIONS = {
     "like": (":manner", ":example"), "because": (":ARG1-of", ":ARG1-of"), "despite": (":concession", ":concession"),
     "regarding": (":topic", ":topic"), "concerning": (":topic", ":topic"), "per": (":frequency", ":mod"),
 }  # fmt: skip
-#: Prepositions that are a concept of their own, with what follows as :op1.
+#: Prepositions that become a concept, with their object as :op1.
 RELATIONS = {
     "under": ":location", "above": ":location", "below": ":location", "behind": ":location", "between": ":location",
     "beyond": ":location", "near": ":location", "around": ":location", "across": ":path", "along": ":path",
@@ -131,7 +131,7 @@ RELATIONS = {
     ":location", "after": ":time", "before": ":time", "until": ":time", "upon": ":location", "modulo": ":mod",
     "except": ":mod",
 }  # fmt: skip
-#: Nouns for many things together: what they are made of follows with "of".
+#: Nouns for collections; their members follow with "of".
 COLLECTIONS = frozenset(
     """
     set group pair family collection sequence series list number bunch tuple sum product union class system

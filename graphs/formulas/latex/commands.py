@@ -1,6 +1,6 @@
-r"""Commands of LaTeX: all that the reader knows, and here definitions and the commands that leave nothing.
+r"""Commands of LaTeX: definitions, commands without output, and the registration of all others.
 
-Importing this module makes the commands of its neighbours known to the reader.
+Importing this module registers the commands of its neighbours with the reader.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _leaves_nothing(reader: Reader, token: str, out: list[Node]) -> None:
 
 @handles("&", "$", r"\(", r"\)", "}")
 def _stray(reader: Reader, token: str, out: list[Node]) -> None:
-    """An alignment mark outside of a table, a dollar sign, a brace that closes nothing."""
+    """Skip an alignment mark outside of a table, a dollar sign, or a closing brace without an opening one."""
 
 
 @handles(r"\end")

@@ -1,4 +1,4 @@
-r"""Neighbours that make one part: digits of a number, three dots, a mixed number, ``:=``, the sides of ``\over``.
+r"""Neighbours that become one part: digits of a number, three dots, a mixed number, ``:=``, the sides of ``\over``.
 
 >>> from graphs.formulas.latex.symbols import SYMBOLS
 >>> dots = [SYMBOLS["."], SYMBOLS["."]]
@@ -28,7 +28,7 @@ _DOT_TRIPLES = {SYMBOLS["."]: SYMBOLS[r"\ldots"], SYMBOLS[r"\cdot"]: SYMBOLS[r"\
 def joined(out: list[Node], node: Node, spaced: bool) -> bool:
     """Merge ``node`` into the last node of ``out``; return whether it merged.
 
-    ``spaced`` says whether there is a space between the two.
+    ``spaced`` tells that there is a space between the two.
     """
     before = out[-1]
     if before.role == "NUMBER":
@@ -74,6 +74,6 @@ def split(command: str, above: Node, below: Node) -> Node:
 
 
 def binomial(top: Node, bottom: Node) -> Node:
-    """A binomial coefficient: a fraction without a bar, in parentheses."""
+    """Build a binomial coefficient: a fraction without a bar, in parentheses."""
     bare = Fraction(top, bottom, name="binomial")
     return Dual(bare, Row([SYMBOLS["("], bare, SYMBOLS[")"]]))

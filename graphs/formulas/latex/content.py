@@ -38,7 +38,7 @@ _REVERSED = {
     "superset-of-or-equals": "O!subset",
     "superset-of-and-not-equals": "O!prsubset",
 }
-"""Relations that are written the other way round in Content MathML."""
+"""Relations written the other way round in Content MathML."""
 _INTERVALS = {
     "open-interval": ("O", "O"),
     "closed-interval": ("C", "C"),
@@ -65,7 +65,7 @@ def _list(node: MathList) -> Term:
 
 
 def _infix(node: Infix) -> Term:
-    # The left operand of a chain of sums may lie deep: go down to it first.
+    # The left operand of a chain of sums may be deep: go down to it first.
     spine = [node]
     while type(spine[-1].args[0]) is Infix:
         spine.append(spine[-1].args[0])

@@ -1,10 +1,11 @@
 """Nodes of a parsed formula, from which both trees are made.
 
-``2x`` is an :class:`Infix` application of the invisible product to two tokens. The layout of it is the two symbols in a
-row, its content the product of the two; where the two differ more, as for ``(a,b)``, a :class:`Dual` holds both sides.
+``2x`` is an :class:`Infix` application of the invisible product to two tokens. Its layout is the two symbols in a
+row, its
+content their product. If the two differ more, as for ``(a,b)``, a :class:`Dual` holds both sides.
 
-Tokens are made once, for the whole process, and shared by all formulas; nothing changes a node after it is made, except
-that a :class:`MathList` is given its parse.
+Tokens are made once, for the whole process, and shared by all formulas. A node never changes after it is made, except
+that a :class:`MathList` receives its parse.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 
 
 class Node:
-    """A part of a formula: ``role`` is its part of speech in the grammar, ``name`` the identity of an operator."""
+    """Part of a formula: ``role`` is its part of speech in the grammar, ``name`` the identity of an operator."""
 
     __slots__ = ()
     role = "ATOM"
@@ -22,7 +23,7 @@ class Node:
 
 
 class Token(Node):
-    """A symbol: its label in the SLT (with type), its label in the OPT, and for a large operator where limits go."""
+    """Symbol: its label in the SLT (with type), its label in the OPT, and the place of limits for a large operator."""
 
     __slots__ = ("limits", "name", "opt", "role", "slt", "value")
 
@@ -57,8 +58,9 @@ class MathList(Node):
 class ScriptMark(Node):
     """A script in a list, before the grammar gives it a base.
 
-    ``sup`` is whether it is a superscript, ``floating`` whether nothing is before it, ``level`` the number of braces
-    around it: only scripts of one level share a place.
+    ``sup`` marks a superscript, ``floating`` a script without a base before it. ``level`` is the number of braces
+    around
+    it: only scripts of one level share a place.
     """
 
     __slots__ = ("floating", "level", "role", "script", "sup")
@@ -99,7 +101,7 @@ class Infix(Node):
 
 
 class Prefix(Node):
-    """A function or large operator before what it is applied to."""
+    """A function or large operator before its operands."""
 
     __slots__ = ("args", "op")
 
@@ -181,7 +183,7 @@ class Root(Node):
 
 
 class Accent(Node):
-    """A mark over (or under) a base: hats, bars, braces, arrows. ``mid`` where its scripts go over and under it too."""
+    """A mark over (or under) a base: hats, bars, braces, arrows. ``mid``: its scripts go over and under it too."""
 
     __slots__ = ("base", "limits", "mark", "over", "role")
 
@@ -194,7 +196,7 @@ class Accent(Node):
 
 
 class Enclosure(Node):
-    """A box around a base, or a strike through it; ``content`` is the operation that it means, if any."""
+    """A box around a base, or a strike through it; ``content`` is the operation that it denotes, if any."""
 
     __slots__ = ("base", "content", "notation")
 

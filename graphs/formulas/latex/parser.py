@@ -26,9 +26,9 @@ MAX_CHARACTERS: Final = 20_000
 
 
 def parse_latex(latex: str, macros: Macros | None = None) -> ParsedFormula:
-    """Return both trees of a formula; it may use ``macros`` beside its own definitions.
+    """Return both trees of a formula; ``macros`` add to the formula's own definitions.
 
-    Never raises, on any string: a tree that cannot be made is ``None``, and ``errors`` says why. Formulas longer than
+    It never raises, for any string: a missing tree is ``None``, and ``errors`` has the reason. Formulas longer than
     :data:`MAX_CHARACTERS`, or nested deeper than ``reader.MAX_DEPTH`` groups, have no trees.
     """
     if len(latex) > MAX_CHARACTERS:

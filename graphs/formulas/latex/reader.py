@@ -33,7 +33,7 @@ from graphs.formulas.mathml import clean_plain
 MAX_DEPTH: Final = 60
 """Groups, arguments and scripts nested deeper than this are refused."""
 MAX_EXPANSIONS: Final = 2_000
-"""Uses of macros in one formula; more are taken for a macro that never ends."""
+"""Uses of macros in one formula; more mean a macro that never ends."""
 MAX_TOKENS: Final = 40_000
 """Tokens of a formula after the expansion of its macros."""
 
@@ -95,7 +95,7 @@ class Reader:
         stack = self.stack
         out: list[Node] = []
         space = 0.0
-        broken = False  # by the end of a line, which numbers do not run over
+        broken = False  # at the end of a line, which ends a number
         symbols = SYMBOLS
         self.stopped = ""
         while stack:

@@ -1,13 +1,13 @@
-r"""The symbols of LaTeX: for each command its part of speech, its character, and what it means.
+r"""Symbols of LaTeX: for each command its part of speech, its character, and its meaning.
 
 >>> SYMBOLS[r"\leq"]
 Token(RELOP, '≤', 'O!leq')
 >>> SYMBOLS[r"\sin"], SYMBOLS["x"]
 (Token(TRIGFUNCTION, 'V!sin', 'F!sin'), Token(UNKNOWN, 'V!x', 'V!x'))
 
-Parts of speech and meanings are those that LaTeXML gives to the commands of LaTeX and of the AMS packages: the formulas
-of an index were read with them, so a formula must be read with them to find its like. A line of a table is a command,
-its character (``=``: the name of the command; ``BAR``: ``|``) and, if it has one, its meaning.
+Parts of speech and meanings are those that LaTeXML gives to the commands of LaTeX and of the AMS packages. The formulas
+of an index were read with them, so a query must be read with them too. A line of a table is a command, its character
+(``=``: the name of the command; ``BAR``: ``|``) and, if it has one, its meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphs.formulas.mathml import clean_plain
 from graphs.formulas.meanings import ELEMENTS, meaning_label
 
 IDENTIFIERS = frozenset(("UNKNOWN", "ID", "ATOM", "FUNCTION", "OPFUNCTION", "TRIGFUNCTION"))
-"""Parts of speech that are written as variables (``V!`` in an SLT); all others but numbers are bare operators."""
+"""Parts of speech written as variables (``V!`` in an SLT); all others but numbers are bare operators."""
 
 _ELEMENT_OF_MEANING = {
     "absolute-value": "abs",
@@ -88,7 +88,7 @@ def symbol(role: str, text: str, meaning: str = "", *, name: str = "", limits: b
 
 
 _NO_ITALIC = frozenset("ϵϑϰϕϱϖ")
-"""Letters that LaTeXML has no mathematical italic for; their content is ``italic-ϵ``."""
+"""Letters without a mathematical italic in LaTeXML; their content is ``italic-ϵ``."""
 
 _TABLES = {
     "UNKNOWN": r"""
@@ -294,7 +294,7 @@ LETTERS = {letter: symbol("UNKNOWN", letter) for letter in map(chr, [*range(65, 
 SYMBOLS.update(LETTERS)
 
 ABSENT = Token("ATOM", "", "W!", "W!", name="absent")
-"""An operand that is missing: the left-hand side of ``= x``."""
+"""Missing operand: the left-hand side of ``= x``."""
 INVISIBLE_TIMES = Token("MULOP", "\u2062", "", opt_label("times"), name="times")
 INVISIBLE_PLUS = Token("ADDOP", "\u2064", "", opt_label("plus"), name="plus")
 INVISIBLE_COMMA = Token("PUNCT", "\u2063", "", "V!")

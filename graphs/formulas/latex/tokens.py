@@ -1,4 +1,4 @@
-r"""LaTeX text -> tokens, and the macros that a post or a formula defines.
+r"""LaTeX text -> tokens, and the macros defined in a post or a formula.
 
 >>> tokens(r"\frac12 x_{10}")
 ['\\frac', '12', ' ', 'x', '_', '{', '10', '}']
@@ -45,7 +45,8 @@ Macros = Mapping[str, Macro]
 def read_macros(text: str) -> dict[str, Macro]:
     r"""Read all macros that a text defines; a definition that cannot be read is skipped.
 
-    Known are ``\newcommand``, ``\renewcommand``, ``\providecommand``, ``\def``, ``\let`` and ``\DeclareMathOperator``.
+    Definitions are ``\newcommand``, ``\renewcommand``, ``\providecommand``, ``\def``, ``\let`` and
+    ``\DeclareMathOperator``.
     """
     found: dict[str, Macro] = {}
     for match in islice(_DEFINITION.finditer(text), MAX_DEFINITIONS):

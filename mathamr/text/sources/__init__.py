@@ -1,1 +1,1 @@
-"""Papers and pairs as they arrive: archives, folders, plain text."""
+"""Sources of papers and pairs: archives, folders, plain text."""

@@ -1,4 +1,4 @@
-"""The LaTeX files of a paper, from an archive that anybody may have packed.
+"""The LaTeX files of a paper, from an untrusted archive.
 
 >>> import io, tarfile, tempfile
 >>> path = Path(tempfile.mkdtemp()) / "2501.00001.tar.gz"
@@ -11,9 +11,10 @@
 {'main.tex': '\\\\documentclass{article}'}
 
 A paper is a ``.tar.gz``, ``.tgz`` or ``.tar``; a ``.gz``, which on arXiv is a packed folder or one packed file; a
-folder; or one LaTeX file. Nothing is ever unpacked to disk: members are read one after the other into memory, as text,
-up to the bounds of :class:`Limits`. An archive that reaches outside itself (absolute paths, ``..``, links, devices) or
-goes beyond a bound is refused as a whole: what packs such things is no paper. So is one whose headers are a bomb.
+folder; or one LaTeX file. Nothing is unpacked to disk: members are read one after the other into memory, as text, up to
+the bounds of :class:`Limits`. An archive that reaches outside itself (absolute paths, ``..``, links, devices),
+exceeds a
+bound, or has oversized headers is refused as a whole.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MAX_HEADER_BYTES = 1_000_000  # of a member's long name or attributes
 
 @dataclass(frozen=True)
 class Limits:
-    """What a paper may hold: files of any kind, bytes of one LaTeX file, and bytes of all files once unpacked."""
+    """Bounds of a paper: number of files of any kind, bytes of one LaTeX file, and unpacked bytes of all files."""
 
     files: int = 10_000
     file_bytes: int = 20_000_000
@@ -45,12 +46,12 @@ class Limits:
 
 
 def read_files(path: Path, limits: Limits | None = None) -> dict[str, str]:
-    """The LaTeX files of the paper at ``path``, by their names inside it, in the order in which they are packed.
+    """Return the LaTeX files of the paper at ``path``, by their names inside it, in packed order.
 
-    A file that is not text in UTF-8 or Latin-1 is left out.
+    Files that are not text in UTF-8 or Latin-1 are skipped.
 
     Raises:
-        CorpusError: no such paper, a damaged or hostile archive, more than ``limits`` allow.
+        CorpusError: a missing paper, a damaged or hostile archive, or one beyond ``limits``.
     """
     limits = limits or Limits()
     try:
@@ -69,7 +70,7 @@ def read_files(path: Path, limits: Limits | None = None) -> dict[str, str]:
 
 
 def decode(content: bytes) -> str | None:
-    """Bytes as text in UTF-8, else in Latin-1; ``None`` where control characters show that they are no text."""
+    """Decode bytes as UTF-8, else as Latin-1; return ``None`` if control characters show that they are not text."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -95,7 +96,7 @@ def _of_folder(folder: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
 
 
 def _of_archive(path: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
-    """Members of a (packed) tar, or the one file that a ``.gz`` holds."""
+    """Yield the members of a (packed) tar, or the one file of a ``.gz``."""
     with path.open("rb") as file:
         plain = cast(IO[bytes], file if path.suffix == ".tar" else gzip.GzipFile(fileobj=file))
         unpacked = _Bounded(plain, path, limits.total_bytes)
@@ -121,7 +122,7 @@ def _of_archive(path: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
 
 
 def _refusal(member: tarfile.TarInfo) -> str | None:
-    """Why a member does not belong into a paper, or ``None``."""
+    """Return the reason to refuse a member, or ``None``."""
     name = PurePosixPath(member.name)
     if name.is_absolute() or "\\" in member.name or ":" in member.name.split("/")[0]:
         return "has an absolute path"
@@ -143,7 +144,7 @@ def _is_tar(head: bytes) -> bool:
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose long name or attributes, which :mod:`tarfile` reads into memory, have an end."""
+    """Member with bounded long name and attributes, which :mod:`tarfile` reads into memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
@@ -154,7 +155,7 @@ class _Member(tarfile.TarInfo):
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends in an error after ``limit`` bytes: a bomb is not unpacked further than that."""
+    """Stream that raises after ``limit`` bytes, so that a bomb is not unpacked further."""
 
     def __init__(self, stream: IO[bytes], path: Path, limit: int) -> None:
         self._stream, self._path, self._limit = stream, path, limit
@@ -173,7 +174,7 @@ class _Bounded(io.RawIOBase):
 
 
 class _Rest(io.RawIOBase):
-    """``head``, which was read already to see what it is, and the stream behind it."""
+    """``head``, which was read already for its type, followed by the rest of the stream."""
 
     def __init__(self, head: bytes, stream: _Bounded) -> None:
         self._head, self._stream = head, stream

@@ -1,4 +1,4 @@
-r"""Pairs to fine-tune on, from what a collection has: answers, statements, formulas in their sentences, concepts.
+r"""Fine-tuning pairs from a collection: answers, statements, formulas in their sentences, concepts.
 
 >>> from mathamr.text.queries import PaperQueries
 >>> from mathamr.text.statements import Statement
@@ -37,8 +37,8 @@ from mathamr.text.sentences import split
 from mathamr.text.sources.papers import Paper
 from mathamr.text.sources.splits import Split
 
-HIDDEN = "FORMULA"  # what stands in a sentence for the formula that it is to find
-MIN_TOKENS = 5  # of a formula: "n" is found by nothing, and is in every text
+HIDDEN = "FORMULA"  # replaces the formula that its sentence is to find
+MIN_TOKENS = 5  # fewest of a formula; "n" is in every text
 MIN_WORDS = 4  # of the sentence around it
 _AT_ONCE = 256
 
@@ -46,12 +46,12 @@ _AT_ONCE = 256
 def of_answers(
     pairs: Iterable[Pair], texts: PostTexts, written: Callable[[PlaceholderText], str] = as_text
 ) -> Iterator[TextPair]:
-    """Question -> answer, for each of the graph track's pairs whose posts have a text.
+    """Yield question -> answer, for each of the graph track's pairs whose posts have a text.
 
-    A thread is a group: other answers to the same question are no negatives of it.
+    A thread is a group: other answers to the same question are not its negatives.
 
     Args:
-        written: how a post's sentences and formulas become one text.
+        written: function that joins a post's sentences and formulas to one text.
     """
     remaining = iter(pairs)
     while some := list(islice(remaining, _AT_ONCE)):
@@ -67,11 +67,11 @@ def of_answers(
 def of_statements(
     papers: Iterable[Paper], generator: QueryGenerator, *, split_by: Split | None = None, part: str = "train"
 ) -> Iterator[TextPair | Failure]:
-    """Query -> statement; ModernBERT thesis, section 3. A statement without a query is a failure in its place.
+    """Yield query -> statement (ModernBERT thesis, section 3), or a failure for a statement without a query.
 
     Args:
-        generator: asks for statements of one paper at a time.
-        split_by: take the statements of ``part`` alone.
+        generator: source of queries for the statements of one paper at a time.
+        split_by: take only the statements of ``part``.
     """
     for paper in papers:
         numbers = [
@@ -92,7 +92,7 @@ def of_statements(
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text with formulas ``$...$``, and the thread or paper that it belongs to."""
+    """Text with formulas ``$...$``, and its thread or paper."""
 
     passage_id: str
     group: str
@@ -101,14 +101,16 @@ class Passage:
 
 
 def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator[TextPair]:
-    """Sentence -> formula and formula -> sentence, for each formula of some length; formula-text paper.
+    """Yield sentence -> formula and formula -> sentence, for each formula of some length; formula-text paper.
 
-    In the sentence :data:`HIDDEN` stands in place of the formula, wherever it has it, so that what is found is found by
-    what is said of it. Of a passage each formula counts once, with the first sentence that has it.
+    In the sentence, :data:`HIDDEN` replaces each occurrence of the formula, so the formula is found only by its
+    context.
+    Each formula of a passage counts once, with its first sentence.
 
     Args:
-        linear: formulas as :func:`mathamr.text.linearize.linearize` writes them (formula-text paper, section 3.1), or
-            as they are typed (its Table 4, "Raw LaTeX").
+        linear: write formulas by :func:`mathamr.text.linearize.linearize` (formula-text paper, section 3.1), or as
+            typed
+            (its Table 4, "Raw LaTeX").
     """
     for passage in passages:
         seen: set[str] = set()
@@ -128,7 +130,7 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
 
 
 def _without(sentence: str, spans: Iterable[tuple[int, int, str]]) -> str:
-    """The sentence with a hole wherever one of the spans stands, which are in order."""
+    """Replace each of the spans, which are in order, in the sentence."""
     parts, rest = [], 0
     for start, end, _ in spans:
         parts.append(sentence[rest:start])
@@ -137,13 +139,13 @@ def _without(sentence: str, spans: Iterable[tuple[int, int, str]]) -> str:
 
 
 def of_concepts(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: int = 0) -> Iterator[TextPair]:
-    """Concept -> chunk, of the concept's own papers and over edges; knowledge-graph paper, section 5.
+    """Yield concept -> chunk, of the concept's own papers and over edges; knowledge-graph paper, section 5.
 
-    A concept's name and its description are one query: neither's chunk is a negative of the other.
+    A concept's name and its description count as one query, so neither's chunks are negatives of the other.
 
     Args:
-        chunks: passages by paper, as of :func:`mathamr.text.knowledge_graph.chunked`.
-        seed: of the choice among too many chunks.
+        chunks: passages by paper, from :func:`mathamr.text.knowledge_graph.chunked`.
+        seed: seed of the choice among too many chunks.
     """
     concept_of = {anchor: one.name for one in graph.concepts for anchor in (one.description, one.name)}
     place: dict[str, tuple[str, int]] = {}

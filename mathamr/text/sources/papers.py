@@ -10,8 +10,8 @@ r"""Papers with their statements: one JSON object a line, made from archives, fo
 >>> paper.paper_id, paper.title, paper.statements[0].text
 ('p1', 'Primes', 'There are infinitely many.')
 
-A paper that cannot be read is a failure that is counted and kept (``papers.failures.jsonl``), and the others go on.
-What is written stays: the same call goes on after a kill, and only reads what is missing.
+A paper that cannot be read is counted and kept as a failure (``papers.failures.jsonl``); the others continue. After a
+kill, the same call keeps what was written and reads only missing papers.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _ENDINGS = (".tar.gz", ".tgz", ".tar", ".gz", ".tex", ".ltx", ".texx")
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's id, title, subject ``categories`` (arXiv's, where they are known) and statements, in its own order.
+    """A paper's id, title, subject ``categories`` (arXiv's, if known) and statements, in order.
 
-    ``dropped`` counts statements that were left out, by reason (:class:`mathamr.text.statements.Found`).
+    ``dropped`` counts dropped statements by reason (:class:`mathamr.text.statements.Found`).
     """
 
     paper_id: str
@@ -50,7 +50,7 @@ class Paper:
 
 @dataclass
 class Summary:
-    """What a file of papers holds: papers, statements by kind, statements dropped by reason, papers that failed."""
+    """Counts of a file of papers: papers, statements by kind, statements dropped by reason, failed papers."""
 
     papers: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -65,19 +65,19 @@ class Summary:
 
 
 def paper_id(path: Path) -> str:
-    """The id of the paper in a file or folder: its name without the ending (``2501.00001.tar.gz`` is 2501.00001).
+    """Return the id of the paper in a file or folder: its name without ending (``2501.00001.tar.gz``: 2501.00001).
 
-    Ids of posts have neither white space nor halves of characters; these are underscores.
+    Ids of posts have no white space and no lone surrogates; these become underscores.
     """
     ending = next((ending for ending in _ENDINGS if path.name.endswith(ending)), "")
     return "".join(sign if sign.isprintable() and sign != " " else "_" for sign in path.name.removesuffix(ending))
 
 
 def read_paper(path: Path, categories: Sequence[str] = (), *, max_characters: int = MAX_CHARACTERS) -> Paper:
-    """The paper in an archive, a folder or a file.
+    """Read the paper in an archive, a folder or a file.
 
     Raises:
-        CorpusError: it cannot be read, is hostile, or holds no LaTeX.
+        CorpusError: a paper that cannot be read, is hostile, or has no LaTeX.
     """
     try:
         source = assemble(read_files(path))
@@ -88,22 +88,22 @@ def read_paper(path: Path, categories: Sequence[str] = (), *, max_characters: in
 
 
 def to_json(paper: Paper) -> str:
-    """A paper as one line."""
+    """Return a paper as one line."""
     return json.dumps({**asdict(paper), "dropped": dict(paper.dropped)}, ensure_ascii=False)
 
 
 def read_papers(path: Path) -> Iterator[Paper]:
-    """The papers of a file, a line at a time.
+    """Yield the papers of a file, a line at a time.
 
     Raises:
-        CorpusError: naming the line that is no paper.
+        CorpusError: names the line that is not a paper.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
                 paper = _paper(json.loads(line.decode()))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                message = f"is no paper ({error}); papers come from scripts/text/extract_statements.py"
+                message = f"is not a paper ({error}); make the file with scripts/text/extract_statements.py"
                 raise CorpusError(message, path=path, line=number) from error
             yield paper
 
@@ -113,14 +113,14 @@ def _paper(content: dict[str, Any]) -> Paper:
     categories = tuple(content["categories"])
     for one in statements:
         if one.kind not in KINDS:
-            raise ValueError("a statement of no known kind")
+            raise ValueError("a statement of an unknown kind")
         _check((one.environment, one.title, one.text, one.section, one.before, *one.terms))
     _check((content["paper_id"], content["title"], *categories))
     return Paper(content["paper_id"], content["title"], categories, statements, Counter(content["dropped"]))
 
 
 def _check(texts: Sequence[str]) -> None:
-    """Raise TypeError for what is no text, ValueError for halves of characters, which no file takes."""
+    """Raise TypeError for values that are not text, ValueError for lone surrogates, which no file can hold."""
     "".join(texts).encode()
 
 
@@ -128,7 +128,7 @@ def read_categories(path: Path) -> dict[str, list[str]]:
     """Return the categories of a TSV by paper id.
 
     Raises:
-        CorpusError: naming the line that has no tab.
+        CorpusError: names the line without a tab.
     """
     categories = {}
     with path.open(encoding="utf-8") as file:
@@ -149,20 +149,20 @@ def extract(
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Summary:
-    """Read the papers that ``out`` does not hold yet, append them, and count all that it holds.
+    """Append the papers that ``out`` lacks, and count all that it then holds.
 
     Args:
-        paths: one archive, folder or file a paper.
-        out: one JSON object a line; a line that a kill left half written is taken off.
+        paths: archives, folders or files, one for each paper.
+        out: file with one JSON object a line; an incomplete last line is removed.
         categories: subject categories by paper id.
-        progress: is called with 1 for each paper that was read.
+        progress: function called with 1 for each paper read.
 
     Raises:
-        CorpusError: two papers of one id.
+        CorpusError: two papers with one id.
     """
     twins = [name for name, count in Counter(map(paper_id, paths)).items() if count > 1]
     if twins:
-        raise CorpusError(f"{len(twins)} ids stand for several papers, such as {twins[0]!r}; rename the files")
+        raise CorpusError(f"{len(twins)} ids belong to several papers, such as {twins[0]!r}; rename the files")
     _mend(out)
     summary = Summary()
     done = set()
@@ -186,7 +186,7 @@ def extract(
 
 
 class _Reader:
-    """Reads one paper after the other in a process of its own."""
+    """Reader of papers in another process, one after the other."""
 
     def __init__(self, categories: Mapping[str, Sequence[str]], max_characters: int) -> None:
         self._categories, self._max_characters = categories, max_characters
@@ -200,7 +200,7 @@ class _Reader:
 
 
 def _mend(out: Path) -> None:
-    """Take off what stands behind the last line end."""
+    """Remove everything after the last line end."""
     if not out.exists():
         return
     with out.open("r+b") as file:

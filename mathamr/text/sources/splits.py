@@ -1,4 +1,4 @@
-"""Papers into training, regular test and unseen-paper test (ModernBERT thesis, section 3, "Train-Test split").
+"""Split of papers into training, regular test and unseen-paper test (ModernBERT thesis, section 3, "Train-Test split").
 
 >>> sizes = {f"p{i}": 3 if i < 10 else 14 for i in range(60)}  # statements of each paper
 >>> split = split_papers(sizes, unseen_papers=2, seed=1)
@@ -9,9 +9,9 @@
 >>> any(sizes[paper] < 4 for paper in split.regular)
 False
 
-A tenth of all statements is tested on: all statements of a few papers of about average length (unseen papers: does
-the model know what it never read?) and, up to the tenth, single statements of papers that are trained on otherwise
-(regular: does it understand new queries?). Papers with fewer than four statements are trained on only.
+A tenth of all statements is tested: all statements of a few papers of about average length (unseen papers: does the
+model know what it never read?) and, up to the tenth, single statements of papers with other statements in training
+(regular: does it understand new queries?). Papers with fewer than four statements are only for training.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ import numpy as np
 
 from graphs.errors import ConfigError
 
-FEW = 4  # papers with fewer statements are trained on only
+FEW = 4  # papers with fewer statements are only for training
 AVERAGE = 14  # statements of a paper of about average length
 
 
 @dataclass(frozen=True)
 class Split:
-    """``regular``: by paper the numbers of its statements that are tested on; ``unseen``: papers tested on as a whole.
+    """``regular``: numbers of the tested statements by paper; ``unseen``: papers tested as a whole.
 
-    All other statements are trained on.
+    All other statements are for training.
     """
 
     regular: Mapping[str, tuple[int, ...]]
     unseen: tuple[str, ...]
 
     def part(self, paper: str, statement: int) -> str:
-        """``train``, ``regular`` or ``unseen``."""
+        """Return ``train``, ``regular`` or ``unseen``."""
         if paper in self.unseen:
             return "unseen"
         return "regular" if statement in self.regular.get(paper, ()) else "train"
 
 
 def split_papers(sizes: Mapping[str, int], *, test_share: float = 0.1, unseen_papers: int = 15, seed: int = 0) -> Split:
-    """Choose what is tested on.
+    """Choose the statements to test.
 
     Args:
         sizes: number of statements by paper.
-        test_share: of all statements.
-        unseen_papers: how many papers are held out as a whole; those whose length is nearest to :data:`AVERAGE`.
+        test_share: share of all statements.
+        unseen_papers: number of papers held out as a whole; their length is nearest to :data:`AVERAGE`.
 
     Raises:
-        ConfigError: the papers held out would be more than ``test_share`` of all statements.
+        ConfigError: held-out papers with more than ``test_share`` of all statements.
     """
     generator = np.random.default_rng(seed)
     rich = sorted(paper for paper, size in sizes.items() if size >= FEW)

@@ -1,1 +1,1 @@
-"""Parts that fine-tuning and pretraining share."""
+"""Parts of training that fine-tuning and pretraining share."""

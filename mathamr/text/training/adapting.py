@@ -1,8 +1,8 @@
-"""What training does to an encoder before and after: its length, a second copy for documents, its folder.
+"""Preparation and export of an encoder: its length, a second copy for documents, its folder.
 
-separate(encoder)                     # queries and documents have an encoder each from here on
+separate(encoder)                     # from now on queries and documents have separate encoders
 limit_length(encoder, 128)            # longer texts are cut at 128 tokens
-export(encoder, Path("model/best"))   # a folder that appears whole; open_encoder("model/best") opens it
+export(encoder, Path("model/best"))   # written completely or not at all; open_encoder("model/best") opens it
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 def transformers_of(encoder: TextEncoder) -> list[Transformer]:
-    """The transformer of an encoder; two where queries and documents have one each."""
+    """Return the transformer of an encoder; two if queries and documents have separate ones."""
     from sentence_transformers.sentence_transformer.modules import Transformer
 
     return [module for module in encoder.model.modules() if isinstance(module, Transformer)]
 
 
 def check_length(encoder: TextEncoder, tokens: int, setting: str) -> None:
-    """Refuse more tokens than an encoder has positions.
+    """Raise for more tokens than an encoder has positions.
 
     Raises:
-        ConfigError: names the ``setting``, and the most.
+        ConfigError: names the ``setting`` and the limit.
     """
     for transformer in transformers_of(encoder):
         most = getattr(transformer.auto_model.config, "max_position_embeddings", tokens)
@@ -47,7 +47,7 @@ def check_length(encoder: TextEncoder, tokens: int, setting: str) -> None:
 
 
 def limit_length(encoder: TextEncoder, tokens: int | None) -> None:
-    """Cut texts at so many tokens; None leaves the encoder's own limit.
+    """Cut texts at ``tokens`` tokens; None leaves the encoder's own limit.
 
     Raises:
         ConfigError: the encoder has fewer positions.
@@ -60,12 +60,12 @@ def limit_length(encoder: TextEncoder, tokens: int | None) -> None:
 
 
 def separate(encoder: TextEncoder) -> None:
-    """Give queries an encoder of their own, equal to that of documents until they are trained."""
+    """Give queries a separate encoder, equal to that of documents before training."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Router
 
     model = encoder.model
-    if isinstance(model[0], Router):  # it came so
+    if isinstance(model[0], Router):  # already separate
         return
     queries: list[Any] = list(copy.deepcopy(model).children())
     documents: list[Any] = list(model.children())
@@ -74,7 +74,7 @@ def separate(encoder: TextEncoder) -> None:
 
 
 def fingerprint(encoder: TextEncoder) -> str:
-    """Identifies the weights."""
+    """Return a hash of the weights."""
     digest = hashlib.sha256()
     for name, weight in encoder.model.named_parameters():
         digest.update(name.encode())
@@ -83,10 +83,10 @@ def fingerprint(encoder: TextEncoder) -> str:
 
 
 def export(encoder: TextEncoder, folder: Path) -> None:
-    """Write the encoder to ``folder``, which is not there yet and appears whole.
+    """Write the encoder to the new ``folder``, completely or not at all.
 
     Raises:
-        TrainingError: it cannot be written.
+        TrainingError: a folder that cannot be written.
     """
     writing = folder.with_name(f".{folder.name}.writing")
     try:
@@ -100,7 +100,7 @@ def export(encoder: TextEncoder, folder: Path) -> None:
 
 @contextmanager
 def world_of(model: SentenceTransformer) -> Iterator[Ranks]:
-    """The ranks that train ``model``: on the device where it is, or under ``torchrun`` each on its own."""
+    """Return the ranks that train ``model``: on its device, or under ``torchrun`` one device for each rank."""
     name = str(model.device) if os.environ.get("WORLD_SIZE", "1") == "1" else model.device.type
     with ranks(name if name.startswith("cuda") else "cpu") as world:
         model.to(world.device)
@@ -109,11 +109,11 @@ def world_of(model: SentenceTransformer) -> Iterator[Ranks]:
 
 @contextmanager
 def own_randomness(world: Ranks) -> Iterator[None]:
-    """What is drawn in the block leaves the caller's generators as they were."""
+    """Restore the caller's random generators after the block."""
     with torch.random.fork_rng(devices=[world.device] if world.device.type == "cuda" else []):
         yield
 
 
 def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Autocast to bfloat16 for ``bf16``."""
+    """Return autocast to bfloat16 for ``bf16``."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

@@ -1,11 +1,11 @@
-"""Which pairs stand in which batch: no two that share a text or an id, so that no right answer counts as a wrong one.
+"""Batches of pairs that share no text and no id, so that no right answer counts as a wrong one.
 
 >>> keys = np.array([[1, 11], [1, 12], [2, 13], [3, 14]], np.uint64)  # the first two pairs have the same query
 >>> batches = no_duplicates(keys, np.arange(4), batch_size=2, seed=0, epoch=0)
 >>> batches.shape, any({0, 1} == set(batch) for batch in batches.tolist())
 ((2, 2), False)
 
-Nor is a document that answers a query elsewhere in the file: :class:`KnownPairs` says which those are.
+Documents that answer a query elsewhere in the file are not negatives either; :class:`KnownPairs` finds them.
 
 >>> known = KnownPairs(np.hstack([keys, keys]))  # here texts and ids are the same
 >>> known.mask(np.array([0, 2]), np.array([0, 1, 2]))  # the query of pairs 0 and 1, and that of 2
@@ -27,12 +27,12 @@ Rows = npt.NDArray[np.int64]
 
 
 def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, seed: int, epoch: int) -> Rows:
-    """Batches of an epoch, int64 (batches, batch_size), of the pairs ``rows`` in an order of their own.
+    """Return an epoch's batches, int64 (batches, batch_size), of the pairs ``rows`` in random order.
 
-    A pair that shares a key with a batch waits for the next; those that are over at the end sit the epoch out.
+    A pair that shares a key with a batch waits for the next one; the incomplete last batch is dropped.
 
     Args:
-        keys: uint64 (n, any), of all pairs.
+        keys: keys of all pairs, uint64 (n, any).
     """
     order = np.random.default_rng(stream(seed, ORDER, epoch)).permutation(rows)
     waiting = order.tolist()
@@ -60,10 +60,10 @@ def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, 
 
 
 class KnownPairs:
-    """Which documents answer which queries, by their texts or by their ids.
+    """Known answers of queries, by text or by id.
 
     Args:
-        keys: uint64 (n, 4), of all pairs: :attr:`mathamr.text.pairs.PairFile.keys`.
+        keys: keys of all pairs, uint64 (n, 4): :attr:`mathamr.text.pairs.PairFile.keys`.
     """
 
     def __init__(self, keys: npt.NDArray[np.uint64]) -> None:
@@ -71,7 +71,7 @@ class KnownPairs:
         self._known = [np.unique(_joined(keys[:, k], keys[:, k + 1])) for k in (0, 2)]
 
     def mask(self, queries: Rows, documents: Rows) -> npt.NDArray[np.bool_]:
-        """Whether the query of a pair is answered by the document of another: of pairs (B,) and (C,), bool (B, C)."""
+        """Mark the pairs whose document answers the query of a pair: of pairs (B,) and (C,), bool (B, C)."""
         answered = np.zeros((len(queries), len(documents)), np.bool_)
         for k, known in zip((0, 2), self._known, strict=True):
             asked = _joined(self._keys[queries, k][:, None], self._keys[documents, k + 1][None])
@@ -81,7 +81,7 @@ class KnownPairs:
 
 
 def _joined(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A hash of two hashes, whose order counts."""
+    """Return an ordered hash of two hashes."""
     return one * np.uint64(0x9E3779B97F4A7C15) ^ other
 
 
@@ -94,18 +94,18 @@ def draw_negatives(
     seed: int,
     known: KnownPairs | None = None,
 ) -> Rows:
-    """Pairs whose documents are hard negatives of the pairs ``rows``, int64 (B, count).
+    """Return pairs whose documents are hard negatives of the pairs ``rows``, int64 (B, count).
 
-    Where a pair's pool has fewer, pairs of other groups are drawn from ``train`` in their place. Documents that are
-    ``known`` to answer a query are none of its negatives.
+    If a pair's pool has fewer, pairs of other groups are drawn from ``train``. Documents that are ``known`` to answer a
+    query are never its negatives.
 
     Args:
-        pool: int64 (n, most), for each pair those to draw from, -1 behind the last.
-        groups: uint64 (n,).
-        train: int64 (any,), pairs that are trained on.
+        pool: candidates of each pair, int64 (n, most), -1 after the last.
+        groups: groups of the pairs, uint64 (n,).
+        train: training pairs, int64 (any,).
 
     Raises:
-        TrainingError: all pairs answer a query, or are of its group.
+        TrainingError: all pairs answer a query, or belong to its group.
     """
     rng = np.random.default_rng(seed)
     drawn = []
@@ -120,7 +120,9 @@ def draw_negatives(
             if known is not None:
                 others = others[~known.mask(here, others)[0]]
             if not len(others):
-                raise TrainingError("a query has no hard negatives: all pairs answer it, or are of its group")
+                raise TrainingError(
+                    "a query has no hard negatives: all pairs answer it or belong to its group; use more groups"
+                )
             some += rng.choice(others, size=count - len(some)).tolist()
         drawn.append(some)
     return np.array(drawn, np.int64).reshape(len(rows), count)

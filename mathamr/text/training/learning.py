@@ -1,9 +1,9 @@
-"""Training of a text encoder: what fine-tuning and pretraining give to the loop of :mod:`mathamr.training.loop`.
+"""Training of a text encoder: the objectives and states that :mod:`mathamr.training.loop` needs.
 
     state = learn(objective, model, config, identity, out=out, world=world, signal=signal)
     state.best_val_loss                                 # 1.42, and the model has the weights of that step
 
-An :class:`Objective` says what a step's gradients are; AdamW, the learning rate and the clipping are here.
+An :class:`Objective` computes the gradients of a step; this module has AdamW, the learning rate and the clipping.
 ``OUT/last.safetensors`` and ``OUT/best.safetensors`` are one file each, with the run's state in their metadata.
 """
 
@@ -33,30 +33,30 @@ from mathamr.training.result import ValidationScore
 from mathamr.training.schedule import warmed_up
 from mathamr.training.state import RunState, differences, refuse_another_run
 
-_WEIGHT, _MOMENT, _OWN, _LOSSES = "weight.", "optimizer.", "objective.", "losses"  # what a tensor's name begins with
+_WEIGHT, _MOMENT, _OWN, _LOSSES = "weight.", "optimizer.", "objective.", "losses"  # prefixes of tensors' names
 
 
 class Objective(Protocol):
-    """What is learned, and from what: ``items`` of the ``unit`` in each step, e.g. 32 pairs."""
+    """Learning objective with its data: ``items`` of the ``unit`` in each step, e.g. 32 pairs."""
 
     steps_per_epoch: int
     items: int
     unit: str
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
-        """Make what the steps of an epoch need."""
+        """Prepare the steps of an epoch."""
 
     def backward(self, epoch: int, number: int) -> float:
-        """Add this rank's gradients of step ``number`` of an epoch to the parameters; returns the loss of all ranks."""
+        """Add this rank's gradients of step ``number`` of an epoch to the parameters; return the loss of all ranks."""
 
     def validate(self) -> ValidationScore | None:
-        """Score the model, equal on every rank; None where nothing is held out."""
+        """Score the model, equal on every rank; None without held-out data."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what the objective itself has learned, and needs to resume."""
+        """Return the objective's own state, for resuming."""
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over what :meth:`tensors` gave."""
+        """Restore the state of :meth:`tensors`."""
 
 
 def learn(
@@ -81,7 +81,7 @@ def learn(
 
     Raises:
         TrainingError: a checkpoint of another run, a gradient that is not finite, a full disk.
-        Interrupted: told to stop, and saved.
+        Interrupted: a signal; the state is saved.
     """
     learning = TextLearning(objective, model, config, world, out / "last.safetensors")
     checkpoints = _Checkpoints(learning, identity, out)
@@ -112,7 +112,7 @@ class TextLearning:
         self.schedule = Schedule((objective.steps_per_epoch,) * config.epochs)
         self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         world.broadcast([parameter.data for parameter in self.parameters.values()])
-        # Biases and the weights of normalisation, which are vectors, are not to shrink.
+        # Biases and normalisation weights, which are vectors, are exempt from weight decay.
         groups = [
             {"params": [p for p in self.parameters.values() if p.ndim > 1], "weight_decay": config.weight_decay},
             {"params": [p for p in self.parameters.values() if p.ndim <= 1], "weight_decay": 0.0},
@@ -144,7 +144,7 @@ class TextLearning:
         if not torch.isfinite(torch.tensor(norm)):
             raise TrainingError(
                 f"epoch {epoch + 1}, step {step + 1}: the gradient is not finite: norm {norm}, loss "
-                f"{loss:.4g}; go on with a lower learning rate or with text.precision=fp32",
+                f"{loss:.4g}; resume with a lower learning rate or with text.precision=fp32",
                 path=self._last,
             )
         self.optimizer.step()
@@ -155,7 +155,7 @@ class TextLearning:
         return self.objective.validate()
 
     def epoch_record(self, epoch: int) -> dict[str, Any]:
-        """Return nothing: the scores are all."""
+        """Return nothing beyond the scores."""
         return {}
 
 
@@ -167,7 +167,7 @@ class _Checkpoints:
         self.last, self.best = out / "last.safetensors", out / "best.safetensors"
 
     def restore(self) -> RunState | None:
-        """Take over ``last`` where it is there."""
+        """Load ``last`` if it exists."""
         if not self.last.exists():
             return None
         learning = self._learning
@@ -194,18 +194,18 @@ class _Checkpoints:
         return RunState.of(scalars["progress"], tensors[_LOSSES], before)
 
     def remove(self) -> None:
-        """Delete both files, and the encoder that was made of them."""
+        """Delete both files, and the encoder exported from them."""
         self._out.mkdir(parents=True, exist_ok=True)
         self.last.unlink(missing_ok=True)
         self.best.unlink(missing_ok=True)
         shutil.rmtree(self._out / "best", ignore_errors=True)
 
     def save_last(self, state: RunState) -> None:
-        """Write weights, moments, what the objective keeps, and the state."""
+        """Write weights, moments, the objective's tensors, and the state."""
         learning = self._learning
         for name, parameter in learning.parameters.items():
             if not torch.isfinite(parameter).all():
-                raise TrainingError(f"{name} is no longer finite; go on with a lower learning rate")
+                raise TrainingError(f"{name} is not finite; resume with a lower learning rate")
         moments = {
             f"{_MOMENT}{name}.{key}": value
             for name, parameter in learning.parameters.items()
@@ -221,11 +221,11 @@ class _Checkpoints:
         _write(self.last, {**self._weights(), **moments, **own, **losses}, scalars)
 
     def save_best(self, state: RunState) -> None:
-        """Write the weights alone."""
+        """Write only the weights."""
         _write(self.best, self._weights(), {"step": state.step})
 
     def load_best(self) -> None:
-        """Give the model the weights of ``best``."""
+        """Load the weights of ``best`` into the model."""
         self._take_over(_under(_WEIGHT, _read(self.best)[0]))
 
     def _take_over(self, weights: Mapping[str, Tensor]) -> None:
@@ -248,8 +248,8 @@ def _write(path: Path, tensors: Mapping[str, Tensor], scalars: Mapping[str, Any]
             save_file(content, partial, metadata={"scalars": json.dumps(scalars, allow_nan=False)})
     except (OSError, SafetensorError) as error:
         raise TrainingError(
-            f"cannot be written ({error}); what was saved before is intact. Free space or choose another folder, then "
-            "start again: the same call goes on",
+            f"cannot be written ({error}); the earlier checkpoint is intact. Free space or choose another folder, then "
+            "repeat the call to resume",
             path=path,
         ) from error
 

@@ -1,10 +1,11 @@
-"""The losses of fine-tuning, equal to those of sentence-transformers, as functions of vectors.
+"""Losses of fine-tuning, equal to those of sentence-transformers, as functions of vectors.
 
     loss = loss_of(config)
     loss(queries, [documents, first_negatives, second_negatives], known)     # each (B, d); bool (B, 3 B) -> scalar
 
-A function of vectors alone can be taken over the joined batch of all ranks, and its gradient be handed back to texts
-that were encoded in small parts (:mod:`mathamr.text.finetuning`), whichever loss it is.
+A function of vectors can be computed over the joined batch of all ranks, and its gradient passed back to texts that
+were
+encoded in small parts (:mod:`mathamr.text.finetuning`), for any loss.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from graphs.errors import ConfigError
 from mathamr.text.config import TextConfig
 from mathamr.training.losses import info_nce
 
-_UNUSED: Any = None  # the library's losses want a model and labels even where they are given vectors
+_UNUSED: Any = None  # the library's losses require a model and labels even when given vectors
 
 
 class Loss(Protocol):
-    """Queries (B, d), columns of documents (B, d), known answers (B, C) -> scalar."""
+    """Loss of queries (B, d), columns of documents (B, d), known answers (B, C) -> scalar."""
 
     def __call__(self, queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor: ...
 
 
 def loss_of(config: TextConfig, dimension: int) -> Loss:
-    """The loss that ``config`` describes, of float32 vectors of any length -> scalar.
+    """Return the loss of ``config``, a function of float32 vectors of any length -> scalar.
 
-    Its arguments are the queries (B, d), the documents: first the queries' own, then columns of hard negatives, each
-    (B, d); and which of all these documents, one column behind the other, are right answers to a query as well, bool
-    (B, C) or None: these are no negatives of it.
+    Its arguments are the queries (B, d); the documents, each (B, d): the queries' own first, then columns of hard
+    negatives; and a mask of the documents, column after column, that also answer a query, bool (B, C) or None. These
+    are not negatives of it.
 
     Args:
-        dimension: of the encoder.
+        dimension: vector length of the encoder.
 
     Raises:
-        ConfigError: ``config.matryoshka`` names more dimensions than there are, or leaves out the whole vector.
+        ConfigError: ``config.matryoshka`` has dimensions above the encoder's, or lacks the whole vector.
     """
     one = _LOSSES[config.loss](config)
     cuts = config.matryoshka
@@ -48,11 +49,12 @@ def loss_of(config: TextConfig, dimension: int) -> Loss:
         return one
     if max(cuts) != dimension:
         raise ConfigError(
-            f"text.matryoshka={list(cuts)} must begin with the encoder's own dimension, {dimension}, and name no larger"
+            f"text.matryoshka={list(cuts)} must begin with the encoder's own dimension, {dimension}, and have no "
+            "larger one"
         )
 
     def cut(queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor:
-        """Kusupati et al. 2022, with equal weights as in the knowledge-graph paper, section 6."""
+        """Sum losses of shortened vectors (Kusupati et al. 2022), weighted equally (knowledge-graph paper)."""
         losses = [one(queries[:, :size], [column[:, :size] for column in documents], known) for size in cuts]
         return torch.stack(losses).sum()
 
@@ -60,9 +62,9 @@ def loss_of(config: TextConfig, dimension: int) -> Loss:
 
 
 def _ranking(config: TextConfig, *, symmetric: bool = False) -> Loss:
-    """Cross-entropy of the own document among all of the batch (Henderson et al. 2017).
+    """Return cross-entropy of the own document among all of the batch (Henderson et al. 2017).
 
-    ModernBERT thesis, section 4 (c). The library's MultipleNegativesRankingLoss knows no further right answers.
+    ModernBERT thesis, section 4 (c). The library's MultipleNegativesRankingLoss has no mask of further answers.
     """
 
     def loss(queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor:
@@ -74,12 +76,12 @@ def _ranking(config: TextConfig, *, symmetric: bool = False) -> Loss:
 
 
 def _symmetric(config: TextConfig) -> Loss:
-    """The mean over both directions; formula-text paper, section 3.2."""
+    """Return the mean over both directions; formula-text paper, section 3.2."""
     return _ranking(config, symmetric=True)
 
 
 def _triplet(config: TextConfig) -> Loss:
-    """max(0, cos(q, n) - cos(q, d) + margin), the mean over all hard negatives."""
+    """Return max(0, cos(q, n) - cos(q, d) + margin), the mean over all hard negatives."""
     from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
 
     module = TripletLoss(_UNUSED, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=config.margin)
@@ -94,7 +96,7 @@ def _triplet(config: TextConfig) -> Loss:
 
 
 def _cosine(config: TextConfig) -> Loss:
-    """Mean squared error of the cosine, 1 for the own document and 0 for hard negatives.
+    """Return the mean squared error of the cosine, 1 for the own document and 0 for hard negatives.
 
     Formula-text paper, section 4.5.
     """

@@ -1,6 +1,6 @@
-"""What training refuses before it begins: settings that contradict the graphs, the machine, or what is given with them.
+"""Checks before training: settings against the graphs, the machine and the given inputs.
 
-Settings that contradict each other are refused by :class:`mathamr.training.config.TrainConfig` itself.
+Settings that contradict each other are refused by :class:`mathamr.training.config.TrainConfig`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mathamr.training.graph.formula_pairs import VisualIds
 
 
 class NegativeSource(Protocol):
-    """Gives the negatives of each question under the encoder as it is before every ``every``-th epoch."""
+    """Source of the negatives of each question, under the encoder before every ``every``-th epoch."""
 
     every: int
 
     def __call__(self, encoder: Encoder) -> Mapping[str, Sequence[str]]:
-        """The encoder may be put into evaluation mode."""
+        """Return the negatives; the encoder may be put into evaluation mode."""
 
 
 Negatives = Mapping[str, Sequence[str]] | NegativeSource
@@ -38,32 +38,32 @@ def check(
     teacher: Teacher | None,
     resume: str,
 ) -> None:
-    """Refuse what contradicts itself, the graphs or what is given beside them; arguments as of ``train``.
+    """Raise for settings that contradict each other, the graphs or the other inputs; arguments as in ``train``.
 
     Raises:
-        ConfigError: with the way out.
+        ConfigError: a contradiction; the message says how to resolve it.
     """
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
     if not config.negatives and negatives:
         raise ConfigError(
-            "hard negatives are given, but train.negatives=0 of them are drawn; say how many for a question"
+            "hard negatives are given, but train.negatives=0 draws none; set the number for each question"
         )
     if config.negatives and not negatives:
         raise ConfigError(
-            f"train.negatives={config.negatives} hard negatives a question, but none are given; "
+            f"train.negatives={config.negatives} hard negatives for each question, but none are given; "
             "scripts/preprocess.py writes a file of them, scripts/train.py needs none with "
             "train.negative_source=model, and mathamr.negatives.mining.negatives_of makes them"
         )
     if config.compares_formulas and not visual_ids:
         raise ConfigError(
             f"train.formula_weight={config.formula_weight} and train.formula_view_weight={config.formula_view_weight} "
-            "compare formulas by their visual ids, and there are none; use weights of 0, or an experiment "
+            "compare formulas by their visual ids, which are missing; use weights of 0, or an experiment "
             "(experiments.run) on a collection that has them, such as arqmath"
         )
     if config.compares_formulas and store.spec.formulas == "none":
         raise ConfigError(
-            "graphs without formulas (graph.formulas=none) have none to compare; use formula weights of 0"
+            "graphs without formulas (graph.formulas=none) cannot be compared by formula; use formula weights of 0"
         )
     if config.formula_view_weight > 0 and store.spec.formulas != "both":
         raise ConfigError(
@@ -83,11 +83,11 @@ def check(
 
 
 def check_precision(config: TrainConfig, device: torch.device) -> None:
-    """Refuse bfloat16 on a GPU that does not compute in it.
+    """Raise for bfloat16 on a GPU without bfloat16 arithmetic.
 
     Raises:
         ConfigError: names the GPU.
     """
     if config.precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         name = torch.cuda.get_device_name(device)
-        raise ConfigError(f"train.precision=bf16: {name} does not compute in bfloat16; use train.precision=fp32")
+        raise ConfigError(f"train.precision=bf16: {name} has no bfloat16 arithmetic; use train.precision=fp32")

@@ -1,4 +1,4 @@
-"""What each epoch trains on: pairs of one or several sources in a stage, or in two, the first of them pretraining.
+"""Pairs of each epoch: from one or several sources, in one stage or in two, the first for pretraining.
 
 >>> own, titles = [Pair(f"q{i}", f"a{i}") for i in range(8)], [Pair(f"t{i}", f"t{i}/body") for i in range(9)]
 >>> course = Curriculum([Stage("pretraining", (titles,), (9,), 1), Stage("training", (own, titles), (8, 4), 2)], 4)
@@ -10,10 +10,10 @@ q5 q6 q1 q4
 t6 t7 t0 t2
 q0 q2 q3 q7
 
-A batch holds pairs of one source: a question is told apart from its kind, not by what gives a source away (titles have
-one sentence, solutions a box). An epoch draws from each source by its weight: the next pairs of a row that is shuffled
-once and goes round, so that a source of weight 0.5 is gone through in two epochs. Everything is a function of seed and
-epoch.
+A batch holds pairs of one source, so negatives come from the same source as the question: sources are easy to
+recognise (titles have one sentence, solutions a box). An epoch draws from each source by its weight: the next pairs of
+a sequence that is shuffled once and repeated. A source of weight 0.5 is covered in two epochs. Everything is a function
+of seed and epoch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mathamr.training.seeds import MIXTURE, ORDER, SHARES, stream
 
 @dataclass(frozen=True)
 class Stage:
-    """Epochs that train on the same pairs: those of each source, and how many of them an epoch draws."""
+    """Epochs that train on the same pairs: those of each source, and the number that an epoch draws."""
 
     name: str
     sources: tuple[Sequence[Pair], ...]
@@ -44,11 +44,11 @@ class Stage:
 
 
 class Curriculum:
-    """The stages, one behind the other; epochs and optimizer steps count through.
+    """Stages in sequence; epochs and optimizer steps are counted over all of them.
 
     Attributes:
-        epochs: epochs of all stages.
-        num_pairs: different pairs of all stages.
+        epochs: number of epochs of all stages.
+        num_pairs: number of different pairs of all stages.
     """
 
     def __init__(self, stages: Sequence[Stage], batch_size: int, accumulate: int = 1) -> None:
@@ -60,34 +60,34 @@ class Curriculum:
         self.num_pairs = len({pair for stage in stages for pairs in stage.sources for pair in pairs})
 
     def stage(self, epoch: int) -> Stage:
-        """The stage of an epoch; behind the last one, the last."""
+        """Return the stage of an epoch; after the last stage, the last."""
         return self._stages[min(epoch, len(self._stages) - 1)]
 
     def is_last(self, epoch: int) -> bool:
-        """Whether an epoch is of the last stage."""
+        """Return whether an epoch belongs to the last stage."""
         return self.stage(epoch) is self._stages[-1]
 
     def batches(self, epoch: int) -> int:
-        """Batches of an epoch."""
+        """Return the number of batches of an epoch."""
         return sum(drawn // self._batch_size for drawn in self.stage(epoch).draws)
 
     def first_step(self, epoch: int) -> int:
-        """Optimizer steps before an epoch; those of all where ``epoch`` is ``epochs``."""
+        """Return the number of optimizer steps before an epoch; all steps if ``epoch`` is ``epochs``."""
         return self._first_steps[epoch]
 
     def steps(self, epoch: int) -> int:
-        """Optimizer steps of an epoch."""
+        """Return the number of optimizer steps of an epoch."""
         return self._first_steps[epoch + 1] - self._first_steps[epoch]
 
     def place(self, step: int) -> tuple[int, int]:
-        """Where in its stage a step is, and how many steps that stage has: each has a learning rate of its own."""
+        """Return the place of a step in its stage and the stage's steps: each stage has its own learning rate."""
         epoch = bisect_right(self._first_steps, step) - 1
         own = [number for number, stage in enumerate(self._stages) if stage is self.stage(epoch)]
         begin = self._first_steps[own[0]]
         return step - begin, self._first_steps[own[-1] + 1] - begin
 
     def epoch(self, epoch: int, seed: int) -> list[tuple[Pair, ...]]:
-        """The batches of an epoch, in the order they are trained on."""
+        """Return the batches of an epoch, in training order."""
         stage = self.stage(epoch)
         if len(stage.sources) == 1 and stage.draws[0] == len(stage.sources[0]):
             (pairs,) = stage.sources
@@ -102,15 +102,15 @@ class Curriculum:
 
 
 def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
-    """What ``config`` asks for, of the pairs to train on in ``split``.
+    """Make the curriculum of ``config`` from the training pairs in ``split``.
 
     Raises:
-        ConfigError: when a source has no pairs in ``split`` or does not fill a batch, or an epoch not a step.
+        ConfigError: a source without pairs in ``split`` or with less than a batch, or an epoch shorter than a step.
     """
     own = [name for name in config.collections if name not in split.sources]
     if len(own) > 1:
         raise ConfigError(
-            f"train.pairs names {' and '.join(own)}: one is the collection itself, of the others no pairs are given"
+            f"train.pairs names {' and '.join(own)}: one is the collection itself, the others have no pairs; give them"
         )
 
     def stage(name: str, names: Sequence[str] | None, weights: Sequence[float] | None, epochs: int) -> Stage:
@@ -140,7 +140,7 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
 
 
 def epoch_order(num_pairs: int, batch_size: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """Pairs of each batch of an epoch (num_pairs // batch_size, batch_size); the pairs that are over sit it out.
+    """Return the pairs of an epoch's batches (batches, batch_size); the incomplete last batch is dropped.
 
     >>> epoch_order(10, batch_size=4, seed=42, epoch=0).shape  # the two that are over are others in each epoch
     (2, 4)

@@ -1,7 +1,7 @@
-"""Distillation: a text encoder, the teacher, says how near the documents of a batch are to each question.
+"""Distillation: a text encoder, the teacher, scores the documents of a batch for each question.
 
-Two questions and two documents. The teacher holds the first document for the answer of the first question, and for
-the second cannot tell; a student that scores them so is told nothing, one that has them the other way round is:
+Two questions and two documents. The teacher prefers the first document for the first question, and neither for the
+second. A student with the same scores has no loss; a student with the opposite scores has one:
 
 >>> teacher = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
 >>> tau = torch.tensor(0.1)
@@ -10,9 +10,9 @@ the second cannot tell; a student that scores them so is told nothing, one that 
 >>> float(distillation_loss(torch.tensor([[0.0, 1.0], [0.2, 0.2]]), tau, teacher, 0.1)) > 4
 True
 
-Where InfoNCE knows one right answer and calls all others equally wrong, the teacher grades them: an answer to a similar
-question of the batch is less wrong. The student takes over the order of the documents of one question (listwise, as
-Cao et al. 2007 have it for learning to rank), not the teacher's scale.
+InfoNCE has one right answer and treats all others as equally wrong. The teacher grades them: an answer to a similar
+question of the batch is less wrong. The student learns the order of the documents of a question (listwise, as in Cao et
+al. 2007 for learning to rank), not the teacher's scale.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ from mathamr.maxsim import VectorSets
 
 @dataclass(frozen=True)
 class Teacher:
-    """The vectors of a text encoder, by post.
+    """Vectors of a text encoder, by post.
 
-    ``identity`` is of the encoder and its weights. ``vectors_of`` gives the sets of posts that are trained on, each of
-    one unit vector; threads call it at once.
+    ``identity`` names the encoder and its weights. ``vectors_of`` returns the sets of training posts, each with one
+    unit
+    vector; threads call it concurrently.
     """
 
     identity: str
     vectors_of: Callable[[Sequence[str]], VectorSets]
 
     def scores(self, questions: Sequence[str], documents: Sequence[str]) -> Tensor:
-        """Cosine of B questions and C documents -> float32 (B, C)."""
+        """Return cosines of B questions and C documents -> float32 (B, C)."""
         vectors = self.vectors_of([*questions, *documents]).document_vectors().float()
         return vectors[: len(questions)] @ vectors[len(questions) :].T
 
 
 def distillation_loss(scores: Tensor, temperature: Tensor, teacher: Tensor, teacher_temperature: float) -> Tensor:
-    """Divergence of the student's shares of each question from the teacher's, Kullback-Leibler -> scalar float32.
+    """Return the Kullback-Leibler divergence of the student's shares from the teacher's -> scalar float32.
 
-    Shapes: ``scores`` and ``teacher`` (B, C), divided each by its own temperature. Differentiable in the scores and in
-    the temperature of the student.
+    Shapes: ``scores`` and ``teacher`` (B, C), each divided by its temperature. Differentiable in the scores and in
+    the student's temperature.
     """
     with torch.autocast(scores.device.type, enabled=False):
         wanted = functional.log_softmax(teacher.float() / teacher_temperature, dim=1)

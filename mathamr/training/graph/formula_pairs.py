@@ -1,6 +1,6 @@
-"""Pairs of formulas, as a further loss: those that look alike, and the two trees of one formula.
+"""Losses over pairs of formulas: equal formulas, and the two trees of one formula.
 
-Four formulas of a batch; the first and the third look alike:
+Four formulas of a batch; the first and the third are equal:
 
 >>> vectors = torch.nn.functional.normalize(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.1], [0.6, 0.8]]), dim=1)
 >>> alike = torch.tensor([7, 8, 7, 9])
@@ -8,13 +8,13 @@ Four formulas of a batch; the first and the third look alike:
 >>> near < 0.1 < 5 < far
 True
 
-**Alike** (``train.formula_weight``): a formula is to be told apart from the other formulas of the batch, by those of
-the same visual id in whatever post. InfoNCE with several positives, each against the formulas that look different
-(after Khosla et al. 2020, "Supervised Contrastive Learning", Eq. 2, without other positives among the negatives).
+**Alike** (``train.formula_weight``): a formula is to be closer to formulas with the same visual id, in any post, than
+to the others of the batch. InfoNCE with several positives, each against the formulas with other visual ids (after
+Khosla et al. 2020, "Supervised Contrastive Learning", Eq. 2, without other positives among the negatives).
 
-**Views** (``train.formula_view_weight``): a formula is encoded once from its operator tree alone and once from its
-symbol layout tree alone, without the text around it, and the two are to find each other among those of the batch
-(:func:`views`). Both losses have the weight 0 unless they are asked for.
+**Views** (``train.formula_view_weight``): a formula is encoded once from its operator tree and once from its symbol
+layout tree, without the text around it. The two vectors are to find each other among those of the batch
+(:func:`views`). Both losses have weight 0 by default.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ from graphs.graph.vocabulary import Vocabulary
 from mathamr.maxsim import VectorSets
 from mathamr.training.losses import info_nce
 
-# Formulas of a batch that are compared: their similarities are a square matrix, 16 MiB. Of more, some are drawn.
+# Largest number of formulas compared in a batch (a similarity matrix of 16 MiB); from more, a sample is drawn.
 MOST_FORMULAS = 2_048
 
-_NOTHING = -1e30  # a score that counts for nothing, and unlike infinity has a gradient
+_NOTHING = -1e30  # a score without weight; unlike infinity it has a gradient
 
-VisualIds = Mapping[str, Sequence[str]]  # of the formulas of each post, by FORMULA_i; "" where unknown
+VisualIds = Mapping[str, Sequence[str]]  # visual ids of each post's formulas, by FORMULA_i; "" if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class FormulasOfBatch:
-    """F formulas: the place of the ``graph`` of each among the graphs of all ranks, its ``number`` in the graph, and a
-    ``key`` that formulas which look alike share; all int64 (F,)."""
+    """Formulas of a batch (F): place of the ``graph``, ``number`` in the graph, and ``key``; all int64 (F,).
+
+    ``graph`` counts the graphs of all ranks; equal formulas share a ``key``."""
 
     graph: Tensor
     number: Tensor
@@ -55,21 +56,21 @@ class FormulasOfBatch:
         return len(self.graph)
 
     def to(self, device: torch.device) -> FormulasOfBatch:
-        """The same on ``device``."""
+        """Return a copy on ``device``."""
         return FormulasOfBatch(self.graph.to(device), self.number.to(device), self.key.to(device))
 
     def vectors(self, sets: VectorSets) -> Tensor:
-        """The vectors of the formulas, from the sets of the graphs -> (F, p)."""
+        """Select the vectors of the formulas from the sets of the graphs -> (F, p)."""
         if bool((self.number >= sets.sizes[self.graph]).any()):
             raise GraphError(
-                "a post has fewer vectors than the visual ids that are given for its formulas; are they of the same "
-                "collection, and do the graphs have formulas (graph.formulas)?"
+                "a post has fewer vectors than visual ids; check that both are of the same collection, "
+                "and that the graphs have formulas (graph.formulas)"
             )
         return sets.vectors[sets.ptr[self.graph] + self.number]
 
 
 def formulas_of(posts: Sequence[str], visual_ids: VisualIds, rng: np.random.Generator) -> FormulasOfBatch:
-    """The formulas of ``posts`` with known visual ids, at most :data:`MOST_FORMULAS` of them, drawn at random.
+    """Return the formulas of ``posts`` with known visual ids, at random at most :data:`MOST_FORMULAS` of them.
 
     >>> found = formulas_of(["a", "b"], {"a": ["v7", "", "v9"], "b": ["v7"]}, np.random.default_rng(0))
     >>> found.graph.tolist(), found.number.tolist(), found.key.tolist()
@@ -89,12 +90,12 @@ def formulas_of(posts: Sequence[str], visual_ids: VisualIds, rng: np.random.Gene
 
 
 def alike_loss(vectors: Tensor, temperature: Tensor, keys: Tensor) -> Tensor:
-    """Each formula with one that looks alike, against all that do not -> scalar float32; 0 where none look alike.
+    """Return the loss of each formula with equal ones against all different ones -> scalar float32; 0 without equals.
 
     Args:
-        vectors: (F, p), of unit length.
-        temperature: scalar.
-        keys: int64 (F,), equal for formulas that look alike.
+        vectors: unit vectors (F, p).
+        temperature: temperature, a scalar.
+        keys: int64 (F,), equal for equal formulas.
     """
     with torch.autocast(vectors.device.type, enabled=False):
         scores = vectors.float() @ vectors.float().T / temperature.float()  # (F, F)
@@ -109,7 +110,7 @@ def alike_loss(vectors: Tensor, temperature: Tensor, keys: Tensor) -> Tensor:
 
 
 def alike_loss_reference(vectors: Tensor, temperature: Tensor, keys: Tensor) -> Tensor:
-    """What :func:`alike_loss` computes, formula by formula, to hold it against."""
+    """Compute :func:`alike_loss` formula by formula, as a reference."""
     losses = []
     for i, key in enumerate(keys):
         others = [(vectors[i] @ vectors[k] / temperature).exp() for k in range(len(keys)) if keys[k] != key]
@@ -120,7 +121,7 @@ def alike_loss_reference(vectors: Tensor, temperature: Tensor, keys: Tensor) -> 
 
 
 def view_loss(operators: Tensor, layouts: Tensor, temperature: Tensor, keys: Tensor) -> Tensor:
-    """The two views of each formula, both (F, p), find each other among those that look different -> scalar float32."""
+    """Return the loss of two views of each formula, both (F, p), against different formulas -> scalar float32."""
     if not len(keys):
         return (operators.sum() + layouts.sum()) * 0
     scores = operators.float() @ layouts.float().T
@@ -128,10 +129,10 @@ def view_loss(operators: Tensor, layouts: Tensor, temperature: Tensor, keys: Ten
 
 
 class FormulaViews:
-    """Makes of a batch of graphs one with operator trees alone and one with symbol layout trees alone.
+    """Views of a batch of graphs: one with only operator trees and one with only symbol layout trees.
 
-    All nodes stay, and so do the places of the representatives; but edges stay only within the trees of the one kind
-    and between them and the formula that they belong to. So nothing of the text reaches a formula's vector.
+    All nodes stay, and so do the places of the representatives. Edges stay only within the trees of one kind and
+    between these and their formula, so no text reaches a formula's vector.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -142,7 +143,7 @@ class FormulaViews:
         self._forward = torch.tensor([not name.endswith("*") for name in names])
 
     def __call__(self, batch: GraphBatch) -> tuple[GraphBatch, GraphBatch]:
-        """(operator trees alone, symbol layout trees alone)."""
+        """Return (graphs with only operator trees, graphs with only symbol layout trees)."""
         first, second = (self._only(batch, of_kind) for of_kind in self._trees)
         return first, second
 
@@ -156,6 +157,6 @@ class FormulaViews:
 
 
 def _is_of(name: str, kind: str) -> bool:
-    """Whether a relation leads to the root of a tree (``:opt``) or is in one (``:opt-0``), or is inverse to such."""
+    """Return whether a relation leads to a tree's root (``:opt``), is in a tree (``:opt-0``), or is an inverse."""
     role = name.rstrip("*")
     return role == kind or role.startswith(f"{kind}-")

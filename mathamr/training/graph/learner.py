@@ -1,4 +1,4 @@
-"""What learns: an encoder, the temperature of its loss and their optimizer, and one optimizer step of them.
+"""The learning parts: an encoder, the temperature of its loss, their optimizer, and one optimizer step.
 
 learner = Learner(config, encoder_config, num_labels=20_000, num_relations=532, world=world)
 learner.step([batch], learning_rate=1e-4)      # {"loss": 3.46, "grad_norm": 0.8, "temperature": 0.05, ...}
@@ -28,8 +28,8 @@ _TEMPERATURE = "temperature"
 class Learner:
     """An encoder under training; equal on all ranks.
 
-    Weights are drawn from ``config.seed``, and the generator of the caller is left as it was. ``label_vectors`` are
-    those of the encoder, where its configuration names any, and ``sentence_dim`` likewise.
+    Weights are drawn from ``config.seed``; the caller's random generator is left unchanged. ``label_vectors`` and
+    ``sentence_dim`` are those of the encoder, if its configuration names any.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Learner:
         """Average the gradients of the batches, clip them, and update the parameters.
 
         Returns:
-            ``loss``, its parts, the ``temperature`` it was taken at, and ``grad_norm`` before clipping.
+            ``loss``, its parts, the ``temperature`` used, and ``grad_norm`` before clipping.
 
         Raises:
-            TrainingError: when the loss or the gradient is not finite; the parameters are what they were.
+            TrainingError: a loss or gradient that is not finite; the parameters are unchanged.
         """
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
@@ -85,31 +85,34 @@ class Learner:
             raise TrainingError(
                 f"the gradient is not finite: norm {grad_norm}, loss {float(results[0].total.detach()):.4g}, "
                 f"temperature {temperature:.4g}, pairs {some} ...; "
-                "go on with a lower train.learning_rate or with train.precision=fp32"
+                "resume with a lower train.learning_rate or with train.precision=fp32"
             )
         self._optimizer.step()
         return {**_means(results), "temperature": temperature, "grad_norm": grad_norm}
 
     def check_finite(self) -> None:
-        """Refuse weights that are not finite, so that they reach no checkpoint.
+        """Raise for weights that are not finite, so that they reach no checkpoint.
 
         Raises:
-            TrainingError: naming the first of them.
+            TrainingError: names the first such weight.
         """
         for name, parameter in self._parameters.items():
             if not torch.isfinite(parameter).all():
-                raise TrainingError(f"{name} is no longer finite; go on with a lower train.learning_rate")
+                raise TrainingError(f"{name} is not finite; resume with a lower train.learning_rate")
         if not torch.isfinite(self.temperature()):
-            raise TrainingError(f"the temperature, exp({self.temperature.log.item()}), is out of range")
+            raise TrainingError(
+                f"the temperature, exp({self.temperature.log.item()}), is out of range; resume with a lower "
+                "train.learning_rate"
+            )
 
     def parameter_counts(self) -> dict[str, int]:
-        """Numbers of parameters by part of the model, and in ``total``."""
+        """Return the number of parameters of each part of the model, and ``total``."""
         counts = {**self.encoder.parameters_by_group(), _TEMPERATURE: 1}
         total = counts.pop("total") + 1
         return {**counts, "total": total}
 
     def tensors(self) -> dict[str, Tensor]:
-        """What learning on takes beside the weights of the encoder: temperature, and moments of the optimizer."""
+        """Return the state that resuming needs beside the weights: temperature, and moments of the optimizer."""
         moments = {
             f"optimizer.{name}.{key}": value
             for name, parameter in self._parameters.items()
@@ -118,7 +121,7 @@ class Learner:
         return {_TEMPERATURE: self.temperature.log, **moments}
 
     def restore(self, weights: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
-        """Take over the weights of an encoder, and the :meth:`tensors` that belong to them."""
+        """Load the weights of an encoder, and the :meth:`tensors` that belong to them."""
         self.encoder.load_state_dict(weights)
         with torch.no_grad():
             self.temperature.log.copy_(tensors[_TEMPERATURE])
@@ -132,6 +135,6 @@ class Learner:
 
 
 def _means(results: Sequence[StepLoss]) -> dict[str, float]:
-    """Means over the batches of a step, of the loss and of its parts."""
+    """Return means over the batches of a step, of the loss and of its parts."""
     losses = [{"loss": result.total.detach(), **result.parts} for result in results]
     return {name: float(torch.stack([loss[name] for loss in losses]).mean()) for name in losses[0]}

@@ -1,12 +1,12 @@
-"""Training batches: which pairs, their graphs in chunks within a budget, prepared ahead by threads.
+"""Training batches: pairs with their graphs in chunks within a budget, prepared ahead by threads.
 
 >>> list(ahead(str, range(5), workers=2))
 ['0', '1', '2', '3', '4']
 
-Which pairs a batch has, :mod:`mathamr.training.graph.curriculum` says. Everything random is a function of the seed and
-of the place of a batch in training (:mod:`mathamr.training.seeds`): the order of (seed, epoch), hard negatives and
-augmentation of (seed, epoch, batch), the latter also of the rank. So a batch is the same whichever thread prepares it,
-and whether or not training was interrupted before it: there is no state of a generator to save.
+:mod:`mathamr.training.graph.curriculum` chooses the pairs of a batch. Everything random is a function of the seed and
+of the batch's place in training (:mod:`mathamr.training.seeds`). The order depends on (seed, epoch); hard negatives and
+augmentation on (seed, epoch, batch), the latter also on the rank. So a batch does not depend on the thread that
+prepares it, nor on interruptions, and no state of a random generator is saved.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class TrainingBatch:
-    """B pairs with C >= B documents: the graphs of one rank, and how the joined vectors of all ranks are read.
+    """B pairs with C >= B documents: the graphs of one rank, and places in the joined vectors of all ranks.
 
     Attributes:
-        pairs: the pairs of all ranks.
-        chunks: the graphs of this rank, in the order questions, answers, hard negatives.
-        queries: int64 (B,), the places of the questions among the graphs of all ranks, rank by rank.
-        documents: int64 (C,), likewise those of the answers, then of the hard negatives.
-        known_positives: bool (B, C), documents known to answer a question, its own answer among them.
-        formulas: those of the graphs of all ranks, where a loss compares formulas.
-        views: the chunks with operator trees alone and with symbol layout trees alone, where a loss compares these.
-        teacher: float32 (B, C), how near a teacher holds the documents to the questions, where there is one.
+        pairs: pairs of all ranks.
+        chunks: graphs of this rank, ordered questions, answers, hard negatives.
+        queries: int64 (B,), places of the questions among the graphs of all ranks, rank by rank.
+        documents: int64 (C,), places of the answers, then of the hard negatives.
+        known_positives: bool (B, C), documents known to answer a question, its own answer included.
+        formulas: formulas of the graphs of all ranks, if a loss compares formulas.
+        views: chunks with only operator trees and with only symbol layout trees, if a loss compares these.
+        teacher: float32 (B, C), the teacher's scores of the documents, if there is a teacher.
     """
 
     pairs: tuple[Pair, ...]
@@ -63,11 +63,11 @@ class TrainingBatch:
 
     @property
     def num_graphs(self) -> int:
-        """Graphs of all ranks."""
+        """Number of graphs of all ranks."""
         return len(self.queries) + len(self.documents)
 
     def to(self, device: torch.device) -> TrainingBatch:
-        """The batch on ``device``."""
+        """Return a copy on ``device``."""
 
         def moved(chunks: tuple[GraphBatch, ...]) -> tuple[GraphBatch, ...]:
             return tuple(chunk.to(device, non_blocking=True) for chunk in chunks)
@@ -85,18 +85,19 @@ class TrainingBatch:
 
 
 class TrainingBatches:
-    """The batches of every epoch.
+    """Batches of every epoch.
 
     Attributes:
-        curriculum: which pairs each epoch has.
-        negatives: posts that look like answers of a question and are none, by question; ``config.negatives`` of them
-            are drawn for each question of a batch, fewer where there are not so many. Known answers and posts of the
-            held-out pairs are passed over.
-        visual_ids: of the formulas of each post, where ``config`` compares formulas.
-        teacher: that of ``config``, where it names one.
+        curriculum: pairs of each epoch.
+        negatives: posts that resemble answers, by question. ``config.negatives`` of them, or
+            all if there are fewer, are drawn for each question of a batch. Known answers and posts of the held-out
+            pairs
+            are skipped.
+        visual_ids: visual ids of each post's formulas, if ``config`` compares formulas.
+        teacher: teacher of ``config``, if it names one.
 
     Raises:
-        ConfigError: when the pairs of a source do not fill a batch, or the ranks outnumber its pairs.
+        ConfigError: a source with less than a batch of pairs, or more ranks than pairs in a batch.
     """
 
     def __init__(
@@ -108,7 +109,9 @@ class TrainingBatches:
     ) -> None:
         self.curriculum = curriculum(config, split)
         if config.batch_size < world.size:
-            raise ConfigError(f"train.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks")
+            raise ConfigError(
+                f"train.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks; use fewer ranks"
+            )
         self._store, self._split, self._config, self._world = store, split, config, world
         self.negatives: Mapping[str, Sequence[str]] = {}
         self.visual_ids: VisualIds = {}
@@ -118,7 +121,7 @@ class TrainingBatches:
         self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
 
     def epoch(self, epoch: int, first: int, count: int) -> Generator[TrainingBatch]:
-        """``count`` batches of an epoch, from number ``first`` on, prepared ahead by ``config.workers`` threads."""
+        """Yield ``count`` batches of an epoch from number ``first``, prepared ahead by ``config.workers`` threads."""
         batches = self.curriculum.epoch(epoch, self._config.seed)
 
         def prepare(number: int) -> TrainingBatch:
@@ -127,14 +130,14 @@ class TrainingBatches:
         return ahead(prepare, range(first, first + count), self._config.workers, finish=self._store.close)
 
     def batch(self, pairs: tuple[Pair, ...], epoch: int, number: int) -> TrainingBatch:
-        """The batch of ``pairs``, augmented as batch ``number`` of ``epoch``."""
+        """Return the batch of ``pairs``, augmented as batch ``number`` of ``epoch``."""
         world = self._world
         questions = [pair.question_id for pair in pairs]
         answers = [pair.answer_id for pair in pairs]
         negatives = self._draw_negatives(questions, epoch, number)
         owners = [part.tolist() for part in np.array_split(np.arange(len(pairs)), world.size)]
         kept_by_rank = [[negative for i in owner for negative in negatives[i]] for owner in owners]
-        # Rank by rank stand its questions, answers and hard negatives.
+        # Order: rank by rank, its questions, answers and hard negatives.
         sizes = np.array(
             [[len(owner), len(owner), len(kept)] for owner, kept in zip(owners, kept_by_rank, strict=True)]
         )
@@ -165,7 +168,7 @@ class TrainingBatches:
         )
 
     def _chunks(self, posts: list[str], epoch: int, number: int) -> Iterator[tuple[GraphBatch, tuple[GraphBatch, ...]]]:
-        """The graphs of ``posts`` in chunks, each with its views of formulas, if these are wanted."""
+        """Return the graphs of ``posts`` in chunks, each with its views of formulas, if needed."""
         config = self._config
         generator = torch.Generator()
         generator.manual_seed(stream(config.seed, AUGMENTATION, epoch, number, self._world.rank))
@@ -206,11 +209,11 @@ class TrainingBatches:
 def ahead(
     prepare: Callable[[Item], Result], items: Iterable[Item], workers: int, finish: Callable[[], None] | None = None
 ) -> Generator[Result]:
-    """``map(prepare, items)`` by threads, in order, two results a thread ahead of the one that is asked for.
+    """Yield ``map(prepare, items)``, computed by threads, in order, two results for each thread ahead.
 
     Args:
-        workers: threads; 0 computes each result when it is asked for.
-        finish: called in each thread when it has no more to do, to let go of what it opened.
+        workers: number of threads; 0 computes each result on demand.
+        finish: function called in each thread after its last result, to close what it opened.
     """
     if workers == 0:
         yield from map(prepare, items)

@@ -1,14 +1,15 @@
 """One step of contrastive training: encode, compare over all ranks, and take the gradient back through the encoder.
 
-The loss is a function of the vectors of the joined batch, so the step goes through them in two halves:
+The loss is a function of the vectors of the joined batch, so the step has two halves:
 
     encode the own graphs -> vectors -> gather -> joined vectors -> loss
     gradient of the loss by the joined vectors -> the own part of it -> encoder -> gradients of the parameters
 
-Where the graphs stand in one chunk, the first half keeps what the second needs. Where the budget makes several chunks
-of them, the first half encodes without gradient, and the second encodes chunk by chunk again (gradient caching, Gao et
-al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup"): the memory is that of one chunk,
-the gradient is the same.
+If the graphs are in one chunk, the first half keeps what the second needs. If the budget needs several chunks, the
+first
+half encodes without gradient, and the second encodes each chunk again (gradient caching, Gao et al. 2021, "Scaling Deep
+Contrastive Learning Batch Size under Memory Limited Setup"). This needs the memory of one chunk and gives the same
+gradient.
 """
 
 from __future__ import annotations
@@ -35,29 +36,29 @@ Loss = Callable[..., RetrievalLoss]
 
 
 def loss_of(config: TrainConfig) -> Loss:
-    """The loss that ``config`` describes: called with queries, documents, temperature and ``known_positives``."""
+    """Return the loss of ``config``, a function of queries, documents, temperature and ``known_positives``."""
     return partial(retrieval_loss, beta=config.beta, normalize=config.normalize, symmetric=config.symmetric)
 
 
 def arithmetic(config: TrainConfig, device: torch.device) -> AbstractContextManager[object]:
-    """Autocast to bfloat16 where ``config`` asks for it."""
+    """Return autocast to bfloat16 if ``config`` asks for it."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16")
 
 
 @dataclass(frozen=True, slots=True)
 class StepLoss:
-    """``total`` is to be minimised; ``parts``, detached, are for the log: those that have weight, by name."""
+    """``total`` to be minimised, and ``parts``, detached, for the log: the weighted parts by name."""
 
     total: Tensor
     parts: dict[str, Tensor]
 
 
 def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorSets], temperature: Tensor) -> StepLoss:
-    """The loss of a batch: that of retrieval, and by their weights those of formulas and of a teacher.
+    """Return the loss of a batch: that of retrieval, plus the weighted losses of formulas and of a teacher.
 
     Args:
-        forms: vectors of the graphs of all ranks; with ``train.formula_view_weight`` also from operator trees alone and
-            from symbol layout trees alone.
+        forms: vectors of the graphs of all ranks. With ``train.formula_view_weight`` also from only operator trees and
+            from only symbol layout trees.
     """
     sets = forms[0]
     found = loss_of(config)(
@@ -91,10 +92,10 @@ def backward(
 ) -> StepLoss:
     """Add the gradients of ``weight`` times the loss of the joined batch to the parameters of this rank.
 
-    With several ranks they are complete after ``world.sum_gradients``.
+    With several ranks the gradients are complete after ``world.sum_gradients``.
     """
     cached = len(batch.chunks) > 1
-    forms = (batch.chunks, *batch.views)  # the graphs, and further forms of them, all chunk by chunk
+    forms = (batch.chunks, *batch.views)  # the graphs and their views, all chunk by chunk
     with torch.set_grad_enabled(not cached), arithmetic(config, world.device):
         encoded = [[encoder(chunk) for chunk in chunks] for chunks in forms]
     joined, owned = zip(*(world.gather(VectorSets.concatenated(parts)) for parts in encoded), strict=True)
@@ -114,7 +115,7 @@ def backward(
 
 
 def backward_reference(encoder: Encode, temperature: Temperature, batch: TrainingBatch, config: TrainConfig) -> Tensor:
-    """What :func:`backward` computes on one rank, in one piece, to hold it against."""
+    """Compute :func:`backward` on one rank, in one piece, as a reference."""
     forms = (batch.chunks, *batch.views)
     joined = [VectorSets.concatenated([encoder(chunk) for chunk in chunks]) for chunks in forms]
     loss = step_loss(config, batch, joined, temperature()).total

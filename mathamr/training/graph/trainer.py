@@ -1,4 +1,4 @@
-"""Training: pairs and graphs in, a checkpoint of the lowest validation loss out.
+"""Training of the graph encoder: from pairs and graphs to a checkpoint of the lowest validation loss.
 
     from graphs.stores.store import GraphStore
     from mathamr.training.graph.trainer import TrainConfig, train
@@ -8,14 +8,15 @@
     result.best_val_loss, result.time_per_epoch_s     # (2.31, 94.2)
     encoder = checkpoint.load_encoder(result.best, config_hash=store.config_hash)
 
-The same call goes on where an interrupted one stopped, and returns at once when it had finished. On the CPU the weights
-are bit for bit those of a run that was never interrupted, because all that a step depends on is in the checkpoint or a
-function of the step's number.
+The same call resumes an interrupted run, and returns at once if the run has finished. On the CPU the weights equal
+those
+of an uninterrupted run bit for bit, because all that a step depends on is in the checkpoint or a function of the step's
+number.
 
-``log`` receives dictionaries, on rank 0 alone. Their ``kind`` is ``start`` (what is trained on), ``step`` (``loss``,
+``log`` receives dictionaries, on rank 0 only. Their ``kind`` is ``start`` (training data), ``step`` (``loss``,
 ``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data ...), ``epoch``
 (``stage``, ``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...) or
-``negatives`` (which hard negatives were kept, and why not others: :mod:`mathamr.negatives.mining`).
+``negatives`` (the kept hard negatives, and the reasons for others: :mod:`mathamr.negatives.mining`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from mathamr.training.state import RunState, differences, refuse_another_run
 
 __all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
 
-# Settings that no result depends on: a run may go on with others.
+# Settings that results do not depend on; a run may resume with other values.
 _FREE = frozenset({"device", "workers", "checkpoint_every"})
 
 
@@ -77,30 +78,31 @@ def train(
     log: Log | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
-    """Train an encoder; ``OUT/best`` is the result, ``OUT/last`` what an interrupted run goes on from.
+    """Train an encoder. ``OUT/best`` is the result; an interrupted run resumes from ``OUT/last``.
 
     Under ``torchrun`` every rank makes the same call.
 
     Args:
-        pairs: questions and their answers. Those without graphs are left out, counted and listed.
-        resume: ``auto`` goes on from ``OUT/last`` where it exists, ``never`` removes both
-            checkpoints and starts anew.
-        negatives: for each question posts that are no answers, of which ``config.negatives`` are drawn each time; or a
-            source that mines them anew as training goes on. :func:`mathamr.negatives.mining.negatives_of` makes either.
-        visual_ids: of the formulas of each post, by FORMULA_i, "" where unknown; ``config.formula_weight`` and
-            ``config.formula_view_weight`` need them to know which formulas look alike.
-        sources: pairs of further collections, by the names that ``config.pairs`` and ``config.pretrain_pairs`` give
-            them; any other name stands for ``pairs``. None of theirs is held out, and they get no hard negatives.
-        teacher: has vectors of all posts of pairs and negatives; ``config.teacher`` names it.
-        log: receives records, see above.
-        progress: called with the number of optimizer steps done since the last call.
+        pairs: questions and their answers. Pairs without graphs are skipped, counted and listed.
+        resume: ``auto`` resumes from ``OUT/last`` if it exists; ``never`` removes both checkpoints and starts anew.
+        negatives: for each question posts that are not answers, of which ``config.negatives`` are drawn each time; or a
+            source that mines them again during training. :func:`mathamr.negatives.mining.negatives_of` makes either.
+        visual_ids: visual ids of each post's formulas, by FORMULA_i, "" if unknown; ``config.formula_weight`` and
+            ``config.formula_view_weight`` need them.
+        sources: pairs of further collections, by their names in ``config.pairs`` and ``config.pretrain_pairs``; any
+            other
+            name means ``pairs``. None of them are held out, and they get no hard negatives.
+        teacher: vectors of all posts of pairs and negatives; ``config.teacher`` names it.
+        log: function that receives records, see above.
+        progress: function called with the number of optimizer steps done since its last call.
 
     Raises:
         ConfigError: settings that contradict each other, the data or the machine.
-        TrainingError: no usable pairs, a loss that is not finite, a checkpoint of another run, a full disk, a rank that
-            died. ``OUT/last`` is valid, and the message says which step it is of.
-        Interrupted: SIGTERM, SIGUSR1 or Ctrl-C came; ``OUT/last`` is of the step at which training stopped.
-        KeyboardInterrupt: Ctrl-C came twice; ``OUT/last`` is what was saved before.
+        TrainingError: no usable pairs, a loss that is not finite, a checkpoint of another run, a full disk, a dead
+            rank.
+            ``OUT/last`` is valid, and the message names its step.
+        Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; ``OUT/last`` holds the last step.
+        KeyboardInterrupt: a second Ctrl-C; ``OUT/last`` holds the last saved step.
     """
     check(config, store, negatives, visual_ids, teacher, resume)
     sentence_text.check(encoder_config.sentence_vectors, store)
@@ -137,7 +139,7 @@ def train(
 
 
 class _GraphLearning:
-    """The graph encoder with its data: a :class:`mathamr.training.loop.Learning`."""
+    """Graph encoder with its data: a :class:`mathamr.training.loop.Learning`."""
 
     unit = "pairs"
 
@@ -182,10 +184,10 @@ class _GraphLearning:
 
     @contextmanager
     def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:
-        """Mine hard negatives where it is time to, and prepare the batches that are left."""
+        """Mine hard negatives if due, and prepare the remaining batches."""
         accumulate = self._config.accumulate
         if self.source is not None and done == 0 and epoch % self.source.every == 0:
-            # One rank mines for all: near ties could fall differently on another.
+            # One rank mines for all: near ties could differ on another.
             mined = self.source(self.learner.encoder) if self._world.is_main else {}
             self.batches.negatives = json.loads(self._world.shared_text(json.dumps(mined)))
         left = self.schedule.steps[epoch] - done
@@ -234,7 +236,7 @@ class _Checkpoints:
     best: Path
 
     def restore(self) -> RunState | None:
-        """Take over ``last`` where it is there; refuses a checkpoint of another run."""
+        """Load ``last`` if it exists; raise for a checkpoint of another run."""
         if not checkpoint.exists(self.last):
             return None
         store, learning = self.store, self.learning
@@ -269,7 +271,7 @@ class _Checkpoints:
         checkpoint.save(self.last, self._info(state), weights, TrainingState(tensors, scalars))
 
     def save_best(self, state: RunState) -> None:
-        """Write the weights alone."""
+        """Write only the weights."""
         checkpoint.save(self.best, self._info(state), self.learning.learner.encoder.state_dict())
 
     def _info(self, state: RunState) -> CheckpointInfo:
@@ -292,7 +294,7 @@ class _Checkpoints:
 
 @contextmanager
 def _placed(run: Run, last: Path, config: TrainConfig, world: Ranks) -> Iterator[None]:
-    """Say of an error where it happened and what is left; running out of memory is a TrainingError with the way out."""
+    """Add the place and the last checkpoint to an error; out of memory becomes a TrainingError with a fix."""
     try:
         yield
         return
@@ -307,12 +309,13 @@ def _placed(run: Run, last: Path, config: TrainConfig, world: Ranks) -> Iterator
         cause, path = error, None
         message = (
             f"out of memory on {world.device} ({str(error).splitlines()[0]}); lower "
-            f"train.node_budget={config.node_budget} and train.edge_budget={config.edge_budget}, so that a batch goes "
+            f"train.node_budget={config.node_budget} and train.edge_budget={config.edge_budget}, so that a batch is "
+            "encoded "
             "in smaller chunks, and start anew with resume='never'"
         )
-    saved = f"there is no checkpoint in {last} yet"
+    saved = f"no checkpoint in {last} yet"
     if checkpoint.exists(last):
-        saved = f"{last} is of step {checkpoint.load(last).info.step}"
+        saved = f"{last} holds step {checkpoint.load(last).info.step}"
     where = f"epoch {len(run.state.epochs) + 1}, step {run.state.step + 1}"
     raise TrainingError(f"{where}: {message} ({saved})", path=path) from cause
 

@@ -1,9 +1,9 @@
-"""Validation: the loss on the held-out pairs, in batches that never change, and how well they are ranked.
+"""Validation: the loss and the ranks of the held-out pairs, in batches that never change.
 
     validation = Validation(store, split, config, world)
     validation(encoder, temperature)      # ValidationScore(loss=2.31, mrr=0.41)
 
-Graphs are not augmented, so equal weights give equal scores. Every post is encoded once, ranks sharing the work; then
+Graphs are not augmented, so equal weights give equal scores. Every post is encoded once, shared among the ranks; then
 each rank computes the same loss and the same ranks.
 """
 
@@ -28,7 +28,7 @@ from mathamr.training.result import ValidationScore
 
 
 class Validation:
-    """The held-out pairs, ready to be scored after every epoch."""
+    """Held-out pairs, ready to be scored after every epoch."""
 
     def __init__(self, store: GraphStore, split: PairSplit, config: TrainConfig, world: Ranks) -> None:
         self._store, self._config, self._world = store, config, world
@@ -37,14 +37,16 @@ class Validation:
         ids = (post_id for pair in self._pairs for post_id in (pair.question_id, pair.answer_id))
         self._posts = list(dict.fromkeys(ids))
         if len(self._posts) < world.size:
-            raise ConfigError(f"{len(self._posts)} held-out posts cannot be shared by {world.size} ranks; use fewer")
+            raise ConfigError(
+                f"{len(self._posts)} held-out posts cannot be shared by {world.size} ranks; use fewer ranks"
+            )
         place = {post_id: i for i, post_id in enumerate(self._posts)}
         self._queries = torch.tensor([place[pair.question_id] for pair in self._pairs])
         self._answers = torch.tensor([place[pair.answer_id] for pair in self._pairs])
 
     @torch.no_grad()
     def __call__(self, encoder: Encoder, temperature: Temperature) -> ValidationScore:
-        """Score the encoder, in evaluation mode; it is left in the mode it came in."""
+        """Score the encoder in evaluation mode; its own mode is restored."""
         training = encoder.training
         encoder.eval()
         try:
@@ -54,7 +56,7 @@ class Validation:
         return ValidationScore(self._loss(sets, temperature), self._reciprocal_rank(sets))
 
     def _encoded(self, encoder: Encoder) -> VectorSets:
-        """The vectors of all held-out posts, on every rank."""
+        """Return the vectors of all held-out posts, on every rank."""
         config, world = self._config, self._world
         own = [self._posts[i] for i in np.array_split(np.arange(len(self._posts)), world.size)[world.rank]]
         with arithmetic(config, world.device):
@@ -62,7 +64,7 @@ class Validation:
         return world.gather(sets)[0]
 
     def _loss(self, sets: VectorSets, temperature: Temperature) -> float:
-        """Mean over pairs of the loss in batches of ``batch_size`` pairs, or as near to it as divides them evenly."""
+        """Return the mean loss over pairs, in equal batches of about ``batch_size`` pairs."""
         loss = loss_of(self._config)
         total = 0.0
         batches = np.array_split(np.arange(len(self._pairs)), max(1, len(self._pairs) // self._config.batch_size))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""How well the trees made from LaTeX agree with those of the official MathML.
+"""Agreement of the trees made from LaTeX with those of the official MathML.
 
     python scripts/bench.py formula_agreement --oracle ../shared/data/tangent/oracle_2020_2021.jsonl --part dev
 
@@ -8,8 +8,8 @@ and the speed; the last line is JSON. Each line of the oracle file is a JSON obj
 ``latex``, ``slt_string`` and ``opt_string``. ``--part heldout`` is the third of the formulas whose
 ``crc32(formula_id) % 3`` is 0: the grammar was not fitted to them, and their differences are not printed.
 
-Two kinds of row are left out and counted: those of 2020 in which LaTeXML did not know a command of the AMS packages
-(its merror has the command's name), and those whose LaTeX is escaped for HTML (``&lt;``), which is another formula.
+Two kinds of row are left out and counted: rows of 2020 in which LaTeXML did not know a command of the AMS packages (its
+merror has the command's name), and rows with LaTeX escaped for HTML (``&lt;``), which is another formula.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Edges = Counter[tuple[str, str, str]]
 
 @dataclass
 class Agreement:
-    """Counts over one kind of tree: formulas compared and identical, and labelled edges in common, missed, too many."""
+    """Counts over one kind of tree: formulas compared and identical, and labelled edges common, missed, extra."""
 
     compared: int = 0
     identical: int = 0
@@ -58,7 +58,7 @@ class Agreement:
 
 
 def plain(tangent_string: str) -> str:
-    """A Tangent string with plain letters, and the minus and norm bar of the official files."""
+    """Return a Tangent string with plain letters, and the minus and norm bar of the official files."""
     return re.sub(r"[^\[\]]+", lambda match: _plain_part(match.group()), tangent_string)
 
 
@@ -69,7 +69,7 @@ def _plain_part(text: str) -> str:
 
 
 def edges_of_string(tangent_string: str) -> Edges:
-    """The edges ``(label, edge, label)`` of a tree in string form, and its root as ``("", "", label)``."""
+    """Yield the edges ``(label, edge, label)`` of a tree in string form, and its root as ``("", "", label)``."""
     found: Edges = Counter()
     stack: list[str] = []
     edge = ""
@@ -97,7 +97,7 @@ def edges_of_string(tangent_string: str) -> Edges:
 
 
 def rows(oracle: Path, part: str) -> Iterator[dict[str, Any]]:
-    """The rows of one part of the oracle file."""
+    """Yield the rows of one part of the oracle file."""
     with oracle.open(encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
@@ -107,7 +107,7 @@ def rows(oracle: Path, part: str) -> Iterator[dict[str, Any]]:
 
 
 def excluded(row: dict[str, Any]) -> str:
-    """Why a row is left out, or an empty string."""
+    """Return the reason to leave a row out, or an empty string."""
     trees = (row["slt_string"] or "") + (row["opt_string"] or "")
     if row["year"] == 2020 and (
         "T!\\" in trees or "E!]" in (row["slt_string"] or "") or "[E!" in (row["slt_string"] or "")
@@ -138,7 +138,7 @@ def compare(kind: TreeKind, expected: str, tree: FormulaTree | None, latex: str,
 
 
 def measure(oracle: Path, part: str) -> dict[str, Any]:
-    """All figures of one part, and the differences."""
+    """Return all figures of one part, and the differences."""
     slt, opt = Agreement(), Agreement()
     left_out: Counter[str] = Counter()
     seconds = 0.0

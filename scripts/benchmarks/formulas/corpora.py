@@ -1,17 +1,20 @@
-r"""Does every formula of a collection give trees? Each different formula is parsed from LaTeX; nothing may be raised.
+r"""Coverage of a collection: each different formula is parsed from LaTeX, and nothing may be raised.
 
     python scripts/bench.py formula_corpora ../shared/data/arqmath-mini ../shared/data/math-train/train.jsonl \
         ../shared/data/mse-questions/questions_03.jsonl.gz
 
 A path is a folder in the layout of ARQMath (the formulas of its LaTeX TSVs, posts and topics) or a file of JSON lines,
-also gzipped (the formulas in all of its strings, as ``graphs/corpus/text/text_formulas.py`` finds them). The macros
-that a post defines hold in its formulas, as they do when graphs are made. For each path:
-different formulas, exceptions, formulas with no layout or no operator tree, formulas with an ``E!`` node, formulas a
-second, and by how many MiB the process grew while it parsed the last nine tenths of them. ``E!`` stands for what could
-not be read (``unread``: fragments, unknown commands), and, as in the official trees, in the cells that a matrix or an
-alignment leaves empty (``empty cells``). A line below says why formulas are unread: a ``fence`` has no beginning or no
-end, nothing defines a ``command``, or another reason. Of several paths, there is also a line for their different
-formulas ``together``. The last line is one JSON object. Exit code 1: something was raised.
+also gzipped (the formulas in all of its strings, as found by ``graphs/corpus/text/text_formulas.py``). Macros defined
+in
+a post hold in its formulas, as in graphs. For each path the output has: different formulas, exceptions, formulas with
+no
+layout or no operator tree, formulas with an ``E!`` node, formulas per second, and the growth of the process in MiB
+during
+the last nine tenths. ``E!`` marks parts that could not be read (``unread``: fragments, unknown commands), and, as in
+the
+official trees, cells that a matrix or an alignment leaves empty (``empty cells``). The next line has the reasons for
+unread formulas: a ``fence`` without a beginning or an end, an undefined ``command``, or another reason. For several
+paths, a line has their different formulas ``together``. The last line is one JSON object. Exit code 1: an exception.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from graphs.formulas.tree import FormulaTree
 
 
 def posts(path: Path) -> Iterator[list[str]]:
-    """The LaTeX of the formulas of every post of a collection. Raises CorpusError for a path that is none."""
+    """Yield the LaTeX of the formulas of every post of a collection. Raises CorpusError for a path of another kind."""
     if path.is_dir():
         files = open_corpus("arqmath", path).formulas()
         tables = [*files.latex, *(year.latex for year in files.topics if year.latex is not None)] if files else []
@@ -56,14 +59,14 @@ def posts(path: Path) -> Iterator[list[str]]:
                 try:
                     record = json.loads(line)
                 except json.JSONDecodeError as error:
-                    raise CorpusError(f"is no JSON: {error}", path=path, line=number) from error
+                    raise CorpusError(f"is not JSON: {error}", path=path, line=number) from error
                 yield [latex for text in _strings(record) for _, _, latex in find(text)]
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"cannot be read: {error}", path=path) from error
 
 
 def formulas(path: Path) -> dict[str, Macros]:
-    """Every different formula, with the macros of the first post that it stands in."""
+    """Yield every different formula, with the macros of its first post."""
     found: dict[str, Macros] = {}
     for post in posts(path):
         macros = read_macros("\n".join(post))
@@ -84,7 +87,7 @@ UNREAD, EMPTY = 1, 2  # bits: the trees of a formula have something unread, an e
 
 
 def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
-    """Parse every different formula of ``path``; ``seen`` is given the bits of each."""
+    """Parse every different formula of ``path``; ``seen`` receives the bits of each."""
     different = formulas(path)
     counts: Counter[str] = Counter()
     raised: list[str] = []
@@ -127,7 +130,7 @@ def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
 
 
 def _errors(tree: FormulaTree) -> tuple[bool, bool]:
-    """Whether a tree has an ``E!`` node for something unread, and whether it has one for an empty cell."""
+    """Return whether a tree has an ``E!`` node for an unread part, and whether it has one for an empty cell."""
     first_child: dict[int, str] = {}
     for node in range(1, len(tree)):
         first_child.setdefault(tree.parents[node], tree.labels[node])
@@ -143,7 +146,7 @@ def _errors(tree: FormulaTree) -> tuple[bool, bool]:
 
 
 def _reason(latex: str, macros: Macros) -> str:
-    """Why a formula is not read: ``fence`` (one without its end), ``command`` (that nothing defines), or ``other``."""
+    """Return why a formula is unread: ``fence`` (one without its end), ``command`` (an undefined one), or ``other``."""
     lists = read(latex, macros)
     unread = [inner for inner in lists if type(parse_list(inner)) is Unparsed]
     if not unread:
@@ -161,13 +164,13 @@ def _is_balanced(whole: MathList) -> bool:
 
 
 def resident_mib() -> float:
-    """Memory that this process holds (Linux), in MiB."""
+    """Return the resident memory of this process (Linux), in MiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line a path, then the result as JSON; returns the exit code."""
+    """Print a line for each path, then the result as JSON; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder of ARQMath, or JSON lines")
     options = parser.parse_args(arguments)

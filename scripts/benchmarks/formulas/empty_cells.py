@@ -1,14 +1,16 @@
 #!/usr/bin/env python
-r"""What the official operator trees have for the cells that a table leaves empty, by environment.
+r"""Official operator trees of formulas with empty table cells, by environment.
 
     python scripts/benchmarks/formulas/empty_cells.py --root ../shared/data/arqmath-mini \
         --oracle ../shared/data/tangent/oracle_2020_2021.jsonl
 
-Counted are the formulas of the posts (``--root``) and of the topics (``--oracle``, without the third that is held out,
-see ``benchmarks/formulas/agreement.py``) that have one kind of environment, with a row that begins with an empty cell,
-and an official operator tree: how many of these trees have ``E!`` above ``W!`` (``E! -> W!``), a matrix without that
-(``matrix``), or no matrix at all (``other``: aligned equations are read as one formula). For ``cases`` it is a row that
-ends with an empty cell, for these have no others. The last line is one JSON object.
+It counts the formulas of the posts (``--root``) and of the topics (``--oracle``, without the held-out third, see
+``benchmarks/formulas/agreement.py``) with one kind of environment, a row that begins with an empty cell, and an
+official
+operator tree. The tree may have ``E!`` above ``W!`` (``E! -> W!``), a matrix without that (``matrix``), or no matrix
+(``other``: aligned equations are read as one formula). For ``cases`` the row ends with an empty cell, since these
+have no
+others. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _EMPTY_LAST = re.compile(r"&(\\\\|\\end)")
 
 
 def environment_with_an_empty_cell(latex: str) -> str | None:
-    r"""The only environment of a formula, where a cell in it is empty.
+    r"""Return the only environment of a formula, if one of its cells is empty.
 
     >>> environment_with_an_empty_cell(r"\begin{align*} a&=b\\ &=c \end{align*}")
     'align'
@@ -53,10 +55,10 @@ def environment_with_an_empty_cell(latex: str) -> str | None:
 
 
 def formulas(root: Path, oracle: Path | None) -> Iterator[tuple[str, str]]:
-    """LaTeX and Content MathML of posts and topics."""
+    """Yield LaTeX and Content MathML of posts and topics."""
     files = open_corpus("arqmath", root).formulas()
     if files is None:
-        raise ConfigError(f"--root {root}: there are no formula files")
+        raise ConfigError(f"--root {root}: no formula files; name the folder of an ARQMath collection")
     for formula in published(files):
         yield formula.latex, formula.content
     if oracle is not None:
@@ -68,7 +70,7 @@ def formulas(root: Path, oracle: Path | None) -> Iterator[tuple[str, str]]:
 
 
 def column_of(tree: FormulaTree) -> str:
-    """How a tree shows an empty cell: one of :data:`COLUMNS`."""
+    """Return the form of an empty cell in a tree: one of :data:`COLUMNS`."""
     for parent, label in zip(tree.parents, tree.labels, strict=True):
         if label == "W!" and parent >= 0 and tree.labels[parent] == "E!":
             return COLUMNS[0]

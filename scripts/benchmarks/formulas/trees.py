@@ -1,13 +1,16 @@
-r"""How many formulas a second become trees on one core: from MathML, from LaTeX, and by other programs, in one run.
+r"""Speed of making formula trees on one core: from MathML, from LaTeX, and by other programs.
 
     python scripts/bench.py formula_trees --root ../shared/data/arqmath-mini     # formulas of an ARQMath collection
     python scripts/bench.py formula_trees                                        # formulas of the embedded collection
 
-Formulas are drawn as they occur in the posts, so that frequent ones are frequent; those of at most 10 characters of
-LaTeX (half of all) are timed apart as ``short``. Each way to a tree gets the same formulas, in turns; its fastest round
-counts. Time is CPU time of this process and of the programs it starts. latex2mathml makes Presentation MathML and no
-tree; LaTeXML, where it is installed, makes both kinds of MathML of a few formulas, its start included. The embedded
-collection has no MathML; there latex2mathml's serves for the layout tree. The last line is one JSON object.
+Formulas are drawn as they occur in the posts, so that frequent ones are frequent. Those of at most 10 characters of
+LaTeX
+(half of all) are also timed as ``short``. Each way to a tree gets the same formulas, in turns; its fastest round
+counts.
+Time is CPU time of this process and its child programs. latex2mathml makes Presentation MathML and no tree. LaTeXML, if
+installed, makes both kinds of MathML of a few formulas, its start included. The embedded collection has no MathML;
+there
+latex2mathml's is used for the layout tree. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ SHORT = 10  # characters of LaTeX; the median of ARQMath's formulas is 9
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way from formulas to trees: what it does to one formula, and the formulas that it can be given."""
+    """Way from formulas to trees: its function, and the formulas that it can be given."""
 
     name: str
     run: Callable[[PublishedFormula], object]
@@ -48,11 +51,14 @@ class Way:
 
 
 def sample(root: Path | None, number: int, seed: int) -> tuple[str, list[PublishedFormula]]:
-    """The collection's name and ``number`` formulas drawn from its posts."""
+    """Return the collection's name and ``number`` formulas drawn from its posts."""
     if root is not None:
         files = open_corpus("arqmath", root).formulas()
         if files is None or not files.latex:
-            raise ConfigError(f"--root {root}: there is no latex_representation* folder with TSV files")
+            raise ConfigError(
+                f"--root {root}: no latex_representation* folder with TSV files; name the folder of an ARQMath "
+                "collection"
+            )
         found = [formula for formula in published(files) if formula.presentation and formula.content]
     else:
         references = (
@@ -75,7 +81,7 @@ def _converter() -> Callable[[str], str] | None:
 
 
 def _layout_mathml(latex: str) -> str:
-    """Return Presentation MathML by latex2mathml; empty where it fails, which it does with any error, or is missing."""
+    """Return Presentation MathML by latex2mathml; empty if it is missing or fails, which can be any error."""
     convert = _converter()
     if convert is None:
         return ""
@@ -94,7 +100,7 @@ def _tree(parse: Callable[[str], object], mathml: str) -> None:
     try:
         parse(mathml)
     except FormulaError:
-        return  # an empty formula has no tree; the time that this takes counts
+        return  # an empty formula has no tree; its time counts
 
 
 WAYS = (
@@ -109,13 +115,13 @@ WAYS = (
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of the programs that it has waited for."""
+    """Return CPU time of this process and of its ended child programs."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def measure(formulas: Sequence[PublishedFormula], rounds: int) -> dict[str, float]:
-    """Formulas a second of each way, one core; ways that none of the formulas suits are left out."""
+    """Return formulas per second of each way, one core; ways without suitable formulas are left out."""
     inputs = {way.name: [formula for formula in formulas if way.inputs(formula)] for way in WAYS}
     best: dict[str, float] = {}
     for _ in range(rounds):
@@ -131,20 +137,20 @@ def measure(formulas: Sequence[PublishedFormula], rounds: int) -> dict[str, floa
 
 
 def measure_latexml(formulas: Sequence[PublishedFormula]) -> float:
-    """Formulas a second of LaTeXML, in one batch, its start and the making of trees included."""
+    """Return formulas per second of LaTeXML, in one batch, its start and the making of trees included."""
     start = cpu_seconds()
     LaTeXML().parse([formula.latex for formula in formulas])
     return len(formulas) / max(cpu_seconds() - start, 1e-9)
 
 
 def run(root: Path | None, *, number: int = 4000, rounds: int = 3, latexml: int = 20, seed: int = 0) -> dict[str, Any]:
-    """All figures.
+    """Return all figures.
 
     Args:
-        root: an ARQMath collection; ``None``: the embedded collection.
-        number: formulas drawn from it.
-        rounds: how often each way is timed.
-        latexml: formulas given to LaTeXML, where it is installed; 0: none.
+        root: ARQMath collection; ``None``: the embedded collection.
+        number: number of formulas drawn from it.
+        rounds: number of timings of each way.
+        latexml: number of formulas given to LaTeXML, if installed; 0: none.
 
     Returns:
         ``formulas_per_second`` of ``all`` and ``short`` formulas, by way, and ``ratios``, of ours over other programs.
@@ -171,7 +177,7 @@ def run(root: Path | None, *, number: int = 4000, rounds: int = 3, latexml: int 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print every way's speed, then the result as JSON; returns the exit code."""
+    """Print every way's speed, then the result as JSON; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, help="folder in the layout of ARQMath; default: the embedded collection")
     parser.add_argument("--formulas", type=int, default=4000, help="how many are drawn")

@@ -1,18 +1,18 @@
-r"""How near the vocabularies are that MathML and LaTeX of the same formulas give: node labels and edge roles, counted.
+r"""Overlap of the vocabularies from MathML and from LaTeX of the same formulas: node labels and edge roles.
 
     python scripts/bench.py formula_vocabulary --root ../shared/data/arqmath-mini
 
-Every formula of the posts that has LaTeX and MathML is made into trees both ways; one whose MathML gives no tree is
-left out, for its tree is made from LaTeX in any case. Labels are normalised as in ``graphs/graph/labels.py``. Some of
-what is published is not the post's formula: LaTeX escaped for HTML was converted as it stood (``a&lt;b`` has become ``a
-& l t ; b``), other formulas of a batch got into it, LaTeXML did not know a command. So there are figures for ``all``
-formulas and for the ``intact`` ones, and the number of those left out, by reason. Each line compares two bags:
+Every formula of the posts with LaTeX and MathML is made into trees both ways; formulas whose MathML gives no tree are
+skipped, since their tree is made from LaTeX in any case. Labels are normalised as in ``graphs/graph/labels.py``. Some
+published MathML is not that of the post's formula: LaTeX escaped for HTML was converted as it was (``a&lt;b`` became
+``a & l t ; b``), other formulas of a batch got into it, or LaTeXML did not know a command. So there are figures for
+``all`` formulas and for the ``intact`` ones, and the number of skipped ones, by reason. Each line compares two bags:
 
-* coverage: the share of nodes (or edges) from the one source whose label (or role) the other source knows as well;
-* common: nodes with the same label in both bags, of those in the larger bag;
-* Jaccard: labels in both vocabularies, of those in either; also for labels seen at least 5 times in either source.
+* coverage: share of nodes (or edges) from one source whose label (or role) the other source has too;
+* common: nodes with the same label in both bags, as a share of the larger bag;
+* Jaccard: labels in both vocabularies, as a share of those in either; also for labels seen at least 5 times in either.
 
-Then come the labels whose counts differ most, and the last line, one JSON object.
+Then come the labels whose counts differ most. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from graphs.formulas.tree import FormulaTree, TreeKind
 from graphs.graph.labels import normalize
 from graphs.graph.mathamr_plus import NodeKind
 
-#: Why what is published is not the post's formula: where this is found in the LaTeX, in the MathML, or in its tree.
+#: Reasons why the published MathML is not the post's formula: pattern in the LaTeX, in the MathML, or in its tree.
 SPOILT: dict[str, tuple[str | None, str | None, str | None]] = {
     "escaped for HTML": (
         r"&(lt|gt|amp|quot|#\d+);|(?<![a-z])amp;",
@@ -50,13 +50,13 @@ SPOILT: dict[str, tuple[str | None, str | None, str | None]] = {
     "LaTeXML's inner commands": (r"\\(@@|qvar@)", r">qvar_\$<", None),
     "command LaTeXML did not know": (None, r">\\[A-Za-z@]+\*?<", None),
 }
-FREQUENT = 5  # occurrences; rarer numbers are no labels of their own (thesis, section 3.3.1)
+FREQUENT = 5  # occurrences; rarer numbers have no separate label (thesis, section 3.3.1)
 _NODE_KIND = {"slt": NodeKind.SLT, "opt": NodeKind.OPT}
 
 
 @dataclass
 class Source:
-    """What one source gives: node labels and edge roles with their counts."""
+    """Counts of one source: node labels and edge roles."""
 
     labels: Counter[str] = field(default_factory=Counter)
     roles: Counter[str] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class Source:
 
 @dataclass
 class Pairs:
-    """The two sources of one kind of tree, over the same formulas."""
+    """Two sources of one kind of tree, over the same formulas."""
 
     mathml: Source = field(default_factory=Source)
     latex: Source = field(default_factory=Source)
@@ -98,7 +98,7 @@ def _key(tree: FormulaTree) -> tuple[object, ...]:
 
 
 def compare(mathml: Counter[str], latex: Counter[str]) -> dict[str, float]:
-    """How near two bags are.
+    """Compare two bags.
 
     >>> figures = compare(Counter("aaab"), Counter("aac"))
     >>> figures["coverage_of_mathml"], figures["common"], figures["jaccard"]
@@ -119,7 +119,7 @@ def compare(mathml: Counter[str], latex: Counter[str]) -> dict[str, float]:
 
 
 def count(formulas: Iterable[PublishedFormula]) -> dict[str, dict[TreeKind, Pairs]]:
-    """Both sources of both kinds of tree, for ``all`` formulas and for the ``intact`` ones."""
+    """Return both sources of both kinds of tree, for ``all`` formulas and for the ``intact`` ones."""
     pairs: dict[str, dict[TreeKind, Pairs]] = {part: {"slt": Pairs(), "opt": Pairs()} for part in ("all", "intact")}
     from_latex = lru_cache(1 << 15)(parse_latex)
     for formula in formulas:
@@ -140,7 +140,7 @@ def count(formulas: Iterable[PublishedFormula]) -> dict[str, dict[TreeKind, Pair
 
 
 def spoilt(latex: str, mathml: str, tree: FormulaTree | None) -> str | None:
-    """Why what is published of a formula is not the post's, a key of :data:`SPOILT`, or ``None``."""
+    """Return why a formula's published MathML is not the post's, a key of :data:`SPOILT`, or ``None``."""
     texts = latex, mathml, "" if tree is None else tree.tangent_string()
     for reason, patterns in SPOILT.items():
         if any(pattern and re.search(pattern, text) for pattern, text in zip(patterns, texts, strict=True)):
@@ -156,17 +156,19 @@ def _tree(kind: TreeKind, mathml: str) -> FormulaTree | None:
 
 
 def differences(mathml: Counter[str], latex: Counter[str], number: int) -> list[tuple[str, int, int]]:
-    """The labels whose counts differ most: label, count from MathML, count from LaTeX."""
+    """Return the labels whose counts differ most: label, count from MathML, count from LaTeX."""
     labels = sorted(mathml.keys() | latex.keys(), key=lambda label: (-abs(mathml[label] - latex[label]), label))
     return [(label, mathml[label], latex[label]) for label in labels[:number] if mathml[label] != latex[label]]
 
 
 def run(root: Path, limit: int | None = None, number: int = 15) -> dict[str, Any]:
-    """Figures for ``all`` and ``intact`` formulas, by kind of tree: formulas compared and identical, ``labels`` and
-    ``roles`` as :func:`compare` gives them, and ``differences``, ``number`` labels; ``both`` kinds of tree together."""
+    """Return figures for ``all`` and ``intact`` formulas, by kind of tree, with ``both`` kinds together.
+
+    A kind has the formulas compared and identical, ``labels`` and ``roles`` as :func:`compare` gives them, and
+    ``differences``, ``number`` labels."""
     files = open_corpus("arqmath", root).formulas()
     if files is None or not files.latex or not files.slt or not files.opt:
-        raise ConfigError(f"--root {root}: the formulas' TSV folders of all three representations are needed")
+        raise ConfigError(f"--root {root}: TSV folders are missing; all three representations are needed")
     return {part: _figures(pairs, number) for part, pairs in count(islice(published(files), limit)).items()}
 
 
@@ -192,10 +194,10 @@ def _figures(of_kind: dict[TreeKind, Pairs], number: int) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures, then the result as JSON; returns the exit code."""
+    """Print the figures, then the result as JSON; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, required=True, help="folder in the layout of ARQMath")
-    parser.add_argument("--formulas", type=int, help="only the first so many")
+    parser.add_argument("--formulas", type=int, help="number of formulas; default: all")
     parser.add_argument("--differences", type=int, default=15, help="how many labels to print")
     options = parser.parse_args(arguments)
     try:
@@ -210,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def print_part(part: str, of_kind: dict[str, Any]) -> None:
-    """The figures of ``all`` or of the ``intact`` formulas."""
+    """Print the figures of ``all`` or of the ``intact`` formulas."""
     for kind, figures in of_kind.items():
         compared = (
             f"{figures['formulas']:,} formulas, identical trees {figures['identical']:.2%}"

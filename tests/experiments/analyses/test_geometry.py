@@ -223,7 +223,7 @@ def test_a_file_that_is_not_complete_is_named(folder: Path) -> None:
         geometry_report.blocks(results.read(folder))
     (folder / "jobs" / "graph-seed1" / "geometry.json").write_text('{"left_out": "no right document"}')
     text = markdown(geometry_report.blocks(results.read(folder)))
-    assert "graph: not all of it could be measured: no right document" in text
+    assert "graph: not everything could be measured: no right document" in text
 
 
 def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:

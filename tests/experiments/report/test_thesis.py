@@ -130,7 +130,7 @@ def test_every_row_stands_in_the_text_of_the_thesis() -> None:
 def test_a_cell_is_read() -> None:
     assert read("21,947,328").mean == 21_947_328
     assert read("83.3*") == Value("83.3*", 83.3, None, True)
-    with pytest.raises(ConfigError, match=r"'0.5 \+- 0.1' is no value of a table"):
+    with pytest.raises(ConfigError, match=r"'0.5 \+- 0.1' is not a value of a table"):
         read("0.5 +- 0.1")
 
 

@@ -110,5 +110,5 @@ def test_a_sentence_number_of_thousands_of_digits_is_no_number() -> None:
 
 
 def test_no_chunk_is_an_error() -> None:
-    with pytest.raises(AMRError, match="without a chunk"):
+    with pytest.raises(AMRError, match="at least one chunk"):
         merge([])

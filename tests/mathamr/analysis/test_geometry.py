@@ -82,13 +82,13 @@ def test_what_is_constant_up_to_rounding_is_constant(value: float) -> None:
         (lambda: isoscore(np.ones((3, 4))), "without variance"),
         (lambda: isoscore(np.ones((1, 4))), "two vectors of two dimensions"),
         (lambda: plane(np.ones((3, 1))), "a plane needs two dimensions"),
-        (lambda: principal_components(np.ones((1, 2))), "two vectors at least"),
+        (lambda: principal_components(np.ones((1, 2))), "at least two vectors"),
         (lambda: Whitening.fit(cloud())(cloud()[:, :3]), "3 dimensions; the transformation was fitted to 6"),
-        (lambda: shift(np.zeros(0), np.zeros(3)), "distances before are not finite numbers"),
+        (lambda: shift(np.zeros(0), np.zeros(3)), "distances before must be at least one finite number"),
         (lambda: Whitening.fit(np.ones((3, 4))), "all vectors are equal"),
         (lambda: TopRemoval.fit(cloud(), 6), "6 principal components cannot be removed"),
-        (lambda: mean_cosine(np.ones((1, 4))), "two vectors at least"),
-        (lambda: collapse(np.ones((3, 2)), np.array([0, 2]), np.zeros(3, int)), "do not fit"),
+        (lambda: mean_cosine(np.ones((1, 4))), "at least two vectors"),
+        (lambda: collapse(np.ones((3, 2)), np.array([0, 2]), np.zeros(3, int)), "do not agree"),
         (lambda: partition_isotropy(np.zeros((2, 2))), "row 0 of the vectors is zero"),
     ],
 )
@@ -166,8 +166,8 @@ def test_principal_components_equal_those_of_the_singular_values_and_have_one_si
 @pytest.mark.parametrize(
     ("one", "other", "words"),
     [
-        ([1, 2], [1, 2], "2 models; a correlation needs 3"),
-        ([1, 2, 3], [1, 2], "two values a model"),
+        ([1, 2], [1, 2], "2 models; a correlation needs at least 3"),
+        ([1, 2, 3], [1, 2], "two values for each model"),
         ([1, 2, np.nan], [1, 2, 3], "finite values"),
         ([1, 2, 3], [5, 5, 5], "all 3 models have the value 5"),
     ],

@@ -40,7 +40,7 @@ def test_one_query_has_an_interval_without_width() -> None:
 
 @pytest.mark.parametrize("values", [[], [np.nan], [[1.0]]])
 def test_no_values_are_refused(values: list[float]) -> None:
-    with pytest.raises(AnalysisError, match="one finite value a query"):
+    with pytest.raises(AnalysisError, match="one finite value for each query"):
         bootstrap(values)
 
 

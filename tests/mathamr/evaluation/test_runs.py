@@ -51,7 +51,7 @@ def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, line: str, task: in
 def test_missing_empty_and_binary_files(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match="cannot be read"):
         read_run(tmp_path / "none.tsv", task=1)
-    with pytest.raises(EvaluationError, match="holds no line"):
+    with pytest.raises(EvaluationError, match="the file is empty"):
         read_run(write(tmp_path / "empty.tsv", "\n"), task=1)
     (tmp_path / "binary.tsv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(EvaluationError, match="cannot be read"):

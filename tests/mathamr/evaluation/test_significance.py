@@ -46,7 +46,7 @@ def test_no_spread_between_the_systems() -> None:
 
 
 def test_different_topics_and_a_single_topic_are_refused() -> None:
-    with pytest.raises(EvaluationError, match=r"the first is A\.2"):
+    with pytest.raises(EvaluationError, match=r"e.g. A\.2"):
         paired_t_test(topics([0.1, 0.2]), topics([0.1, 0.2, 0.3]))
     with pytest.raises(EvaluationError, match="at least 2"):
         paired_t_test(topics([0.1]), topics([0.2]))

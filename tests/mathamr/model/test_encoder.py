@@ -247,7 +247,7 @@ def test_projections_transform_the_mean() -> None:
 
 @pytest.mark.parametrize(("vn_init", "vn_learned"), [("random", "none"), ("zero", "projection"), ("one", "none")])
 def test_starts_that_the_thesis_does_not_have_are_refused(vn_init: str, vn_learned: str) -> None:
-    with pytest.raises(ConfigError, match=f"{vn_init}/{vn_learned} is not one of mean/none"):
+    with pytest.raises(ConfigError, match=f"{vn_init}/{vn_learned} is unknown. Choose from: mean/none"):
         encoder(replace(CONFIG, vn_init=vn_init, vn_learned=vn_learned))
 
 

@@ -120,7 +120,7 @@ def test_files_are_found_by_hash(tmp_path: Path) -> None:
     assert read(tmp_path, found, VOCABULARY).equal(vectors)
     assert [file.name for file in tmp_path.iterdir()] == [f"label_vectors-{found}.safetensors"]
     other = Vocabulary([*VOCABULARY.labels[:-1], "O!SUB"], RESERVED_RELATIONS)
-    with pytest.raises(ConfigError, match=f"is of the vocabulary {VOCABULARY.hash}, the graphs have {other.hash}"):
+    with pytest.raises(ConfigError, match=f"belongs to the vocabulary {VOCABULARY.hash}, the graphs to {other.hash}"):
         read(tmp_path, found, other)
     with pytest.raises(ConfigError, match=r"label_vectors-beef\.safetensors is missing or damaged"):
         read(tmp_path, "beef", VOCABULARY)

@@ -238,12 +238,12 @@ def test_bfloat16_autocast_stays_near_float32() -> None:
 
 
 def test_a_relation_outside_the_vocabulary_is_named() -> None:
-    with pytest.raises(GraphError, match=r"relation has the value 9, it must lie in 0\.\.4"):
+    with pytest.raises(GraphError, match=r"relation has the value 9, outside 0\.\.4"):
         RelationalPlan.build(torch.tensor([[0], [1]]), torch.tensor([9]), num_nodes=2, num_relations=5)
 
 
 def test_an_edge_to_a_node_that_is_not_there_is_named() -> None:
-    with pytest.raises(GraphError, match=r"edge_index has the value -1, it must lie in 0\.\.1"):
+    with pytest.raises(GraphError, match=r"edge_index has the value -1, outside 0\.\.1"):
         RelationalPlan.build(torch.tensor([[-1], [1]]), torch.tensor([0]), num_nodes=2, num_relations=5)
 
 

@@ -91,7 +91,7 @@ def test_the_projection_learns_also_in_bfloat16() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     model, graphs = encoder(), batch([KINDS])
-    with pytest.raises(ConfigError, match=r"this model is a hybrid: .* by letters, and these graphs have none; exp"):
+    with pytest.raises(ConfigError, match=r"this model is a hybrid: .* of letters; these graphs have none. Only exp"):
         model(replace(graphs, sentence_vectors=None))
     with pytest.raises(ConfigError, match=r"of length 3 are given, model\.sentence_vectors=letters takes 5"):
         model(replace(graphs, sentence_vectors=torch.ones(2, 3)))
@@ -122,7 +122,7 @@ def test_only_graphs_with_the_vectors_of_its_encoder_are_trained_on_and_encoded(
 ) -> None:
     config = encoder_config(sentence_vectors="letters")
     graphs, others = with_vectors(store, tmp_path), with_vectors(store, tmp_path, "words", first=1)
-    hybrid = r"this model is a hybrid: beside graphs it reads vectors of sentences by letters, and these graphs have "
+    hybrid = r"this model is a hybrid: beside graphs it reads sentence vectors of letters; these graphs have "
     with pytest.raises(ConfigError, match=f"{hybrid}none"):
         train(settings(epochs=1), store, pairs, config, out=tmp_path / "none")
     best = train(settings(epochs=1), graphs, pairs, config, out=tmp_path / "out").best

@@ -68,13 +68,13 @@ def test_the_filter_leaves_out_what_is_as_good_as_the_answer(store: GraphStore) 
     config = settings(negatives=1, negative_pool=10)
     mined = negatives_of(config, store, [Pair("q0", "a0")], posts=equal)
     assert mined == {"q0": ("a4", "a5")}
-    with pytest.raises(ConfigError, match=r"leaves no hard negatives of 1 questions \(1 known answer, 5 too close"):
+    with pytest.raises(ConfigError, match=r"leaves 1 questions without hard negatives \(1 known answer, 5 too close"):
         negatives_of(settings(negatives=1, negative_closest=0.01), store, [Pair("q0", "a0")], posts=equal)
 
 
 def test_without_posts_only_the_model_mines(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     assert negatives_of(settings(), store, pairs, posts=posts) is None
-    with pytest.raises(ConfigError, match=r"train\.negative_source=tags ranks the posts of a collection, and none is"):
+    with pytest.raises(ConfigError, match=r"train\.negative_source=tags ranks the posts of a collection; give posts"):
         negatives_of(settings(negatives=1, negative_source="tags"), store, pairs)
     records: list[dict[str, Any]] = []
     config = settings(negatives=1, negative_source="model", negative_closest=None, negative_refresh=2, epochs=3)

@@ -183,7 +183,7 @@ def test_what_cannot_be_is_refused(tiny_folder: Path, tmp_path: Path, changes: d
 
 
 def test_negatives_need_what_mines_them(tiny_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"text\.negatives=1 hard negatives a query, but nothing mines them"):
+    with pytest.raises(ConfigError, match=r"text\.negatives=1 hard negatives for each query, but no miner is given"):
         finetuning.finetune(settings(negatives=1), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1)
 
 

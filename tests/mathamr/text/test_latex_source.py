@@ -82,7 +82,7 @@ def test_what_is_not_in_the_paper_is_missing_and_never_read() -> None:
 def test_files_that_take_themselves_in_end() -> None:
     source = assemble({"main.tex": r"\documentclass{a}\input{b}", "b.tex": r"B\input{main}\input{b}"})
     assert source.text == r"\documentclass{a}B"
-    assert source.missing == ("main.tex (takes itself in)", "b.tex (takes itself in)")
+    assert source.missing == ("main.tex (includes itself)", "b.tex (includes itself)")
 
 
 def test_a_bomb_of_inputs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,13 +100,16 @@ def test_a_graph_is_read_and_checked(tmp_path: Path) -> None:
     path.write_text(json.dumps({"concepts": concepts, "edges": edges}))
     assert read_graph(path).concepts[1] == Concept("b", "d", ())
     for content, words in (
-        ("{", "is no knowledge graph"),
-        ("[]", "is no knowledge graph"),
-        ("[" * 100_000, "is no knowledge graph"),
-        (json.dumps({"concepts": [{"name": "a", "papers": "p1"}], "edges": []}), "'p1' is no list"),
+        ("{", "is not a knowledge graph"),
+        ("[]", "is not a knowledge graph"),
+        ("[" * 100_000, "is not a knowledge graph"),
+        (json.dumps({"concepts": [{"name": "a", "papers": "p1"}], "edges": []}), "'p1' is not a list"),
         (json.dumps({"concepts": [{"papers": []}], "edges": []}), "KeyError: 'name'"),
         (json.dumps({"concepts": [*concepts, concepts[0]], "edges": []}), "two concepts of the name 'a'"),
-        (json.dumps({"concepts": concepts[:1], "edges": edges}), "edge to 'b', which is no concept"),
+        (
+            json.dumps({"concepts": concepts[:1], "edges": edges}),
+            "edge to 'b', which is not a concept; add the concept",
+        ),
     ):
         path.write_text(content)
         with pytest.raises(CorpusError, match=words):

@@ -107,5 +107,5 @@ def test_what_cannot_be_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="0 windows of text do not fill a batch"):
         pretrain(settings(**SMALL), encoder, ["few"], out=tmp_path, seed=1)
     separate(encoder)
-    with pytest.raises(ConfigError, match="an encoder each"):
+    with pytest.raises(ConfigError, match="has two encoders"):
         pretrain(settings(**SMALL), encoder, TEXTS, out=tmp_path, seed=1)

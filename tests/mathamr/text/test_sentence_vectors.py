@@ -95,12 +95,14 @@ def test_threads_and_other_processes_read_the_same(tmp_path: Path, vectors: Sent
 
 
 def test_posts_and_files_that_do_not_fit_are_refused(tmp_path: Path, vectors: SentenceVectors) -> None:
-    with pytest.raises(StoreError, match=r"no vectors of the sentences of post math/5, of letters; .*makes those"):
+    with pytest.raises(
+        StoreError, match=r"no vectors of the sentences of post math/5, of letters; .*run the experiment again"
+    ):
         vectors.of(["1", "math/5"], [1, 1])
     path = tmp_path / "own.db"
-    with pytest.raises(StoreError, match=r"own\.db: these are vectors of letters, those of words are needed"):
+    with pytest.raises(StoreError, match=r"own\.db: the file has vectors of letters, not of words"):
         SentenceVectors({"": path}, encoder="words")
-    with pytest.raises(StoreError, match=r"these are vectors of letters, those of words are needed"):
+    with pytest.raises(StoreError, match=r"the file has vectors of letters, not of words"):
         write(path, {}, encoder="words")
     with pytest.raises(StoreError, match="no such file; build vectors of sentences first"):
         SentenceVectors({"": tmp_path / "none.db"}, encoder="letters")

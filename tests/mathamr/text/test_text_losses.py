@@ -77,7 +77,7 @@ def test_what_else_answers_a_query_is_no_negative_of_it(loss: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"loss": "triplet"}, r"text.negatives=0 are drawn"),
+        ({"loss": "triplet"}, r"text.negatives=0 draws none"),
         ({"negatives": 20}, r"cannot be drawn from text.negative_pool=10"),
         ({"loss": "hinge"}, "is not one of mnrl, symmetric"),
         ({"warmup": 1.0}, "less than 1"),

@@ -32,14 +32,14 @@ def test_pairs_come_back_as_they_were_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("no json", ":1: is no pair .JSONDecodeError"),
+        ("no json", ":1: is not a pair .JSONDecodeError"),
         ('{"query": "a"}', "KeyError: 'document'"),
-        ('{"query": 1, "document": "b", "query_id": "c", "document_id": "d", "group": "e"}', "a value is no text"),
-        ("[]", "is no pair"),
-        ("[" * 100_000, "is no pair .RecursionError"),
+        ('{"query": 1, "document": "b", "query_id": "c", "document_id": "d", "group": "e"}', "a value is not a text"),
+        ("[]", "is not a pair"),
+        ("[" * 100_000, "is not a pair .RecursionError"),
         (
             '{"query": "\\ud800", "document": "b", "query_id": "c", "document_id": "d", "group": "e"}',
-            "is no pair .UnicodeEncodeError",
+            "is not a pair .UnicodeEncodeError",
         ),
     ],
 )
@@ -168,7 +168,7 @@ def test_known_answers_and_what_is_as_near_as_they_are_no_negatives(
     assert (pool[4:] == -1).all()
     assert mined["without"] == 2  # among six documents no category is rare
     strict = settings(negatives=1, negative_source=source, negative_closest=0.01, negative_pool=3)
-    with pytest.raises(ConfigError, match=rf"text.negative_source={source} leaves no hard negatives of 6 queries"):
+    with pytest.raises(ConfigError, match=rf"text.negative_source={source} leaves no hard negatives for 6 queries"):
         Mining(strict, pairs, np.arange(6))(opened(tiny_folder))
 
 

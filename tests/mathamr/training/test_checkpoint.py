@@ -169,7 +169,7 @@ def test_missing_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="no checkpoint here"):
         load(tmp_path / "best")
     save(tmp_path / "best", INFO, {})
-    with pytest.raises(TrainingError, match="continues from its 'last'"):
+    with pytest.raises(TrainingError, match="resume from the 'last'"):
         load_state(tmp_path / "best")
     file = tmp_path / "best" / "checkpoint.json"
     values = json.loads(file.read_text())

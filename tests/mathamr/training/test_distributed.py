@@ -161,7 +161,7 @@ def test_two_ranks_train_go_on_after_kill_9_and_equal_one_rank(
     assert killed[0][0] == -signal.SIGKILL
     assert killed[1][0] == 1
     assert "lost another rank while" in killed[1][2]
-    assert "is of step 6)" in killed[1][2]
+    assert "holds step 6)" in killed[1][2]
     resumed = finish(two_ranks(TRAIN, kill_at=0, out=str(tmp_path / "killed"), **common))
     done = finish(whole)
     assert [code for code, _, _ in done + resumed] == [0] * 4, (done, resumed)
@@ -191,7 +191,7 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     with ranks("cpu") as world:
         assert world == Ranks(0, 1, torch.device("cpu"))
     if not torch.cuda.is_available():
-        with pytest.raises(ConfigError, match="cuda is not there"), ranks("cuda"):
+        with pytest.raises(ConfigError, match="cuda is not available"), ranks("cuda"):
             pass
-    with pytest.raises(ConfigError, match="abacus is no device"), ranks("abacus"):
+    with pytest.raises(ConfigError, match="abacus is not a device"), ranks("abacus"):
         pass

@@ -1,4 +1,4 @@
-r"""Bars that are no fences: restrictions, "divides", parallels and conditions.
+r"""Bars that are not fences: restrictions, "divides", parallels and conditions.
 
 ``f_{|A}`` is restricted to ``A``, ``p||G|`` divides, ``AB || CD`` are parallel, ``\parallel`` always is, and
 ``E(u \middle| X)`` is conditional. The grammar first takes bars for absolute values, norms, sets and evaluations;

@@ -85,7 +85,7 @@ def product(operator: Node, left: Node, right: Node, fresh: bool) -> Node:
 
 
 def primes(primes: str) -> Token:
-    """Primes in a row, as one symbol."""
+    """Build primes in a row, as one symbol."""
     found = _MADE_PRIMES.get(len(primes))
     if found is None:
         found = symbol("SUPOP", primes)
@@ -95,7 +95,7 @@ def primes(primes: str) -> Token:
 
 
 def conditional(bar: Token) -> Token:
-    """A bar read as an operator: ``a`` given ``b``."""
+    """Build a bar that is an operator: ``a`` given ``b``."""
     return Token(
         "MODIFIEROP", bar.value, bar.slt if bar.slt[1:2] != "!" else bar.slt[2:], CONDITIONAL, name="conditional"
     )

@@ -28,21 +28,21 @@ OPERATORS = RELATIONAL | ADDITIVE | MULTIPLICATIVE | LARGE | {"METARELOP", "MODI
 AFTER_LONE = frozenset(("END", "PUNCT", "CLOSE"))
 """Parts of speech that may follow an operator without operands."""
 AFTER_IDLE = AFTER_LONE | {"VERTBAR", "PERIOD", "METARELOP"}
-"""The same, where the grammar is lenient."""
+"""Parts of speech that may follow an operator without operands, if the grammar is lenient."""
 AFTER_SIGN = AFTER_IDLE | RELATIONAL
-"""Parts of speech that may follow a sign alone at the beginning of an expression, where the grammar is lenient."""
+"""Parts of speech that may follow a lone sign at the beginning of an expression, if the grammar is lenient."""
 MATCHING = {
     "(": ")", "[": "]", "{": "}", "|": "|", "∥": "∥", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩",
 }  # fmt: skip
-"""The end of a fence by its beginning."""
+"""End of a fence by its beginning."""
 
 
 class Exhausted(Exception):
-    """The grammar has tried for too long."""
+    """Raised when the grammar has made too many trials."""
 
 
 class Cursor(ABC):
-    """One list, and how far it is read. ``lenient``: also read forms that LaTeXML's grammar does not have.
+    """Reading position in one list. ``lenient``: also read forms that LaTeXML's grammar does not have.
 
     Rules that refer to one another across modules are abstract methods here and in the classes between;
     :class:`~graphs.formulas.latex.grammar.statements.Grammar` has them all.
@@ -91,19 +91,19 @@ class Cursor(ABC):
 
     @abstractmethod
     def formulae(self) -> Node | None:
-        """Formulas with punctuation between them."""
+        """Read formulas with punctuation between them."""
 
     @abstractmethod
     def formula(self) -> Node | None:
-        """An expression, or expressions in relation."""
+        """Read an expression, or expressions in relation."""
 
     @abstractmethod
     def expression(self) -> Node | None:
-        """A sum of terms."""
+        """Read a sum of terms."""
 
     @abstractmethod
     def factor(self) -> Node | None:
-        """A part of a product."""
+        """Read a part of a product."""
 
     def enter(self) -> None:
         self.nesting += 1

@@ -1,4 +1,4 @@
-r"""A list that the grammar does not read, put in order: scripts on their bases, a row for each fence."""
+r"""Fallback for a list that the grammar does not read: scripts on their bases, a row for each fence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_ROWS: Final = 40
 def kludge(items: Sequence[Node]) -> list[Node]:
     """Attach scripts to the items before them, and put each fence with its contents in a row.
 
-    An end of a fence without a beginning ends the row that began at the left; what follows it stays as it is.
+    An end of a fence without a beginning ends the row that starts at the left; the rest stays as it is.
     """
     rows: list[list[Node]] = [[], []]  # the last is the open row
     for item in items:

@@ -1,10 +1,11 @@
-r"""Repair of lists that the grammar does not read, with the forms that people type.
+r"""Repair of lists that the grammar does not read, for common forms in typed LaTeX.
 
-Runs of punctuation, of relation signs and of stars become one sign, each script gets a base, a dot between bars
-becomes a variable, a brace that nothing ends begins a system, what follows ``\pmod{n}`` is another formula, and
-bars that fence nothing are signs (:mod:`graphs.formulas.latex.grammar.bars`). All symbols stay, in their order; only
-what is read as one changes. A list that the grammar reads is not mended, so formulas that LaTeXML reads are read as it
-does.
+Runs of punctuation, of relation signs and of stars become one sign. Each script gets a base, a dot between bars
+becomes a
+variable, and an unclosed brace begins a system. Parts after ``\pmod{n}`` are another formula, and bars that fence
+nothing
+are signs (:mod:`graphs.formulas.latex.grammar.bars`). All symbols stay, in order; only their grouping changes. A list
+that the grammar reads is not repaired, so formulas that LaTeXML reads have LaTeXML's reading.
 
 >>> from graphs.formulas.latex.reader import Reader
 >>> [item.role for item in mended(Reader(r"x\colon = y,,z").formula().items)]

@@ -1,16 +1,16 @@
-r"""A list of symbols -> its parse: what is applied to what.
+r"""A list of symbols -> its parse: operators with their operands.
 
 >>> from graphs.formulas.latex.reader import Reader
 >>> parsed = parse_list(Reader("2x+1").formula())
 >>> type(parsed).__name__, parsed.op.name, len(parsed.args)
 ('Infix', 'plus', 2)
 
-The grammar is that of LaTeXML's mathematics parser, whose trees the indexes were made of, in its own order of trial:
+The grammar is that of LaTeXML's mathematics parser, which made the trees of the indexes, in its order of trial:
 relations and lists of formulas, sums, products by juxtaposition, functions with and without parentheses, large
-operators, fences. It is a recursive descent that commits: an alternative that succeeds is kept, even where the rest of
-the formula then fails. What it leaves unread is :class:`~graphs.formulas.latex.nodes.Unparsed`.
+operators, fences. It is a recursive descent that commits: a successful alternative is kept, even if the rest of the
+formula then fails. Unread lists become :class:`~graphs.formulas.latex.nodes.Unparsed`.
 
-Each method reads from ``self.at`` on and returns a node, or ``None`` without having moved.
+Each method reads from ``self.at`` and returns a node, or ``None`` without having moved.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Grammar(Terms):
     __slots__ = ()
 
     def whole(self, rule: str) -> Node | None:
-        """Parse the whole list; ``None`` where the grammar does not read it."""
+        """Parse the whole list; ``None`` if the grammar does not read it."""
         try:
             result = self._attempt(rule)
             if result is None and self.saw_quantum:

@@ -55,7 +55,7 @@ def test_papers_that_fail_are_listed_and_tried_again(tmp_path: Path) -> None:
 
 
 def test_two_papers_of_one_id_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"1 ids stand for several papers, such as 'a'"):
+    with pytest.raises(CorpusError, match=r"1 ids belong to several papers, such as 'a'"):
         extract([tmp_path / "x" / "a.tex", tmp_path / "a.tar.gz"], tmp_path / "out.jsonl")
 
 
@@ -75,7 +75,7 @@ def test_two_papers_of_one_id_are_refused(tmp_path: Path) -> None:
 def test_a_line_that_is_no_paper_is_named(line: str, tmp_path: Path) -> None:
     path = tmp_path / "papers.jsonl"
     path.write_text(line + "\n", encoding="latin-1")
-    with pytest.raises(CorpusError, match=r"papers\.jsonl:1: is no paper"):
+    with pytest.raises(CorpusError, match=r"papers\.jsonl:1: is not a paper"):
         list(read_papers(path))
 
 

@@ -95,10 +95,10 @@ def test_what_cannot_be_trained_on_is_refused(changes: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pairs": []}, r"train\.pairs=\[\] names no collection"),
-        ({"pretrain_pairs": ["a", "a"]}, r"train\.pretrain_pairs=\['a', 'a'\] names no collection, or one twice"),
-        ({"pair_weights": [1.0]}, r"pair_weights=\[1.0\] are not one for each of train.pairs=None"),
-        ({"pairs": ["math"], "pair_weights": [0.0]}, r"pair_weights=\[0.0\]: a weight is a positive number"),
+        ({"pairs": []}, r"train\.pairs=\[\] has an empty or repeated name"),
+        ({"pretrain_pairs": ["a", "a"]}, r"train\.pretrain_pairs=\['a', 'a'\] has an empty or repeated name"),
+        ({"pair_weights": [1.0]}, r"pair_weights=\[1.0\] must be one for each of train.pairs=None"),
+        ({"pairs": ["math"], "pair_weights": [0.0]}, r"pair_weights=\[0.0\]; each must be a positive number"),
         ({"pretrain_epochs": 0}, r"train\.pretrain_epochs=0 must be at least 1"),
     ],
 )

@@ -102,16 +102,16 @@ def test_of_many_formulas_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_visual_ids_of_another_collection_are_refused(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     wrong = {post_id: ["v"] * 50 for post_id in VISUAL_IDS}
-    with pytest.raises(GraphError, match="fewer vectors than the visual ids"):
+    with pytest.raises(GraphError, match="fewer vectors than visual ids"):
         train(settings(formula_weight=1.0), store, pairs, ENCODER, out=tmp_path, visual_ids=wrong)
 
 
 def test_formulas_that_cannot_be_compared(
     new_store: Callable[..., GraphStore], store: GraphStore, pairs: list[Pair], tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match="by their visual ids, and there are none"):
+    with pytest.raises(ConfigError, match="by their visual ids, which are missing"):
         train(settings(formula_weight=1.0), store, pairs, ENCODER, out=tmp_path)
-    for mode, message in (("none", "have none to compare"), ("opt", "use graph.formulas=both")):
+    for mode, message in (("none", "cannot be compared by formula"), ("opt", "use graph.formulas=both")):
         some = new_store(tmp_path / f"{mode}.db", VirtualNodeSpec(formulas=mode))  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match=message):
             train(settings(formula_view_weight=1.0), some, pairs, ENCODER, out=tmp_path, visual_ids=VISUAL_IDS)

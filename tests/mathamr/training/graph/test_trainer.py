@@ -283,7 +283,7 @@ def test_pairs_without_graphs_are_left_out_and_listed(store: GraphStore, pairs: 
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([], "no training pairs"),
+        ([], "list of training pairs is empty"),
         ([Pair("x", "y")], "none of the 1 pairs has graphs .* post x"),
         ([Pair("q1", "a1"), Pair("q1", "a2")], "1 questions cannot be split with train.validation_fraction=0.25"),
     ],
@@ -308,7 +308,7 @@ def test_pairs_that_cannot_be_trained_on(store: GraphStore, pairs: list[Pair], m
         ({"grad_clip": float("nan")}, "grad_clip=nan"),
         ({"precision": "fp8"}, "precision=fp8 is not one of fp32, bf16"),
         ({"device": "abacus"}, "device=abacus"),
-        ({"negatives": 2}, "train.negatives=2 hard negatives a question, but none are given"),
+        ({"negatives": 2}, "train.negatives=2 hard negatives for each question, but none are given"),
     ],
 )
 def test_settings_that_contradict(
@@ -337,7 +337,7 @@ def test_what_is_not_finite_stops_the_run_and_reaches_no_checkpoint(
     """From step 3 on the learning rate drives the temperature, or the weights, out of all bounds."""
     schedule = trainer.cosine
     monkeypatch.setattr(trainer, "cosine", lambda step, **kw: rate if step >= 2 else schedule(step, **kw))
-    with pytest.raises(TrainingError, match=r"epoch 1, step [34]: .*(finite|range).*last is of step [23]\)"):
+    with pytest.raises(TrainingError, match=r"epoch 1, step [34]: .*(finite|range).*last holds step [23]\)"):
         train(settings(checkpoint_every=1), store, pairs, ENCODER, out=tmp_path)
     assert all(torch.isfinite(weight).all() for weight in checkpoint.load(tmp_path / "last").weights.values())
 
@@ -380,7 +380,7 @@ def test_too_little_memory_is_a_message_with_the_way_out(
 
     monkeypatch.setattr(Encoder, "forward", runs_out)
     with pytest.raises(
-        TrainingError, match=rf"epoch 2, step \d: out of memory on cpu .*lower {message}.*last is of step 4"
+        TrainingError, match=rf"epoch 2, step \d: out of memory on cpu .*lower {message}.*last holds step 4"
     ):
         train(settings(), store, pairs, ENCODER, out=tmp_path)
 
