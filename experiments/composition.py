@@ -95,15 +95,15 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
     except ValueError:  # a quotation that does not end
         words = []
     if words[:3] != _PROGRAM:
-        raise ConfigError(f"experiment.json names the command {command!r}, which is none of experiments.run")
+        raise ConfigError(f"experiment.json names the command {command!r}, which is not one of experiments.run")
     moved = [] if root is None else [f"data.root={root}"]
     register()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        try:
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
             return validated(compose("config", [*words[3:], *moved]))
-        except CONFIGURATION_ERRORS as error:
-            why = refusal(error, known_keys())
-            raise ConfigError(f"experiment.json names the command {command!r}: {why}") from error
+    except CONFIGURATION_ERRORS as error:
+        why = refusal(error, known_keys())
+        raise ConfigError(f"experiment.json names the command {command!r}: {why}") from error
 
 
 def known_keys() -> list[str]:

@@ -184,7 +184,11 @@ def test_a_topic_whose_text_changed_is_encoded_anew(collection: Path, tmp_path: 
     (collection / "topics.jsonl").write_text(edited)
     after = ranked(tmp_path / "out")
     assert after != before
-    assert after == ranked(tmp_path / "fresh")
+    fresh = [line.split("\t") for line in ranked(tmp_path / "fresh").splitlines()]
+    kept = [line.split("\t") for line in after.splitlines()]
+    assert [line[:3] for line in kept] == [line[:3] for line in fresh]
+    # Encoded in another batch, a sum may differ in its last digit.
+    assert [float(line[3]) for line in kept] == pytest.approx([float(line[3]) for line in fresh], rel=1e-6)
 
 
 def test_a_collection_made_in_part_is_refused(collection: Path, tmp_path: Path) -> None:

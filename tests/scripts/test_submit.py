@@ -118,10 +118,10 @@ def test_a_judged_topic_without_a_result_scores_0_and_other_judgments_do_not_cou
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("rm -rf data", "which is none of experiments.run"),
-        ("python -m experiments.run 'data=jsonl", "which is none of experiments.run"),
-        ("python -m experiments.run +exp=nothing", "Could not find 'exp/nothing'"),
-        ("python -m experiments.run --multirun", "names the command 'python -m experiments.run --multirun': Lexer"),
+        ("rm -rf data", "which is not one of experiments.run"),
+        ("python -m experiments.run 'data=jsonl", "which is not one of experiments.run"),
+        ("python -m experiments.run +exp=nothing", "conf/exp has no nothing.yaml"),
+        ("python -m experiments.run --multirun", "names the command 'python -m experiments.run --multirun': '--multirun'"),
     ],
 )
 def test_a_plan_with_a_command_that_cannot_be_read(

@@ -66,8 +66,8 @@ def test_a_test_searches_the_files_that_it_judges(root: Path) -> None:
     corpus = PairCollection(root)
     assert corpus.tests() == ("back", "unseen")
     back, unseen = corpus.test("back"), corpus.test("unseen")
-    assert (back.searched, back.turned) == ({"e0"}, True)
-    assert (unseen.searched, unseen.turned) == ({"d0", "d1", "d2", "d3"}, False)
+    assert (back.searched, back.swapped) == ({"e0"}, True)
+    assert (unseen.searched, unseen.swapped) == ({"d0", "d1", "d2", "d3"}, False)
 
 
 @pytest.mark.parametrize(
