@@ -14,8 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    files.append(File.generated(config, "index.md", content=re.sub(r"\]\(docs/", "](", readme)))
+    for source, target in (("README.md", "index.md"), *((name, name) for name in ("CONTRIBUTING.md", "CHANGELOG.md"))):
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, target, content=re.sub(r"\]\(docs/", "](", text)))
     names = sorted(_modules())
     for name in names:
         files.append(File.generated(config, f"reference/{name}.md", content=f"# {name}\n\n::: {name}\n"))

@@ -32,7 +32,8 @@ KINDS: Mapping[str, Guard] = {
     # a checkpoint
     r"(.*/)?(best|last|model\d?)/(checkpoint\.json|model\.safetensors|state\.(json|safetensors))": Guard.DIGEST,
     # databases
-    r"(.*/)?(catalogue|collection|topic-graphs|preprocessed|searched|topics|posts|formulas|graphs)(-[^/]+)?\.db": Guard.DATABASE,
+    r"(.*/)?(catalogue|collection|topic-graphs|posts|formulas|graphs)(-[^/]+)?\.db": Guard.DATABASE,
+    r"(.*/)?(preprocessed|searched|topics)(-[^/]+)?\.db": Guard.DATABASE,
     # an experiment
     r"(.*/)?(experiment|result|failed|rankings|trained|encoded|encoded\.digests)\.json": Guard.SYNTAX,
     r"(.*/)?(heat_map|examples|examples-task2|geometry|weighting)\.json": Guard.SYNTAX,

@@ -1,4 +1,4 @@
-"""From a collection to a trained model: scripts/preprocess.py, then the README's training in ten lines."""
+"""From a collection to a trained model: scripts/preprocess.py, then the training of docs/training.md in ten lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mathamr.training import checkpoint
 from tests.scripts.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -76,10 +76,10 @@ def test_a_collection_becomes_graphs_pairs_and_hard_negatives(folder: Path) -> N
 
 
 @pytest.mark.slow
-def test_the_readme_trains_in_ten_lines(folder: Path) -> None:
+def test_the_guide_trains_in_ten_lines(folder: Path) -> None:
     data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "."]
     assert run_script("preprocess.py", *data, folder=folder).returncode == 0
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "train(config" in block]
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "train(config" in block]
     assert len([line for line in block.splitlines() if line]) <= 10
     done = run(folder, "-c", block)
     assert done.returncode == 0, done.stderr

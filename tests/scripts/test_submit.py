@@ -121,7 +121,10 @@ def test_a_judged_topic_without_a_result_scores_0_and_other_judgments_do_not_cou
         ("rm -rf data", "which is not one of experiments.run"),
         ("python -m experiments.run 'data=jsonl", "which is not one of experiments.run"),
         ("python -m experiments.run +exp=nothing", "conf/exp has no nothing.yaml"),
-        ("python -m experiments.run --multirun", "names the command 'python -m experiments.run --multirun': '--multirun'"),
+        (
+            "python -m experiments.run --multirun",
+            "names the command 'python -m experiments.run --multirun': '--multirun'",
+        ),
     ],
 )
 def test_a_plan_with_a_command_that_cannot_be_read(
