@@ -39,7 +39,6 @@ from typing import Any
 
 from experiments import logbook
 from experiments.analyses import failures, geometry, job_examples, sampling, weighting
-from experiments.judging import check_searched, completed, judge, judged
 from experiments.logbook import Logbook
 from experiments.models import LOG, Models, machine
 from experiments.plan import LOCK, Job, failure, finished, state
@@ -52,6 +51,7 @@ from mathamr.evaluation.runs import Run, read_run, write_run
 from mathamr.stages.console import Console
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
+from mathamr.systems.judging import check_searched, completed, judge, judged
 from mathamr.systems.system import System
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted

@@ -8,17 +8,13 @@ An experiment names its conditions by what they change (``conf/exp/vn_connectivi
     baseline: none
     seeds: [42, 43, 44]
 
-makes six jobs, ``none-seed42`` to ``sequential-seed44``. What a job makes has a key a stage, a hash of everything that
-the stage depends on:
-
+makes six jobs, ``none-seed42`` to ``sequential-seed44``. Each stage of a job has a key, a hash of all it depends on.
 A system's settings say what its model and its rankings depend on (:class:`mathamr.stages.settings.JobSettings`): those
 of ``track=graph`` name ``graph``, ``model`` and ``train`` with the seed, its rankings also ``index`` and ``retrieval``;
 ``track=bm25`` has no model, and its rankings depend on ``bm25`` and ``retrieval.k``.
 
-New judgments change ``key`` alone, so rankings are judged again and nothing else is done; in the regime ``judged`` they
-also change what is searched.
-
-So conditions that differ in retrieval alone share a model, and so do experiments. Where no part of a key depends on
+New judgments change ``key`` alone: rankings are judged again. In the regime ``judged`` they also change the search.
+Conditions that differ in retrieval alone share a model, and so do experiments. Where no part of a key depends on
 the seed, jobs of all seeds have the same key: one of them runs, the others copy. A job is done when its ``result.json``
 carries its key: a changed configuration runs again, a finished job does not. ``job=K/N`` selects every N-th job, the
 K-th first, for an array of a batch system; ``experiment.only=[...]`` some conditions. A job that needs others, such as

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
@@ -108,6 +109,15 @@ def test_the_generated_parts_of_the_document_are_up_to_date() -> None:
     """``python scripts/development/architecture.py`` writes them."""
     text = DOCUMENT.read_text(encoding="utf-8")
     assert written(text) == text
+
+
+def test_folders_and_modules_stay_small() -> None:
+    rooms = Counter(
+        path.parent for path in modules(*LISTED).values() if path.name not in ("__init__.py", "__main__.py")
+    )
+    assert {str(folder): count for folder, count in rooms.items() if count > 15} == {}
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules(*LISTED).items()}
+    assert {name: count for name, count in lines.items() if count > 400} == {}
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from graphs.graph.virtual_nodes import Connectivity, VirtualKind, VirtualNodeSpec
+from graphs.graph.connectivity import auxiliary_pairs, counted
+from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec
 
 Int64 = npt.NDArray[np.int64]
 Edges = tuple[Int64, Int64]  # sources and targets
@@ -112,7 +113,7 @@ def hierarchy(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
     return _full(parts, spec.connectivity) if spec.structure == "full" else _flat(parts, spec)
 
 
-def _full(parts: Parts, connectivity: Connectivity) -> Hierarchy:
+def _full(parts: Parts, connectivity: str) -> Hierarchy:
     covered = parts.size > 0  # (M,), members with a virtual node
     each = np.ones((len(parts.nodes), 3), dtype=np.int64)  # virtual nodes of each kind, of documents one
     each[:, :2] = parts.members if covered.all() else _sums(covered, parts.members.ravel()).reshape(-1, 2)
@@ -120,10 +121,10 @@ def _full(parts: Parts, connectivity: Connectivity) -> Hierarchy:
     ends = np.cumsum(parts.nodes + num_virtual)
     offsets = ends - parts.nodes - num_virtual
     references = parts.references + np.repeat(offsets, parts.num_references)
-    nodes = _counted(offsets + parts.nodes, num_virtual)
+    nodes = counted(offsets + parts.nodes, num_virtual)
     kinds = np.repeat(np.arange(each.size) % 3, each.ravel())  # of a graph 0 ... 0 1 ... 1 2
     of_member, kind_of_member = nodes[kinds != _DOCUMENT], kinds[kinds != _DOCUMENT]
-    constituents = references[_counted(parts.begin + 2 * parts.edges, parts.constituents.sum(1))]
+    constituents = references[counted(parts.begin + 2 * parts.edges, parts.constituents.sum(1))]
     size = parts.size[covered]
     owner, is_tree = np.repeat(of_member, size), np.repeat(kind_of_member == _FORMULA, size)
     is_concept = ~is_tree
@@ -157,7 +158,7 @@ def _flat(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
     offsets = ends - parts.nodes - num_virtual
     references = parts.references + np.repeat(offsets, parts.num_references)
     members = parts.members.sum(1)
-    of_member = references[_counted(parts.begin + parts.num_references - members, members)]
+    of_member = references[counted(parts.begin + parts.num_references - members, members)]
     kind_of_member = np.repeat(np.arange(parts.members.size) % 2, parts.members.ravel())
     is_formula = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.bool_)
     is_formula[of_member[kind_of_member == _FORMULA]] = True
@@ -173,7 +174,7 @@ def _flat(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
     if spec.connectivity != "none":
         auxiliary = _auxiliary(of_member, kind_of_member, parts.place[kept], members, spec.connectivity)
     if len(document):
-        documents = np.repeat(document, parts.nodes), _counted(offsets, parts.nodes)
+        documents = np.repeat(document, parts.nodes), counted(offsets, parts.nodes)
     return Hierarchy(
         num_virtual=num_virtual,
         nodes=document,
@@ -186,7 +187,7 @@ def _flat(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
     )
 
 
-def _auxiliary(of_member: Int64, kind: Int64, place: Int64, members: Int64, connectivity: Connectivity) -> Edges:
+def _auxiliary(of_member: Int64, kind: Int64, place: Int64, members: Int64, connectivity: str) -> Edges:
     """Edges between the nodes of formulas and sentences, in document order (thesis, 4.3.3).
 
     Args:
@@ -197,29 +198,8 @@ def _auxiliary(of_member: Int64, kind: Int64, place: Int64, members: Int64, conn
     """
     graph = np.repeat(np.arange(len(members)), members)
     ordered = of_member[np.lexsort((kind == _FORMULA, place, graph))]  # stable: formulas of a place keep their order
-    begin = np.cumsum(members) - members
-    after = np.repeat(begin + members, members) - np.arange(len(ordered)) - 1  # members that follow each
-    following = np.arange(1, len(ordered) + 1)
-    if connectivity == "fully_connected":
-        return np.repeat(ordered, after), ordered[_counted(following, after)]
-    is_last = after == 0
-    has_edge = ~is_last
-    if connectivity == "circular":
-        following[is_last] = begin[members > 0]
-        has_edge |= np.repeat(members > 2, members)  # a ring of two would only repeat its one edge
-    return ordered[has_edge], ordered[following[has_edge]]
-
-
-def _counted(first: Int64, counts: Int64) -> Int64:
-    """``first[i]``, ``first[i]`` + 1, ... of each length ``counts[i]``, one after the other.
-
-    >>> _counted(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    begin = np.cumsum(counts) - counts
-    found = np.repeat(first - begin, counts)
-    found += np.arange(len(found))
-    return found
+    sources, targets = auxiliary_pairs(connectivity, members)
+    return ordered[sources], ordered[targets]
 
 
 def _sums(values: npt.NDArray[np.bool_], counts: Int64) -> Int64:

@@ -40,14 +40,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from itertools import combinations, pairwise
 from typing import Literal, get_args
 
+import numpy as np
+
 from graphs.errors import ConfigError, GraphTooLargeError
+from graphs.graph.connectivity import auxiliary_pairs, connectivities
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 
 Structure = Literal["full", "global", "none"]
-Connectivity = Literal["none", "sequential", "circular", "fully_connected"]
 FormulaMode = Literal["both", "opt", "slt", "none"]
 Edge = tuple[int, str, int]
 
@@ -75,15 +76,19 @@ class VirtualNodeSpec:
     """
 
     structure: Structure = "full"
-    connectivity: Connectivity = "none"
+    connectivity: str = "none"
     formulas: FormulaMode = "both"
 
     def __post_init__(self) -> None:
-        choices = {"structure": Structure, "connectivity": Connectivity, "formulas": FormulaMode}
+        choices = {
+            "structure": get_args(Structure),
+            "connectivity": connectivities(),
+            "formulas": get_args(FormulaMode),
+        }
         for name, allowed in choices.items():
             value = getattr(self, name)
-            if value not in get_args(allowed):
-                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(get_args(allowed))}")
+            if value not in allowed:
+                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(allowed)}")
 
 
 @dataclass(slots=True)
@@ -157,7 +162,7 @@ def constituents(graph: DocumentGraph) -> tuple[list[list[int]], list[list[int]]
     return [nodes or [graph.formula_nodes[i]] for i, nodes in enumerate(trees)], concepts
 
 
-def _full_hierarchy(graph: DocumentGraph, connectivity: Connectivity) -> ExtendedGraph:
+def _full_hierarchy(graph: DocumentGraph, connectivity: str) -> ExtendedGraph:
     size = len(graph.labels)
     trees, concepts = constituents(graph)
     virtual: list[tuple[VirtualKind, int, int]] = []
@@ -182,23 +187,16 @@ def _full_hierarchy(graph: DocumentGraph, connectivity: Connectivity) -> Extende
 
 
 def _auxiliary_edges(
-    graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]], connectivity: Connectivity
+    graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]], connectivity: str
 ) -> list[Edge]:
-    """Edges between the sentences and formulas of ``members`` (kind, number, node) (thesis, 4.3.3).
-
-    A ring of two would only repeat its one chain edge, so ``circular`` closes from three members on.
-    """
+    """Return the edges between the sentences and formulas of ``members`` (kind, number, node) (thesis, 4.3.3)."""
     if connectivity == "none":
         return []
     ordered = in_document_order(graph, members)
     if connectivity == "fully_connected":
         check_fully_connected(len(ordered))
-        pairs = list(combinations(ordered, 2))
-    else:
-        pairs = list(pairwise(ordered))
-        if connectivity == "circular" and len(ordered) > 2:
-            pairs.append((ordered[-1], ordered[0]))
-    return [(source, AUXILIARY_RELATION, target) for source, target in pairs]
+    sources, targets = auxiliary_pairs(connectivity, np.array([len(ordered)]))
+    return [(ordered[i], AUXILIARY_RELATION, ordered[k]) for i, k in zip(sources, targets, strict=True)]
 
 
 def check_fully_connected(members: int) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from graphs.errors import Failure, GraphTooLargeError
 from graphs.graph import tensors, virtual_nodes
+from graphs.graph.connectivity import auxiliary_count
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 
 
@@ -37,12 +38,7 @@ class GraphSizes:
 
     def __post_init__(self) -> None:
         members = f"formulas + {'sentences' if self.spec.structure == 'full' else 'roots'}"
-        auxiliary = {
-            "none": "0",
-            "sequential": f"max({members} - 1, 0)",
-            "circular": f"iif({members} > 2, {members}, max({members} - 1, 0))",
-            "fully_connected": f"({members}) * ({members} - 1) / 2",
-        }[self.spec.connectivity]
+        auxiliary = auxiliary_count(self.spec.connectivity, members)
         nodes, hierarchy = {
             "full": (f"nodes + {members} + 1", f"constituents + {members} + 1 + "),
             "global": ("nodes + 1", "nodes + "),

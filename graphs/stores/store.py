@@ -37,17 +37,11 @@ import torch
 from graphs import database
 from graphs.errors import Failure, GraphError, StoreError
 from graphs.graph.batching import GraphBatch
+from graphs.graph.connectivity import connectivities
 from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import Convert, worker_died
 from graphs.graph.tensors import GraphArrays
-from graphs.graph.virtual_nodes import (
-    Connectivity,
-    FormulaMode,
-    Structure,
-    VirtualKind,
-    VirtualNodeSpec,
-    check_structure,
-)
+from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualKind, VirtualNodeSpec, check_structure
 from graphs.graph.vocabulary import Decode, Row, Vocabulary, batched
 from graphs.processes import ordered_map
 from graphs.stores.graph_sizes import GraphSizes
@@ -211,7 +205,7 @@ def _pending(
 
 def _spec_of(config: str | None, default: VirtualNodeSpec, vocabulary: Vocabulary) -> VirtualNodeSpec:
     """The virtual nodes of a configuration hash; ``default`` where there is no hash, or no such virtual nodes."""
-    for structure, connectivity in product(get_args(Structure), get_args(Connectivity)):
+    for structure, connectivity in product(get_args(Structure), connectivities()):
         spec = VirtualNodeSpec(structure, connectivity, default.formulas)
         if config is not None and config_hash(spec, vocabulary) == config:
             return spec

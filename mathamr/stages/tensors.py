@@ -39,7 +39,7 @@ from graphs import database, shared_files
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.sources import Source, asked
 from graphs.errors import ConfigError, StoreError
-from graphs.graph.virtual_nodes import Connectivity, FormulaMode, Structure, VirtualNodeSpec
+from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Row, Vocabulary
 from graphs.stores import store
 from graphs.stores.collection import Collection
@@ -310,7 +310,7 @@ def spec_of(graph: GraphConfig) -> VirtualNodeSpec:
     """Return the virtual nodes and formula mode of graphs."""
     return VirtualNodeSpec(
         structure=cast(Structure, graph.structure),
-        connectivity=cast(Connectivity, graph.connectivity),
+        connectivity=graph.connectivity,
         formulas=cast(FormulaMode, graph.formulas),
     )
 

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 from graphs.errors import GraphError
 from graphs.graph.batching import GraphBatch, collate
+from graphs.graph.connectivity import connectivities
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import HEADER_BYTES, StoredArrays, decode, encode, to_stored
 from graphs.graph.tensors import to_arrays
-from graphs.graph.virtual_nodes import Connectivity, FormulaMode, Structure, VirtualNodeSpec
+from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Vocabulary
 from tests.graphs.graph.random_documents import documents, loose_documents
 
-SPECS = [VirtualNodeSpec(*s) for s in product(get_args(Structure), get_args(Connectivity))]
+SPECS = [VirtualNodeSpec(*s) for s in product(get_args(Structure), connectivities())]
 VOCABULARY = Vocabulary.build(
     Counts(amr={f"c{i}": 9 - i for i in range(8)}, formula={"V!x": 3}, relations={":ARG0": 3, ":opt": 2, ":slt": 1}),
     size=50,

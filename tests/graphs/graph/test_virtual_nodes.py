@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 from graphs.errors import ConfigError
+from graphs.graph.connectivity import connectivities
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.virtual_nodes import (
     VIRTUAL_LABELS,
-    Connectivity,
     FormulaMode,
     Structure,
     VirtualKind,
@@ -65,7 +65,7 @@ def only_formulas() -> DocumentGraph:
 
 
 def every_spec() -> list[VirtualNodeSpec]:
-    return [VirtualNodeSpec(*s) for s in product(get_args(Structure), get_args(Connectivity), get_args(FormulaMode))]
+    return [VirtualNodeSpec(*s) for s in product(get_args(Structure), connectivities(), get_args(FormulaMode))]
 
 
 def covered(edges: list[tuple[int, str, int]], node: int, relation: str) -> list[int]:
@@ -175,7 +175,7 @@ ORDER = [14, 11, 12, 15, 13]
         ("fully_connected", [(ORDER[i], ORDER[j]) for i in range(5) for j in range(i + 1, 5)]),
     ],
 )
-def test_auxiliary_edges_follow_the_document(connectivity: Connectivity, pairs: list[tuple[int, int]]) -> None:
+def test_auxiliary_edges_follow_the_document(connectivity: str, pairs: list[tuple[int, int]]) -> None:
     graph = add_virtual_nodes(two_sentences(), VirtualNodeSpec(connectivity=connectivity))
     assert [(s, t) for s, role, t in graph.edges if role == ":auxiliary_vn"] == pairs
 
