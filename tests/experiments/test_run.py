@@ -293,7 +293,7 @@ def _plan_others(folder: Path) -> Callable[..., Outcome]:
         ("data.regime=all", "data.regime=all is not one of full, judged, mini"),
         ("track=texts", "track=texts is not known"),
         ("train.min_learning_rate=1", "train.min_learning_rate=1.0 must lie between"),
-        ("graph.parser=none", "graph.parser=none is not known"),
+        ("graph.parser=none", "graph.parser=none is unknown"),
         ("retrieval.strategy=best", "strategy 'best' is not known"),
         ("index.backend=lucene", "backend 'lucene' is not known; there are exact, qdrant"),
         ("index=exact index.location=embedded", "location=embedded belongs to the backend qdrant"),

@@ -187,7 +187,7 @@ def test_what_cannot_be_asked_is_said_before_anything_runs(place: Path) -> None:
         ([], "track=graph searches all answers"),
         (["data.regime=judged"], "tests with names search all; use full"),
         (["train.positives=related"], r"train.positives=related: no related.jsonl"),
-        (["experiment.measures.MRR=XY@3"], r"'XY@3' is no measure of ir_measures"),
+        (["experiment.measures.MRR=XY@3"], r"'XY@3' is not a measure of ir_measures"),
     ):
         name = "cross_retrieval"
         config = configured(name, place, *settings, "experiment.name=refused")

@@ -183,8 +183,8 @@ def test_the_list_tells_commands(capsys: pytest.CaptureFixture[str], monkeypatch
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["4.18"], "table 4.18 is not among"),
-        (["4.1"], "table 4.1 is not among"),
+        (["4.18"], "Unknown table 4.18. Choose from"),
+        (["4.1"], "Unknown table 4.1. Choose from"),
         (["4.10", "train.epochs=1"], "train.epochs=1 would change what is reproduced"),
     ],
 )

@@ -105,7 +105,7 @@ def test_a_graph_is_read_and_checked(tmp_path: Path) -> None:
         ("[" * 100_000, "is not a knowledge graph"),
         (json.dumps({"concepts": [{"name": "a", "papers": "p1"}], "edges": []}), "'p1' is not a list"),
         (json.dumps({"concepts": [{"papers": []}], "edges": []}), "KeyError: 'name'"),
-        (json.dumps({"concepts": [*concepts, concepts[0]], "edges": []}), "two concepts of the name 'a'"),
+        (json.dumps({"concepts": [*concepts, concepts[0]], "edges": []}), "two concepts with the name 'a'"),
         (
             json.dumps({"concepts": concepts[:1], "edges": edges}),
             "edge to 'b', which is not a concept; add the concept",
