@@ -24,7 +24,7 @@ from graphs.errors import ConfigError, suggestion
 
 _PACKAGE = Path(__file__).resolve().parent
 SCRIPTS = next(
-    (folder for folder in (_PACKAGE.parent / "scripts", _PACKAGE / "commands") if (folder / "evaluate.py").is_file()),
+    (folder for folder in (_PACKAGE / "commands", _PACKAGE.parent / "scripts") if (folder / "evaluate.py").is_file()),
     _PACKAGE / "commands",
 )
 """Folder of the commands: ``scripts/`` of a checkout, ``experiments/commands`` of a wheel."""

@@ -48,17 +48,22 @@ _INSERT = f"INSERT INTO post({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @contextmanager
-def recording(path: Path, *, with_digests: bool = True) -> Iterator[Callable[[Post | Failure], None]]:
+def recording(
+    path: Path, *, with_digests: bool = True, version: str = ""
+) -> Iterator[Callable[[Post | Failure], None]]:
     """Yield a function that is called with every post of a collection, in order.
 
-    The file is whole after the block, or it has nothing: not if the block raises, nor if the process is killed.
+    The file appears, or is replaced, after the block: not if the block raises, nor if the process is killed. Readers of
+    an earlier file keep it.
 
     Args:
         with_digests: record hashes of the texts of questions.
+        version: version of the code that reads posts and hashes their texts.
     """
-    with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
-        for table in ("post", "known"):
-            connection.execute(f"DELETE FROM {table}")
+    new = path.with_name(f"{path.name}.new")
+    for leftover in (new, new.with_name(f"{new.name}-journal")):
+        leftover.unlink(missing_ok=True)
+    with database.writer(new, _SCHEMA, purpose=PURPOSE) as connection:
 
         def record(post: Post | Failure) -> None:
             if isinstance(post, Failure):
@@ -82,16 +87,18 @@ def recording(path: Path, *, with_digests: bool = True) -> Iterator[Callable[[Po
             )
 
         yield record
-        database.write_meta(connection, form=_FORM)
+        database.write_meta(connection, form=_FORM, version=version)
         connection.commit()
+    new.replace(path)
 
 
-def is_whole(path: Path) -> bool:
-    """Return whether ``path`` has all posts of a collection, in the form that this version reads."""
+def is_whole(path: Path, *, version: str = "") -> bool:
+    """Return whether ``path`` has all posts of a collection, as this version of the code records them."""
     if not path.exists():
         return False
     with closing(database.connect_read_only(path, purpose=PURPOSE)) as connection:
-        return database.read_meta(connection).get("form") == _FORM
+        meta = database.read_meta(connection)
+    return (meta.get("form"), meta.get("version")) == (_FORM, version)
 
 
 class Catalogue:

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphs.errors import StoreError
+from graphs.errors import ConfigError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores.store import config_hash
@@ -113,10 +112,13 @@ def read(folder: Path) -> ModelFiles:
             message = f"{name} has the SHA-256 {found}, but {SETTINGS} says {wanted}; copy the whole folder again"
             raise StoreError(message, path=folder)
     vocabulary = Vocabulary.from_json((folder / VOCABULARY).read_text(encoding="utf-8"))
-    spec = VirtualNodeSpec(**settings["virtual_nodes"])
+    try:
+        spec, parser = VirtualNodeSpec(**settings["virtual_nodes"]), str(settings["parser"])
+    except (KeyError, TypeError, ConfigError) as error:
+        raise StoreError(f"{SETTINGS} is damaged ({error}); copy the whole folder again", path=folder) from error
     own = checkpoint.load(folder)
     check_vocabulary(own.info, vocabulary, spec, folder)
-    return ModelFiles(own.info, own.weights, vocabulary, spec, str(settings["parser"]))
+    return ModelFiles(own.info, own.weights, vocabulary, spec, parser)
 
 
 def check_vocabulary(info: CheckpointInfo, vocabulary: Vocabulary, spec: VirtualNodeSpec, place: Path) -> None:
@@ -137,11 +139,6 @@ def check_vocabulary(info: CheckpointInfo, vocabulary: Vocabulary, spec: Virtual
             "the virtual nodes of its training",
             path=place,
         )
-
-
-def remove(folder: Path) -> None:
-    """Delete a model's folder."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -180,9 +181,21 @@ class MathAMR:
         Raises:
             StoreError: the folder holds other files, or cannot be written.
         """
-        place, info = Path(path), self._files.info
+        place = Path(path).absolute()
+        self._write(place, place.name, data=data, scores=scores, limits=limits)
+
+    def _write(
+        self,
+        place: Path,
+        name: str,
+        *,
+        data: str | None = None,
+        scores: Mapping[str, float] | None = None,
+        limits: str | None = None,
+    ) -> None:
+        info = self._files.info
         facts = CardFacts(
-            name=place.name,
+            name=name,
             **({} if data is None else {"data": data}),
             scores=scores or {},
             limits=limits or "",
@@ -206,8 +219,8 @@ class MathAMR:
             ConfigError: the package huggingface_hub is missing.
         """
         with tempfile.TemporaryDirectory() as temporary:
-            place = Path(temporary) / name.rpartition("/")[2]
-            self.save_pretrained(place)
+            place = Path(temporary) / "model"
+            self._write(place, name)
             return hub.upload(place, name, private=private, token=token)
 
     # -- parts of a model --------------------------------------------------------------------------------------------
@@ -242,6 +255,8 @@ class MathAMR:
         """
         found = []
         posts = as_posts(texts)
+        if repeated := [post_id for post_id, count in Counter(post.post_id for post in posts).items() if count > 1]:
+            raise RetrievalError(f"two posts have the id {repeated[0]}; ids must differ, and a text's id is its place")
         for place, (post, encoded) in enumerate(zip(posts, self._reader.encode_posts(posts), strict=True)):
             if isinstance(encoded, Failure):
                 raise RetrievalError(f"text {place} ({post.post_id}) cannot be read: {encoded.message}; remove it")

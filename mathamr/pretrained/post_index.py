@@ -65,9 +65,6 @@ class PostIndex:
         ids = [post.post_id for post in posts]
         if not ids:
             raise RetrievalError("no posts to index; give at least one")
-        if len(set(ids)) < len(ids):
-            twice = next(post_id for post_id in ids if ids.count(post_id) > 1)
-            raise RetrievalError(f"two posts have the id {twice}; ids must differ")
         temporary = None
         if folder is None:
             temporary = tempfile.TemporaryDirectory()

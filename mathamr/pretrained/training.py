@@ -23,6 +23,7 @@ from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import GraphBuild, build_graphs
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
 from mathamr.stages.learning.graph_model import TrainingData, train_graph_model
+from mathamr.stages.learning.reporting import only_trainer
 from mathamr.training.config import TrainConfig
 
 
@@ -63,7 +64,8 @@ def train_on_pairs(
     with Collection(graphs) as source:
         labels = build_vocabulary([count_labels(source.rows(), spec.formulas, console)], settings, console)
         store = build_tensors(source.rows(), tensors, labels, settings, console, source=content, total=len(source))
-    result = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)
+    with only_trainer(folder / "model"):
+        result = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)
     return result.result.best, tensors
 
 

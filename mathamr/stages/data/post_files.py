@@ -57,7 +57,7 @@ class PostFiles:
                         advance(1)
 
     def _has_catalogue(self) -> bool:
-        return catalogue.is_whole(self._catalogue)
+        return catalogue.is_whole(self._catalogue, version=graphs_version())
 
     @property
     def has_all_texts(self) -> bool:
@@ -68,7 +68,7 @@ class PostFiles:
     def _recorded(self) -> Iterator[Iterator[Post | Failure]]:
         """Give the posts of the collection, which are recorded in the catalogue as they go by."""
         asked = topics_may_be_posts(self._corpus)
-        with catalogue.recording(self._catalogue, with_digests=asked) as record:
+        with catalogue.recording(self._catalogue, with_digests=asked, version=graphs_version()) as record:
             yield _each(self._read(), record)
 
     def _read(self) -> Iterator[Post | Failure]:

@@ -102,6 +102,28 @@ def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> 
         model.index([])
 
 
+def test_posts_with_one_id_are_refused_before_they_are_mixed_up(model: MathAMR) -> None:
+    with pytest.raises(RetrievalError, match="two posts have the id 0"):
+        model.encode(["Cats sleep.", Post("0", "answer", body="$x^2$ is prime.", markup="text")])
+
+
+def test_settings_of_another_make_are_refused(model: MathAMR, tmp_path: Path) -> None:
+    place = tmp_path / "demo"
+    model.save_pretrained(place)
+    settings = json.loads((place / "mathamr.json").read_text())
+    for change in ({"virtual_nodes": {**settings["virtual_nodes"], "rooms": 3}}, {"virtual_nodes": {"structure": "x"}}):
+        (place / "mathamr.json").write_text(json.dumps(settings | change))
+        with pytest.raises(StoreError, match=r"mathamr.json is damaged"):
+            MathAMR.from_pretrained(place)
+
+
+def test_a_model_is_saved_where_one_is(model: MathAMR, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    model.save_pretrained(".")
+    assert MathAMR.from_pretrained(tmp_path / "here").dimension == model.dimension
+
+
 def damage(folder: Path, name: str) -> None:
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
