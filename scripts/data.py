@@ -111,7 +111,7 @@ def get(given: argparse.Namespace, console: Console) -> int:
         return 1 if needed or coming else 0
     print(f"{given.to}: {len(files) - len(problems)} of {len(files)} files")
     if not needed:
-        print(f"next: python scripts/data.py check --root {given.to}")
+        print(f"next: mathamr data check --root {given.to}")
     return 1 if needed else 0
 
 
@@ -247,7 +247,7 @@ def report(holdings: Holdings, root: Path) -> str:
         lines += [f"  {one.what}: {one.consequence}" for one in holdings.missing]
     parts = [part for part in PARTS if any(one.part == part for one in holdings.missing)]
     if parts:
-        lines += ["get it:", f"  python scripts/data.py get arqmath --to {root} --only {' '.join(parts)}"]
+        lines += ["get it:", f"  mathamr data get arqmath --to {root} --only {' '.join(parts)}"]
     if holdings.unread:
         lines += ["", "not read:"]
         lines += [f"  {place}: {note}" for place, note in holdings.unread.items()]

@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     )
     files, corpus, out = _of_files(given) if given.job is None else _of_job(given)
     built = build_search_index(files, corpus, out, settings, Console())
-    return f"{built}\nsearch:    python scripts/search.py index={out} 'QUERY'"
+    return f"{built}\nsearch:    mathamr search index={out} 'QUERY'"
 
 
 def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:

@@ -147,7 +147,7 @@ class MathAMR:
             out: folder of graphs, tensors and checkpoints, from which an interrupted training resumes; None: a
                 temporary one.
             encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
-            training: settings of the training; None: ``conf/train/laptop.yaml``.
+            training: settings of the training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
             spec: virtual nodes of the graphs; None: the default ones.
             workers: processes that parse.
 

@@ -10,6 +10,7 @@ of ``conf/``. The same call resumes an interrupted one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from graphs import shared_files
@@ -42,7 +43,7 @@ def train_on_pairs(
         pairs: questions and answers.
         folder: place of all files.
         encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
-        training: settings of the training; None: ``conf/train/laptop.yaml``.
+        training: settings of the training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
         spec: virtual nodes; None: those of ``conf/graph/default.yaml``.
         workers: processes that parse.
 
@@ -53,7 +54,10 @@ def train_on_pairs(
     posts, known = _posts(pairs)
     graph = values("graph")
     encoder = encoder or EncoderConfig(**values("model", "thesis"))
-    training = training or TrainConfig(**values("train", "laptop"))
+    if training is None:
+        training = TrainConfig(**values("train", "laptop"))
+        learned = int(len(known) * (1 - training.validation_fraction))  # the others are held out
+        training = replace(training, batch_size=max(1, min(training.batch_size, learned)))
     spec = spec or VirtualNodeSpec(graph["structure"], graph["connectivity"], graph["formulas"])
     console = Console()
     folder.mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
         else:
             others.append(word)
     if not given.get("index"):
-        raise ConfigError("index=FOLDER is missing; scripts/index.py writes one")
+        raise ConfigError("index=FOLDER is missing; mathamr index writes one")
     exact = given.get("exact", "true").lower()
     if exact not in ("true", "false"):
         raise ConfigError(f"exact={exact}; give true or false")

@@ -45,7 +45,7 @@ def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest
     out = experiment / "indexes" / "circular-seed7"
     printed = capsys.readouterr().out
     assert "index:     40 posts" in printed
-    assert f"python scripts/search.py index={out}" in printed
+    assert f"mathamr search index={out}" in printed
     assert scripts.search.main([f"index={out}", "k=2", "Is every ring with $x^2+1$ finite?"]) == 0
     assert "post a" in capsys.readouterr().out
     for arguments, message in (

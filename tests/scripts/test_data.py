@@ -44,7 +44,7 @@ def test_the_parts_that_are_named_come_under_their_published_names(
         printed = capsys.readouterr()
         assert "36 files to download" in printed.err
         assert "36 of 36 files" in printed.out
-        assert f"next: python scripts/data.py check --root {tmp_path}" in printed.out
+        assert f"next: mathamr data check --root {tmp_path}" in printed.out
         qrels = tmp_path / "Evaluation" / " Scripts & Qrels" / "ARQMath-1" / "Task 1 " / "qrel_official_task1"
         assert qrels.read_text() == "A.1\t0\t7\t3\n"
         gets = [method for method, *_ in server.asked].count("GET")
@@ -187,7 +187,7 @@ def test_a_collection_that_lacks_what_experiments_need(tmp_path: Path, capsys: p
     assert data.main(["check", "--root", str(tmp_path)]) == 1
     printed = capsys.readouterr().out
     assert "topics of Task 1 of 2021: 2021 cannot be searched in Task 1: leave it out of data.years" in printed
-    assert f"data.py get arqmath --to {tmp_path} --only collection formulas topics qrels" in printed
+    assert f"mathamr data get arqmath --to {tmp_path} --only collection formulas topics qrels" in printed
     assert printed.endswith("No experiment can run: no year has both topics and judgments of Task 1.\n")
     assert data.main(["check", "--root", str(tmp_path), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
