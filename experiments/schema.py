@@ -18,6 +18,7 @@ Nested dataclasses are read alike. The dataclass gives types; a value that it ha
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import difflib
 from collections.abc import Mapping
@@ -32,6 +33,9 @@ from omegaconf import MISSING as UNSET
 from graphs.errors import ConfigError
 
 Settings = TypeVar("Settings")
+
+# Hydra's launchers send schemas to jobs by cloudpickle, which would make another object of the mark of "no default".
+copyreg.pickle(type(MISSING), lambda _: "MISSING")
 
 _REPLACED = {"train.single_vector": "train.beta=0"}
 

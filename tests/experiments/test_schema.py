@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass, field
 
 import pytest
 from omegaconf import OmegaConf
 
+from experiments.config import ExperimentConfig
 from experiments.schema import filled, schema_of
 from graphs.errors import ConfigError
 from mathamr.stages.settings import DataSettings, SourceSettings
@@ -61,3 +64,12 @@ def test_a_schema_can_be_filled_and_holds_the_types() -> None:
     )
     assert filled(Outer, OmegaConf.to_container(config), "outer") == Outer("a", Inner(4), {"b": Inner(3)})  # type: ignore[arg-type]
     assert OmegaConf.missing_keys(OmegaConf.structured(schema_of(Outer))) == {"name"}
+
+
+def test_a_schema_stays_one_in_another_process() -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")  # with which launchers send what they know to jobs
+    command = "import pickle, sys, omegaconf; print(omegaconf.OmegaConf.structured(pickle.load(sys.stdin.buffer)))"
+    sent = cloudpickle.dumps(schema_of(ExperimentConfig))
+    done = subprocess.run([sys.executable, "-c", command], input=sent, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"'conditions': {}" in done.stdout
