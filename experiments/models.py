@@ -42,7 +42,7 @@ LOCK = ".lock"
 LOG = "log.jsonl"
 _RECORD = "trained.json"
 
-State = Literal["trained", "in work elsewhere", "begun", "missing", "none"]
+State = Literal["trained", "training elsewhere", "begun", "missing", "none"]
 
 
 class Models:
@@ -58,12 +58,12 @@ class Models:
         return self._shared / "models" / job.model_key
 
     def state(self, job: Job) -> State:
-        """How a model stands; ``none`` where the job trains none."""
+        """Return the state of a job's model; ``none`` where the job trains no model."""
         if not job.model_key:
             return "none"
         folder = self.folder(job)
         if is_locked(folder / LOCK):
-            return "in work elsewhere"
+            return "training elsewhere"
         if (folder / _RECORD).exists():
             return "trained"
         return "begun" if (folder / "source").exists() else "missing"
@@ -199,5 +199,5 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def machine() -> str:
-    """What this machine is called in a row of the results."""
+    """Return the name of this machine for a row of the results."""
     return f"{platform.machine()}, {os.cpu_count()} cores"

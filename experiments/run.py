@@ -7,7 +7,7 @@ Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/
     python -m experiments.run +exp=vn_connectivity 'experiment.seeds=[1,2]' train.epochs=3
     python -m experiments.run +exp=vn_connectivity 'experiment.only=[none,circular]'
     python -m experiments.run +exp=vn_connectivity job=3/12          # one part of an array of jobs
-    python -m experiments.run +exp=vn_connectivity job=list          # run nothing, say how each job stands
+    python -m experiments.run +exp=vn_connectivity job=list          # run nothing, list the state of each job
 
 The same command may run in several processes at once, on machines that share the folder ``outputs``: each takes jobs
 that no other works at, and none trains a model that another one trains.
@@ -152,7 +152,7 @@ def _write_plan(
 
 
 def _summary(experiment: Experiment) -> dict[str, tuple[str, float]]:
-    """The columns of the table that a run prints; of many measures the first ones."""
+    """Return the columns of the printed table; of many measures the first ones."""
     columns: dict[str, tuple[str, float]] = {}
     for task in experiment.tasks:
         of = "" if task == 1 else f" ({title(task)})"

@@ -33,7 +33,7 @@ SCORES = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bp
 
 @dataclass(frozen=True)
 class Collection:
-    """What ids are looked up in: a corpus, and the years of its topics."""
+    """Source of ids: a corpus, and the years of its topics."""
 
     corpus: Corpus
     years: list[int]

@@ -6,7 +6,7 @@
     python scripts/reproduce.py all --list                 # every row: its command, its expected values, its data
 
 A table is one of the thesis's (4.6 to 4.22), the same on arqmath-mini (``mini-4.11``; ``mini`` for all of them), on
-the embedded collection (``docs``), or ``all``. What rows are and what is expected of them stands in
+the embedded collection (``docs``), or ``all``. The rows and their expected values are in
 ``experiments/report/reproduction.yaml``. Results go to ``outputs/reproduction/DATA``; finished jobs are not run again.
 What no result depends on may be set (workers, train.device, train.workers, index.location, wandb).
 
@@ -118,7 +118,7 @@ def place_of(row: Expectation, outputs: Path) -> Path:
 
 
 def root_of(data: Data) -> Path | None:
-    """The folder that the data's variable names."""
+    """Return the folder of the data, by its variable."""
     named = os.environ.get(data.variable or "")
     return Path(named).absolute() if named else None
 
@@ -144,7 +144,7 @@ def described(row: Expectation, outputs: Path) -> list[str]:
 
 
 def how_to_get(data: Data) -> str:
-    """What to get and where to put it."""
+    """Return what to get and where to put it."""
     root = root_of(data)
     place = f"{data.variable}={root} has no" if root else f"{data.variable} is not set; its folder needs"
     text = [

@@ -5,8 +5,8 @@ r"""Search an index as a person would, and see why each post was found.
     python scripts/search.py index=outputs/index task=formulas '$\int_0^\infty e^{-x^2} dx$'
     python scripts/search.py index=outputs/index            # reads one query a line
 
-Formulas stand between dollar signs. Below each post stands, for every formula and sentence of the query, what matched
-it in the post and how well. On standard error stands what of the query the model knows; a query of which it knows
+Formulas are between dollar signs. Below each post is, for every formula and sentence of the query, what matched
+it in the post and how well. Standard error says what of the query the model knows; a query of which it knows
 nothing is not answered. scripts/index.py writes indexes.
 
 ``strategy``: maxsim (default), doc_vn_maxsim, single_vector; ``exact=false`` asks for HNSW, which the backend qdrant

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def place(words: Sequence[str]) -> tuple[str, int]:
-    """Host and port among the words; :class:`ConfigError` for other words, and for a port that there is not.
+    """Return host and port among the words; raise :class:`ConfigError` for other words and impossible ports.
 
     >>> place(["port=9000"])
     ('127.0.0.1', 9000)

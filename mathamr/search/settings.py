@@ -34,8 +34,8 @@ class Settings:
 def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list[str]]:
     """The settings ``KEY=VALUE`` among the words, and the other words, in any order.
 
-    Words of the keys ``more`` are left among the others. Raises :class:`ConfigError` for a key or value that there is
-    not; a word with spaces, or with ``=`` after something else than a name, such as ``$a=b$``, is no setting.
+    Words of the keys ``more`` are left among the others. Raises :class:`ConfigError` for an unknown key
+    or value; a word with spaces, or with ``=`` after something else than a name, such as ``$a=b$``, is no setting.
     """
     given: dict[str, str] = {}
     others = []
@@ -71,7 +71,7 @@ def opened(settings: Settings) -> tuple[Engine, str]:
 
 
 def whole(given: Mapping[str, str], key: str, default: int) -> int:
-    """The whole number of ``key``, ``default`` where it is not given; :class:`ConfigError` for what is none."""
+    """Return the whole number of ``key``, or ``default``; raise :class:`ConfigError` for anything else."""
     try:
         return int(given.get(key, default))
     except ValueError as error:

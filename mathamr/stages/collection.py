@@ -79,7 +79,7 @@ class ParsedCollection:
 
     @property
     def needed(self) -> NeededPosts | None:
-        """The posts that are parsed; None: all."""
+        """Posts to parse; None: all."""
         return self._needed
 
     @contextmanager

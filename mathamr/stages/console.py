@@ -92,7 +92,7 @@ class Console:
         sys.stderr.flush()
 
     def _log_line(self) -> Callable[[Stage], None]:
-        """Says how a stage stands, every half minute."""
+        """Prints the progress of a stage, every half minute."""
         last = time.monotonic()
 
         def report(stage: Stage) -> None:
