@@ -32,7 +32,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from experiments import logbook
-from experiments.command import ended_by, take_debug
+from experiments.command import HELP, ended_by, run_usage, take_debug
 from experiments.config import CONF, ExperimentConfig, job_settings, read, register, validated
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status
@@ -194,6 +194,10 @@ def main(config: DictConfig) -> None:
 def start(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if HELP & set(words):
+        print(run_usage())
+        return 0
+    words = [f"+{word}" if word.startswith("exp=") else word for word in words]
     debug = take_debug(words)
     before = sys.argv
     # Hydra would print its errors, and end with 1, which means that a job has failed.

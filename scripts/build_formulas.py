@@ -1,6 +1,6 @@
 """Build formulas.db, the trees of all formulas that a collection publishes as MathML; the command to run at scale.
 
-    python scripts/build_formulas.py --root arqmath --out formulas.db --workers 16
+    mathamr build formulas --root arqmath --out formulas.db --workers 16
 
 ``--root`` is a folder in the layout of ARQMath, with ``slt_representation_v3/*.tsv``, ``opt_representation_v3/*.tsv``
 and the formula files of the topics. Progress goes to standard error, and at the end a table of the formulas without a

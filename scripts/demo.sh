@@ -8,6 +8,6 @@ python -m experiments.run +exp=vn_connectivity "$@"
 cat << 'NEXT'
 
 Search with one of these models:
-  python scripts/index.py --from outputs/vn_connectivity circular --out outputs/index
-  python scripts/search.py index=outputs/index 'How do I find the roots of $x^2 + bx + c$?'
+  mathamr index --from outputs/vn_connectivity circular --out outputs/index
+  mathamr search index=outputs/index 'How do I find the roots of $x^2 + bx + c$?'
 NEXT

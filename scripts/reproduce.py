@@ -1,9 +1,9 @@
 """Repeat a table: run what is missing of it, and say of each row whether it came out as expected.
 
-    python scripts/reproduce.py docs                       # on the embedded collection, nothing to download
-    ARQMATH_MINI=/data/arqmath-mini python scripts/reproduce.py mini-4.11
-    ARQMATH=/data/ARQMath python scripts/reproduce.py 4.10 workers=16 train.workers=8
-    python scripts/reproduce.py all --list                 # every row: its command, its expected values, its data
+    mathamr reproduce docs                       # on the embedded collection, nothing to download
+    ARQMATH_MINI=/data/arqmath-mini mathamr reproduce mini-4.11
+    ARQMATH=/data/ARQMath mathamr reproduce 4.10 workers=16 train.workers=8
+    mathamr reproduce all --list                 # every row: its command, its expected values, its data
 
 A table is one of the thesis's (4.6 to 4.22), the same on arqmath-mini (``mini-4.11``; ``mini`` for all of them), on
 the embedded collection (``docs``), or ``all``. The rows and their expected values are in

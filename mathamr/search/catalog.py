@@ -1,6 +1,6 @@
 """A folder with all that a search needs: vectors, formulas, texts, and the model and vocabulary that made them.
 
-    build("index", post_ids, documents, material)       # scripts/index.py
+    build("index", post_ids, documents, material)       # mathamr index
     catalog = Catalog.open(Path("index"))
     catalog.search(query.vectors, Strategy("maxsim"), k=10)       # [[('540', 3.71), ...]]
     catalog.explain(query, ["540"])                               # {'540': Explanation(...)}

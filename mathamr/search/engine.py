@@ -8,7 +8,7 @@ r"""An index and the model that made it, opened once, that answer what a person 
     (result,) = engine.explain(r"Why is $\sqrt 2$ irrational?", "255").results
     result.explanation.similarities                     # the heat map (thesis, Figure 4.1)
 
-scripts/search.py and the web page of scripts/serve.py are two faces of it.
+mathamr search and the web page of mathamr serve are two faces of it.
 """
 
 from __future__ import annotations
