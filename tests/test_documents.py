@@ -105,5 +105,5 @@ def test_an_experiment_of_the_documents_composes(page: Path, line: str) -> None:
 def test_the_python_of_the_documents_imports_what_exists(page: Path) -> None:
     for block in re.findall(r"^```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
         tree = ast.parse(block)
-        imports = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
+        imports: list[ast.stmt] = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
         exec(compile(ast.Module(imports, []), str(page), "exec"), {})
