@@ -198,6 +198,9 @@ def start(arguments: Sequence[str] | None = None) -> int:
         print(run_usage())
         return 0
     words = [f"+{word}" if word.startswith("exp=") else word for word in words]
+    if int(os.environ.get("RANK", "0")) > 0:
+        return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
+    words = [*_processes_of_torchrun(words), *words]
     debug = take_debug(words)
     before = sys.argv
     # Hydra would print its errors, and end with 1, which means that a job has failed.
@@ -226,6 +229,28 @@ def start(arguments: Sequence[str] | None = None) -> int:
         for name in changed:
             os.environ.pop(name, None)
     return 0
+
+
+def _processes_of_torchrun(words: Sequence[str]) -> list[str]:
+    """Return ``train.processes=N`` where ``torchrun`` has started N processes; its variables are taken away.
+
+    Raises:
+        ConfigError: they are on several machines.
+    """
+    size, local = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    if size == 1:
+        return []
+    if local != size:
+        raise ConfigError(
+            f"{size} ranks on several machines; an experiment trains on one, with train.processes={local}; "
+            "slurm/train_multi_gpu.sbatch trains on several"
+        )
+    for name in [name for name in os.environ if name in _OF_TORCHRUN or name.startswith("TORCHELASTIC")]:
+        del os.environ[name]
+    return [] if any(word.startswith("train.processes=") for word in words) else [f"train.processes={size}"]
+
+
+_OF_TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK"}
 
 
 def _refuse_launcher(arguments: Sequence[str]) -> str | None:

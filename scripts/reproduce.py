@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from experiments.report.reproduction import Data, Expectation, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
-FREE = re.compile(r"(workers|train\.device|train\.workers|train\.checkpoint_every|index\.location|wandb(\.\w+)?)=.*")
+FREE = re.compile(
+    r"(workers|train\.device|train\.processes|train\.workers|train\.checkpoint_every|index\.location|wandb(\.\w+)?)=.*"
+)
 
 
 @command

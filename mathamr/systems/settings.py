@@ -53,7 +53,7 @@ class GraphSettings(SearchSettings, PreparationSettings):
 
     model: ModelConfig
 
-    free: ClassVar = {"train": ("device", "workers", "checkpoint_every"), "index": ("location", "keep")}
+    free: ClassVar = {"train": ("device", "processes", "workers", "checkpoint_every"), "index": ("location", "keep")}
 
     def model_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of graphs, model and training, and the further collections that are learned from."""
