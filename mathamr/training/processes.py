@@ -1,8 +1,6 @@
 """Ranks of one training, each in a process of its own on this machine, started and watched from here.
 
->>> run_ranks(2, "cpu", sum_of_ranks, (10,), print)  # doctest: +SKIP
-{'kind': 'step', 'rank': 0}
-21
+    trained = run_ranks(2, "cpu", train_rank, (settings, shared, topic_sets, folder), log)
 
 Each process calls the function, whose ranks meet in :func:`mathamr.training.distributed.ranks`; what rank 0 logs and
 returns comes back. A signal is passed on: all ranks save and stop. When one dies, of whatever, the others are stopped
