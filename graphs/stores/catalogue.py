@@ -63,10 +63,13 @@ def recording(
     new = path.with_name(f"{path.name}.new")
     for leftover in (new, new.with_name(f"{new.name}-journal")):
         leftover.unlink(missing_ok=True)
+    broken = 0
     with database.writer(new, _SCHEMA, purpose=PURPOSE) as connection:
 
         def record(post: Post | Failure) -> None:
+            nonlocal broken
             if isinstance(post, Failure):
+                broken += 1
                 values: tuple[Any, ...] = (*(None,) * 8, _json([post.post_id, post.stage, post.kind, post.message]))
                 connection.execute(_INSERT, values)
                 return
@@ -87,7 +90,7 @@ def recording(
             )
 
         yield record
-        database.write_meta(connection, form=_FORM, version=version)
+        database.write_meta(connection, form=_FORM, version=version, broken=broken)
         connection.commit()
     new.replace(path)
 
@@ -120,6 +123,15 @@ class Catalogue:
     def posts(self) -> Iterator[Post | Failure]:
         """Yield all posts without texts, and the failures of reading, in the order of the collection."""
         return (_failure(row) if row[-1] is not None else _outline(row) for row in self._rows())
+
+    def broken(self) -> int:
+        """Return the number of failures of reading; 0 for a file of code that did not count them."""
+        return int(str(database.read_meta(self._connection).get("broken", 0)))
+
+    def failures(self) -> Iterator[Failure]:
+        """Yield the failures of reading, in the order of the collection."""
+        query = f"SELECT {_COLUMNS} FROM post WHERE failure IS NOT NULL ORDER BY position"
+        return (_failure(row) for row in self._all(query))
 
     def with_digests(self) -> Iterator[tuple[Post, list[bytes]]]:
         """Yield all posts without texts, each with the hashes of its texts (:func:`graphs.corpus.leaks.digests`)."""

@@ -137,6 +137,21 @@ def test_without_a_split_to_learn_from(beir: Path, tmp_path: Path) -> None:
         run(configured(beir, tmp_path / "out", "track=graph"), "command")
 
 
+@pytest.mark.parametrize("track", ["bm25", "text", "graph"])
+def test_every_track_reports_broken_documents(
+    track: str, beir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (beir / "corpus.jsonl").open("a") as file:
+        file.write('{"_id": "bro ken", "text": "An id with a blank."}\n')
+    out = tmp_path / "out"
+    tiny = ("text=tiny", "text.epochs=0") if track == "text" else ()
+    assert run(configured(beir, out, f"track={track}", *tiny), "command").failed == 0
+    said = capsys.readouterr().err
+    assert f"1 posts cannot be read and are left out, the first: {beir}/corpus.jsonl:41: _id 'bro ken'" in said
+    (listed,) = out.glob("shared/*/posts.failures.tsv")
+    assert listed.read_text().count("\n") == 2
+
+
 def test_a_topic_that_is_a_post_is_not_learned(
     collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

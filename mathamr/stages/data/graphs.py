@@ -8,7 +8,6 @@ print(graphs.stores.census.table(counted))
 
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console, Stage, duration
 from mathamr.stages.data.census import count
+from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.formulas import check_workers
 from mathamr.stages.settings import GraphConfig
 
@@ -185,10 +185,7 @@ def list_failures(path: Path, console: Console) -> None:
     with Collection(path) as source:
         failures = list(source.failures())
     listed = path.with_suffix(".failures.tsv")
-    with listed.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, delimiter="\t")
-        table.writerow(["post_id", "stage", "kind", "message"])
-        table.writerows((f.post_id, f.stage, f.kind, f.message) for f in failures)
+    write_table(failures, listed)
     for failure in failures[:5]:
         console.say(f"    {failure.post_id}: {failure.message.strip().splitlines()[-1]}")
     if failures:
