@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 from graphs.corpus.download import PARTS
 
 if TYPE_CHECKING:
@@ -68,14 +68,12 @@ def _parser() -> argparse.ArgumentParser:
     get_.set_defaults(run=get)
     check_ = commands.add_parser("check", help="count what is there, and say what is missing")
     add_corpus(check_, required=False)
-    check_.add_argument("--id", help="data set of ir_datasets")
     check_.add_argument("--split", help="judgments to check, of a collection in the form of BEIR")
     check_.add_argument("--relevant-grade", type=int, metavar="N", help="lowest relevant grade")
     check_.add_argument("--json", action="store_true", help="one JSON object")
     check_.set_defaults(run=check)
     export_ = commands.add_parser("export", help="write a collection in the form of BEIR")
     add_corpus(export_)
-    export_.add_argument("--id", help="data set of ir_datasets")
     export_.add_argument("--to", type=Path, required=True, metavar="DIR", help="output folder")
     export_.add_argument("--task", default="1", help="1, or the name of a test of the collection")
     export_.add_argument("--years", type=int, nargs="+", default=[], help="years of the topics")
@@ -230,13 +228,12 @@ def _stock(given: argparse.Namespace, console: Console) -> Stock:
 
 def export(given: argparse.Namespace, console: Console) -> int:
     """Write the collection in the form of BEIR; returns the exit code."""
-    from graphs.corpus.corpus import open_corpus
     from graphs.corpus.export import export_beir
 
     task = int(given.task) if given.task.isdecimal() else given.task
     with console.stage("exporting", unit="posts") as advance:
         written = export_beir(
-            open_corpus(given.corpus, given.root, dataset_id=given.id),
+            corpus_of(given),
             given.to,
             task=task,
             years=given.years,
