@@ -31,10 +31,13 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from graphs.errors import MathAMRError
 from mathamr.default_settings import CONF
+
+if TYPE_CHECKING:
+    from graphs.corpus.corpus import Corpus
 
 DEBUG = "--debug"
 HELP = frozenset(("-h", "--help"))
@@ -139,16 +142,29 @@ def _nobody_reads(error: Exception) -> bool:
 
 
 def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add ``--corpus NAME``, also called ``--data``, and ``--root DIR``."""
+    """Add ``--corpus NAME``, also called ``--data``, ``--root DIR`` and ``--id NAME``: what :func:`corpus_of` opens."""
     parser.add_argument(
         "--corpus",
         "--data",
         dest="corpus",
         required=required,
         metavar="NAME",
-        help="collection: arqmath, beir, jsonl, mathdocs, pairs, problems or titles",
+        help="collection: arqmath, beir, ir_datasets, jsonl, mathdocs, pairs, problems or titles",
     )
     parser.add_argument("--root", type=Path, metavar="DIR", help="folder of the collection, where it has one")
+    parser.add_argument("--id", metavar="NAME", help="data set of ir_datasets")
+
+
+def corpus_of(given: argparse.Namespace) -> Corpus:
+    """Return the collection that the options of :func:`add_corpus` name.
+
+    Raises:
+        ConfigError: an unknown collection, or a folder that is missing or superfluous.
+        CorpusError: the folder does not hold such a collection.
+    """
+    from graphs.corpus.corpus import open_corpus  # a command's --help imports nothing slow
+
+    return open_corpus(given.corpus, given.root, dataset_id=given.id)
 
 
 def parser_of(text: str) -> argparse.ArgumentParser:

@@ -42,7 +42,7 @@ from experiments.report.results import Experiment
 from experiments.runner import Runner
 from experiments.topic_sets import read_topic_sets, tasks_of
 from graphs.errors import ConfigError
-from graphs.shared_files import locked, write_json
+from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
@@ -95,6 +95,7 @@ def run(composed: DictConfig, command: str) -> Ended:
         base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
         runner = Runner(corpus, shared, folder, models, topic_sets, console)
         runner.check(base, missing)
+        _say_displaced(missing, folder, console)
         _write_plan(experiment, jobs, folder, tasks, command)
         runner.run(missing)
     else:
@@ -127,6 +128,19 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     to_train = {job.model_key for job in left if models.state(job) not in ("trained", "none")}
     head = ["Job", "State", "Model", "Key", "Model key"]
     return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
+
+
+def _say_displaced(missing: Sequence[Job], folder: Path, console: Console) -> None:
+    """Say which finished jobs of another configuration, perhaps of another collection, leave their place."""
+    records = [(job, read_json(folder / "jobs" / job.name / "result.json")) for job in missing]
+    displaced = [job for job, record in records if record is not None and record.get("key") != job.key]
+    if displaced:
+        before = (read_json(folder / "experiment.json") or {}).get("command", "another command")
+        console.say(
+            f"  {folder} has {len(displaced)} finished jobs of another configuration ({before}): they move to "
+            f"{folder / 'earlier'}, and back when they are asked for again; experiment.name=NAME gives these a folder "
+            "of their own"
+        )
 
 
 def _write_plan(

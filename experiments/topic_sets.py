@@ -68,6 +68,12 @@ def read_topic_sets(
     for topic_set in topic_sets:
         if topic_set.judged_by:
             console.say(f"  judgments of {title(topic_set.test_name)}: {topic_set.judged_by}")
+        if others := _other_editions(corpus, topic_set.task, data.years):
+            years = ", ".join(map(str, others))
+            console.say(
+                f"  data.judgments={data.judgments}: no file has {data.judgments} judgments of "
+                f"{title(topic_set.test_name)} of {years}; {' and '.join(sorted(set(others.values())))} ones are read"
+            )
         if note := relevant_grade(topic_set.judgments, data.relevant_grade)[1]:
             console.say(f"  {title(topic_set.test_name)}: {note}")
     if len(tasks) < len(experiment.tasks):
@@ -146,6 +152,15 @@ def judged_by(corpus: Corpus, task: int, years: Sequence[int]) -> str:
         if (name := files.get((task, year))) is not None:
             found.append(name if year not in counts else f"{name}: {counts[year].unknown:,} unknown formulas left out")
     return "; ".join(found)
+
+
+def _other_editions(corpus: Corpus, task: int, years: Sequence[int]) -> dict[int, str]:
+    """Return the editions of judgments by year that are read in place of the one that is asked for."""
+    if not isinstance(corpus, ArqMath):
+        return {}
+    return {
+        year: str(name) for (of, year), name in sorted(corpus.other_editions().items()) if of == task and year in years
+    }
 
 
 def check_ids(corpus: Corpus, topic_sets: Sequence[TopicSet]) -> None:

@@ -1,7 +1,7 @@
 """Build collection.db, the MathAMR+ graphs of a collection's posts, and count what is in it.
 
     mathamr build graphs --corpus mathdocs --out work/collection.db --workers 2
-    mathamr build formulas   --root arqmath --out formulas.db --workers 16
+    mathamr build formulas   --corpus arqmath --root arqmath --out formulas.db --workers 16
     mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out collection.db \\
         --kinds question answer topic --years 2020 2021 2022 --workers 16
     mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out shard-3.db \\
@@ -23,7 +23,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import add_corpus, command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 
 KINDS = ("question", "answer", "topic")
 
@@ -47,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> str:
     given = parser.parse_args(arguments)
 
     from experiments.composition import graph_config, parser_options
-    from graphs.corpus.corpus import open_corpus
     from graphs.stores.census import table
     from graphs.stores.shards import Shard
     from mathamr.stages.console import Console
@@ -64,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         given.retry_failures,
     )
     console = Console()
-    counted = build_collection(open_corpus(given.corpus, given.root), given.out, settings, graph_config(), console)
+    counted = build_collection(corpus_of(given), given.out, settings, graph_config(), console)
     if counted.failures:
         console.say(f"  each failure with its reason: mathamr collection failures {given.out}")
     return table(counted)

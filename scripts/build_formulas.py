@@ -1,11 +1,11 @@
 """Build formulas.db, the trees of all formulas that a collection publishes as MathML; the command to run at scale.
 
-    mathamr build formulas --root arqmath --out formulas.db --workers 16
+    mathamr build formulas --corpus arqmath --root /data/ARQMath --out formulas.db --workers 16
 
-``--root`` is a folder in the layout of ARQMath, with ``slt_representation_v3/*.tsv``, ``opt_representation_v3/*.tsv``
-and the formula files of the topics. Progress goes to standard error, and at the end a table of the formulas without a
-tree, by kind; the last line of standard output is one JSON object. ``--failures FILE`` writes those formulas, one JSON
-object a line.
+``--corpus`` is a collection that publishes its formulas, by default ARQMath: its ``slt_representation_v3`` and
+``opt_representation_v3`` are read, packed or not, and the formula files of the topics. Progress goes to standard error,
+and at the end a table of the formulas without a tree, by kind; the last line of standard output is one JSON object.
+``--failures FILE`` writes those formulas, one JSON object a line.
 
 The same command resumes an interrupted run, however it was stopped. Exit codes: 0 built; 2 a message says
 what is wrong; 130 stopped by Ctrl-C: run it again to resume.
@@ -18,28 +18,32 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
-    parser.add_argument("--root", type=Path, required=True, help="folder of the collection, in the layout of ARQMath")
+    add_corpus(parser, required=False)
+    parser.set_defaults(corpus="arqmath")
     parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
     parser.add_argument("--workers", type=int, default=1, help="processes that read MathML")
     parser.add_argument("--letters", choices=("plain", "italic"), default="plain", help="letters of the trees' labels")
     parser.add_argument("--failures", type=Path, metavar="FILE", help="write the formulas without a tree as JSON lines")
     given = parser.parse_args(arguments)
 
-    from graphs.corpus.corpus import open_corpus
     from graphs.errors import ConfigError
     from mathamr.stages.console import Console
     from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees, write_failures
 
     settings = FormulaSettings(given.letters, given.workers)
-    files = open_corpus("arqmath", given.root).formulas()
-    if files is None or not (files.slt or files.opt):
+    files = corpus_of(given).formulas()
+    if files is None:
+        raise ConfigError(
+            f"--corpus {given.corpus} publishes no formulas: mathamr build graphs makes their trees from the LaTeX"
+        )
+    if not (files.slt or files.opt):
         raise ConfigError(
             f"--root {given.root}: there is no slt_representation* or opt_representation* folder with TSV files"
         )

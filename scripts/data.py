@@ -4,14 +4,15 @@
     mathamr data get arqmath --to /data/ARQMath --only topics qrels     # a part of it
     mathamr data check --root /data/ARQMath
     mathamr data check --root /data/ARQMath --json
+    mathamr data check --corpus beir --root FOLDER --split dev
     mathamr data export --corpus arqmath --root /data/ARQMath --years 2020 2021 --to arqmath-beir
 
 ``get`` downloads the files that the lab publishes, under their published names. It says how much is to come and how
 long that takes, resumes what was broken off, and checks sizes and archives. Nothing needs to be unpacked. Exit code 0:
 every file is there; 1: some are missing; 2: a wrong call.
 
-``check`` reads the whole collection once and prints what is there, what is missing, and what that makes impossible.
-Exit code 0: an experiment can run; 1: it cannot; 2: a wrong call.
+``check`` reads the whole collection and prints what is there, what is missing, and what that makes impossible. Its form
+is recognised by its files; ``--corpus`` names it. Exit code 0: an experiment can run; 1: it cannot; 2: a wrong call.
 
 ``export`` writes ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv`` (``--split`` for another name) and, of
 training pairs, ``qrels/train.tsv``: answers with formulas as LaTeX, which other programs read, and ``data=beir`` here.
@@ -26,12 +27,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 from graphs.corpus.download import PARTS
 
 if TYPE_CHECKING:
-    from graphs.corpus.arqmath.holdings import Holdings
     from graphs.corpus.download.web import Downloads, Offer, WebFile
+    from graphs.corpus.stock.holdings import Stock
     from mathamr.stages.console import Console
 
 _PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
@@ -66,8 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     get_.add_argument("--list", action="store_true", help="say what would be downloaded, and stop")
     get_.set_defaults(run=get)
     check_ = commands.add_parser("check", help="count what is there, and say what is missing")
-    check_.add_argument("--corpus", "--data", choices=["arqmath"], default="arqmath", help="form of the collection")
-    check_.add_argument("--root", type=Path, required=True, metavar="DIR", help="folder of the collection")
+    add_corpus(check_, required=False)
+    check_.add_argument("--split", help="judgments to check, of a collection in the form of BEIR")
+    check_.add_argument("--relevant-grade", type=int, metavar="N", help="lowest relevant grade")
     check_.add_argument("--json", action="store_true", help="one JSON object")
     check_.set_defaults(run=check)
     export_ = commands.add_parser("export", help="write a collection in the form of BEIR")
@@ -173,31 +175,65 @@ def check(given: argparse.Namespace, console: Console) -> int:
     """Count what is there; returns the exit code."""
     import json
 
-    from graphs.corpus.arqmath.holdings import Stocktaking
+    from graphs.corpus.forms import hint
+    from graphs.corpus.stock.table import table
+    from graphs.errors import CorpusError
 
-    stocktaking = Stocktaking(given.root)
-    for step in stocktaking.steps():
-        with console.stage(f"checking {step.name}", total=max(step.size // 1_000_000, 1), unit="MB") as advance:
-            step.run(_in_megabytes(advance))
-    holdings = stocktaking.holdings()
+    try:
+        stock = _stock(given, console)
+        for step in stock.steps():
+            in_bytes = step.unit == "bytes"
+            total, unit = (max(step.size // 1_000_000, 1), "MB") if in_bytes else (None, step.unit)
+            with console.stage(f"checking {step.name}", total=total, unit=unit) as advance:
+                step.run(_in_megabytes(advance) if in_bytes else advance)
+        holdings = stock.holdings()
+    except CorpusError as error:
+        print(error, file=sys.stderr)
+        return 1
     if given.json:
         missing = [{"what": one.what, "consequence": one.consequence, "get": one.part} for one in holdings.missing]
-        facts = {"missing": missing, "unread": holdings.unread, "can_run": not holdings.reason}
-        print(json.dumps({**holdings.counts, **facts, "reason": holdings.reason}, indent=2, ensure_ascii=False))
+        facts = {"collection": holdings.name, "missing": missing, "unread": holdings.unread}
+        verdict = {"can_run": not holdings.reason, "reason": holdings.reason}
+        print(json.dumps({**holdings.counts, **facts, **verdict}, indent=2, ensure_ascii=False))
     else:
-        print(report(holdings, given.root))
+        print(table(holdings, str(given.root or given.id or given.corpus)))
+    if holdings.reason and given.root is not None and (other := hint(given.root, holdings.name)):
+        console.say(f"  {other}")
     return 1 if holdings.reason else 0
+
+
+def _stock(given: argparse.Namespace, console: Console) -> Stock:
+    """Return what counts the collection; without ``--corpus`` it is that which the folder looks like."""
+    from graphs.corpus.corpus import open_corpus
+    from graphs.corpus.forms import forms_of, hint
+    from graphs.corpus.stock.opened import OpenedStock
+    from graphs.corpus.stock.published import PublishedStock
+    from graphs.errors import ConfigError, CorpusError
+
+    name = given.corpus
+    if name is None:
+        if given.root is None:
+            raise ConfigError("--root is missing: name the folder of a collection, or --corpus mathdocs or ir_datasets")
+        looks = forms_of(given.root)
+        if not looks and (other := hint(given.root, "arqmath")):
+            raise CorpusError(f"is no collection; {other}", path=given.root)
+        name = looks[0] if looks else "arqmath"
+    if name == "arqmath":
+        if given.root is None:
+            raise ConfigError("--root is missing: name the folder of the collection")
+        return PublishedStock(given.root)
+    corpus = open_corpus(name, given.root, split=given.split, dataset_id=given.id, relevant=given.relevant_grade)
+    return OpenedStock(corpus, given.relevant_grade)
 
 
 def export(given: argparse.Namespace, console: Console) -> int:
     """Write the collection in the form of BEIR; returns the exit code."""
-    from graphs.corpus.corpus import open_corpus
     from graphs.corpus.export import export_beir
 
     task = int(given.task) if given.task.isdecimal() else given.task
     with console.stage("exporting", unit="posts") as advance:
         written = export_beir(
-            open_corpus(given.corpus, given.root),
+            corpus_of(given),
             given.to,
             task=task,
             years=given.years,
@@ -211,62 +247,6 @@ def export(given: argparse.Namespace, console: Console) -> int:
         f"{written.train_pairs:,} training pairs"
     )
     return 0
-
-
-def report(holdings: Holdings, root: Path) -> str:
-    """Return what a collection has and lacks, as text."""
-    counts = holdings.counts
-    lines = [f"{root}"]
-    for title, row in (
-        ("questions", "posts.question"),
-        ("  with an accepted answer", "accepted"),
-        ("answers", "posts.answer"),
-        ("posts with formulas", "posts.with_formulas"),
-        ("posts of other kinds", "posts.other"),
-        ("rows without id or kind", "posts.broken"),
-        ("damaged rows", "posts.damaged"),
-        ("links between posts", "links"),
-        ("formulas, LaTeX", "formulas.latex"),
-        ("formulas, Presentation MathML", "formulas.slt"),
-        ("  without a tree", "formulas.slt.empty"),
-        ("formulas, Content MathML", "formulas.opt"),
-        ("  without a tree", "formulas.opt.empty"),
-    ):
-        if row in counts:
-            lines.append(f"  {title:<36}{counts[row]:>14,}")
-    years = sorted({key.split(".")[2] for key in counts if key.startswith(("topics.", "judgments."))})
-    if years:
-        lines += ["", f"  {'':<36}" + "".join(f"{year:>14}" for year in years)]
-    for title, row in _BY_YEAR:
-        keys = [row.format(year) for year in years]
-        if any(key in counts for key in keys):
-            cells = (f"{counts[key]:,}" if key in counts else "-" for key in keys)
-            lines.append(f"  {title:<36}" + "".join(f"{cell:>14}" for cell in cells))
-    if holdings.missing:
-        lines += ["", "missing:"]
-        lines += [f"  {one.what}: {one.consequence}" for one in holdings.missing]
-    parts = [part for part in PARTS if any(one.part == part for one in holdings.missing)]
-    if parts:
-        lines += ["get it:", f"  mathamr data get arqmath --to {root} --only {' '.join(parts)}"]
-    if holdings.unread:
-        lines += ["", "not read:"]
-        lines += [f"  {place}: {note}" for place, note in holdings.unread.items()]
-    verdict = f"No experiment can run: {holdings.reason}." if holdings.reason else "Experiments can run."
-    return "\n".join([*lines, "", verdict])
-
-
-_BY_YEAR = [
-    ("topics of Task 1", "topics.task1.{}"),
-    ("topics of Task 2", "topics.task2.{}"),
-    ("formulas of topics", "topic_formulas.{}"),
-    ("  with published trees", "topic_trees.{}"),
-    *(
-        (title.format(task, edition), f"judgments.task{task}.{{}}.{edition}{of}")
-        for task in (1, 2)
-        for edition in ("official", "all", "additional")
-        for title, of in (("judgments of Task {}, {}", ""), ("  topics", ".topics"), ("  relevant", ".relevant"))
-    ),
-]
 
 
 def megabytes(size: int) -> str:

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 
 if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus
@@ -99,11 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
 
 def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
-    from graphs.corpus.corpus import open_corpus
     from mathamr.stages.retrieval.indexing import IndexedFiles
 
     files = IndexedFiles((given.tensors,), given.graphs_db, given.model, given.formulas)
-    return files, open_corpus(given.corpus, given.root), given.out
+    return files, corpus_of(given), given.out
 
 
 def _of_job(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:

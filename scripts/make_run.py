@@ -32,7 +32,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import add_corpus, command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 
 
 @command
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
 def of_index(given: argparse.Namespace) -> str:
     """Search an index with topics."""
-    from graphs.corpus.corpus import benchmark, open_corpus
+    from graphs.corpus.corpus import benchmark
     from mathamr.evaluation.runs import write_run
     from mathamr.retrieval.index import Strategy
     from mathamr.stages.console import Console
@@ -95,7 +95,7 @@ def of_index(given: argparse.Namespace) -> str:
         given.device,
         given.name,
     )
-    topics = benchmark(open_corpus(given.corpus, given.root)).topics(given.task, given.years)
+    topics = benchmark(corpus_of(given)).topics(given.task, given.years)
     found = search_index(given.index, topics, settings, Console())
     write_run(found.run, given.out)
     count, results = len(found.run.rankings), sum(map(len, found.run.rankings.values()))
@@ -107,7 +107,7 @@ def of_index(given: argparse.Namespace) -> str:
 
 def of_bm25(given: argparse.Namespace) -> str:
     """Search a collection by BM25."""
-    from graphs.corpus.corpus import benchmark, open_corpus
+    from graphs.corpus.corpus import benchmark
     from mathamr.evaluation.runs import Run, write_run
     from mathamr.retrieval.lexical import Tokens
     from mathamr.stages.console import Console
@@ -115,7 +115,7 @@ def of_bm25(given: argparse.Namespace) -> str:
     from mathamr.stages.retrieval.lexical import LexicalIndex
 
     check_k(given.k)
-    corpus, console = open_corpus(given.corpus, given.root), Console()
+    corpus, console = corpus_of(given), Console()
     tokens = Tokens(given.by, given.formulas)
     index = LexicalIndex.build(corpus.posts(), tokens, given.task, console, formulas_db=given.formulas)
     found = index.search(benchmark(corpus).topics(given.task, given.years), given.k)

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import add_corpus, command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 
 
 @command
@@ -39,7 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> str:
     given = parser.parse_args(arguments)
 
     from experiments.composition import read_groups
-    from graphs.corpus.corpus import open_corpus
     from graphs.graph.virtual_nodes import VirtualNodeSpec
     from mathamr.stages.console import Console
     from mathamr.stages.data.tensors import TensorSettings
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     graph, train = read_groups(given.settings, "graph", "train")
     spec = VirtualNodeSpec(**{name: graph[name] for name in ("structure", "connectivity", "formulas")})
     settings = TensorSettings(spec, graph["vocabulary_size"], graph["number_threshold"], given.workers)
-    corpus = open_corpus(given.corpus, given.root)
+    corpus = corpus_of(given)
     return str(prepare_training(corpus, given.graphs_db, given.out, settings, TrainConfig(**train), Console()))
 
 

@@ -23,7 +23,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import add_corpus, command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 
 
 @command
@@ -53,14 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--corpus, --years and --task belong to --check; an experiment knows its own")
 
     from experiments.submissions import Collection, RunName, report, write_submission
-    from graphs.corpus.corpus import open_corpus
     from mathamr.evaluation.runs import read_qrels
     from mathamr.evaluation.submission import task_of
 
     collection: Collection | None = None
     if given.check is not None:
         if given.corpus:
-            collection = Collection(open_corpus(given.corpus, given.root), given.years)
+            collection = Collection(corpus_of(given), given.years)
         files = {path: given.task or task_of(path) for path in given.check}
     else:
         name = RunName(given.team, given.run, given.alternate)

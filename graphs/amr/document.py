@@ -221,7 +221,9 @@ def _gather(tops: list[str], triples: list[Triple]) -> tuple[penman.Graph, int]:
             gathered += [(top, f":snt{number}", root), (root, _INSTANCE, concepts[root])]
     placed = set(roots) if len(roots) > 1 else set()
     for source, role, target in triples:
-        if source in empty or target in empty or (role == _INSTANCE and source in placed):
+        if source in empty or (role == _INSTANCE and source in placed):
+            continue
+        if target in empty and role != _INSTANCE:  # a concept may read as a variable does: (a7 / a)
             continue
         if source in dissolved:
             if role == _INSTANCE or (_SENTENCE_ROLE.fullmatch(role) and target in concepts):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
-from graphs.corpus import installed
+from graphs.corpus import forms, installed
 from graphs.corpus.accepted import Posts
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath.judgments import JudgmentSet
@@ -183,7 +183,7 @@ def open_corpus(
 
     Raises:
         ConfigError: an unknown name, a root that is missing or superfluous, an option that the collection lacks.
-        CorpusError: the folder does not hold such a collection.
+        CorpusError: the folder does not hold such a collection; names the form that it looks like.
     """
     opened = None if name in NAMES else installed.opener(name)
     if name not in NAMES and opened is None:
@@ -213,6 +213,16 @@ def open_corpus(
     if root is None or not str(root):
         raise ConfigError(f"data.root is missing: collection {name!r} needs the folder it lies in, e.g. data.root=...")
     folder = _folder(root)
+    try:
+        return _of_folder(name, folder, judgments, split, relevant)
+    except CorpusError as error:
+        if not (other := forms.hint(folder, name)):
+            raise
+        joint = f" {other[0].upper()}{other[1:]}" if error.message.endswith((".", "?")) else f"; {other}"
+        raise CorpusError(f"{error.message}{joint}", path=error.path, line=error.line) from error
+
+
+def _of_folder(name: str, folder: Path, judgments: str, split: str | None, relevant: int | None) -> Corpus:
     if name == "beir":
         return open_beir(folder, split or "test", relevant)
     if name == "arqmath":

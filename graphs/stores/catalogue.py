@@ -14,8 +14,8 @@ Post(post_id='8', kind='answer', title='', body='', markup='html', tags=(), pare
 Training pairs, searched posts and the control of leaks need no texts; of a text its hashes tell whether a topic asks
 the same. With the texts in posts.db (:mod:`graphs.stores.posts`) the posts are whole again: :meth:`Catalogue.whole`.
 
-The file has one table, a row for each post or :class:`Failure` of the collection. Where posts share an id, posts.db has
-the text of the first, and the rows of the others have their own.
+The file has one table, a row for each post or :class:`Failure` of the collection. Of posts that share an id the first
+counts; each of the others is a failure in its place.
 """  # noqa: E501 - a post as it is printed
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from graphs.errors import Failure
 from graphs.stores.posts import IDS_PER_QUERY, PostTexts
 
 PURPOSE = "the catalogue of a collection's posts"
-_FORM = 1  # of the table; a file of another form is made anew
+_FORM = 2  # of the table; a file of another form is made anew
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS post(
     position INTEGER PRIMARY KEY, post_id TEXT, kind TEXT, parent_id TEXT, accepted_answer_id TEXT, score TEXT,
-    tags TEXT, digests BLOB, own_text TEXT, failure TEXT
+    tags TEXT, digests BLOB, failure TEXT
 );
 CREATE TABLE IF NOT EXISTS known(post_id TEXT PRIMARY KEY) WITHOUT ROWID;
 """
-_COLUMNS = "post_id, kind, parent_id, accepted_answer_id, score, tags, digests, own_text, failure"
-_INSERT = f"INSERT INTO post({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = "post_id, kind, parent_id, accepted_answer_id, score, tags, digests, failure"
+_INSERT = f"INSERT INTO post({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @contextmanager
@@ -63,14 +63,21 @@ def recording(
     new = path.with_name(f"{path.name}.new")
     for leftover in (new, new.with_name(f"{new.name}-journal")):
         leftover.unlink(missing_ok=True)
+    broken = 0
     with database.writer(new, _SCHEMA, purpose=PURPOSE) as connection:
 
         def record(post: Post | Failure) -> None:
+            nonlocal broken
+            if isinstance(post, Post):
+                known = connection.execute("INSERT OR IGNORE INTO known VALUES (?)", (post.post_id,)).rowcount == 0
+                if known:
+                    message = f"there is another post with the id {post.post_id} before it; the first counts"
+                    post = Failure(post.post_id, "read", "duplicate_id", message)
             if isinstance(post, Failure):
-                values: tuple[Any, ...] = (*(None,) * 8, _json([post.post_id, post.stage, post.kind, post.message]))
+                broken += 1
+                values: tuple[Any, ...] = (*(None,) * 7, _json([post.post_id, post.stage, post.kind, post.message]))
                 connection.execute(_INSERT, values)
                 return
-            first = connection.execute("INSERT OR IGNORE INTO known VALUES (?)", (post.post_id,)).rowcount == 1
             connection.execute(
                 _INSERT,
                 (
@@ -81,13 +88,12 @@ def recording(
                     None if post.score is None else str(post.score),  # of any size
                     _json(post.tags),
                     b"".join(digests(post)) if with_digests else b"",
-                    None if first else _json([post.title, post.body, post.markup, post.formula_prefix]),
                     None,
                 ),
             )
 
         yield record
-        database.write_meta(connection, form=_FORM, version=version)
+        database.write_meta(connection, form=_FORM, version=version, broken=broken)
         connection.commit()
     new.replace(path)
 
@@ -121,6 +127,15 @@ class Catalogue:
         """Yield all posts without texts, and the failures of reading, in the order of the collection."""
         return (_failure(row) if row[-1] is not None else _outline(row) for row in self._rows())
 
+    def broken(self) -> int:
+        """Return the number of failures of reading; 0 for a file of code that did not count them."""
+        return int(str(database.read_meta(self._connection).get("broken", 0)))
+
+    def failures(self) -> Iterator[Failure]:
+        """Yield the failures of reading, in the order of the collection."""
+        query = f"SELECT {_COLUMNS} FROM post WHERE failure IS NOT NULL ORDER BY position"
+        return (_failure(row) for row in self._all(query))
+
     def with_digests(self) -> Iterator[tuple[Post, list[bytes]]]:
         """Yield all posts without texts, each with the hashes of its texts (:func:`graphs.corpus.leaks.digests`)."""
         for row in self._rows():
@@ -145,13 +160,10 @@ class Catalogue:
         """
         rows = (row for row in self._rows() if wanted is None or row[-1] is not None or row[0] in wanted)
         while batch := list(islice(rows, IDS_PER_QUERY)):
-            found = texts.posts([row[0] for row in batch if row[-1] is None and row[-2] is None])
+            found = texts.posts([row[0] for row in batch if row[-1] is None])
             for row in batch:
                 if row[-1] is not None:
                     yield _failure(row)
-                elif row[-2] is not None:
-                    title, body, markup, prefix = json.loads(row[-2])
-                    yield replace(_outline(row), title=title, body=body, markup=markup, formula_prefix=prefix)
                 elif (text := found.get(row[0])) is not None:
                     yield replace(
                         _outline(row),

@@ -75,6 +75,7 @@ def build(
     formulas_db: str | os.PathLike[str] | None = None,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
+    skipped: Callable[[int], None] | None = None,
     whole: bool = True,
 ) -> BuildSummary:
     """Make the graph of every post that ``path`` does not hold yet.
@@ -90,6 +91,7 @@ def build(
             but a batch to do, this process does it all, for it would wait longer for the others to start. Should it
             die of a post, the next build works in processes, where such a post becomes a failure.
         progress: called with the number of posts done since the last call.
+        skipped: called with the number of posts that the file has already; None: ``progress`` is.
         whole: the posts are all of the collection (or shard); a file of chosen posts is never ``finished``.
 
     Raises:
@@ -100,7 +102,7 @@ def build(
         continue_only(connection, path, {"source": source, "shard": shard, "trees": trees})
         database.write_meta(connection, finished=False)
         connection.commit()
-        batches = _pending_batches(connection, posts, progress or (lambda count: None))
+        batches = _pending_batches(connection, posts, skipped or progress or (lambda count: None))
         first = list(islice(batches, 2))
         if len(first) < 2:
             workers = 1
@@ -191,7 +193,7 @@ def _storable(message: str) -> str:
 def _pending_batches(
     connection: sqlite3.Connection, posts: Iterable[Post | Failure], skipped: Callable[[int], None]
 ) -> Iterator[list[Post | Failure]]:
-    """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
+    """Yield batches of the posts in neither table; ``skipped`` is called with the number of the others."""
     stream = _identified(posts)
     while batch := list(islice(stream, BATCH_SIZE)):
         first: dict[str, Post | Failure] = {}

@@ -87,16 +87,24 @@ def index_answers(
     wanted: Container[str] | None = None,
     progress: Progress | None = None,
 ) -> BM25Index:
-    """Index the answers among ``posts``, with ``wanted`` those of these ids; ``progress`` is called for each post.
+    """Index the answers among ``posts``; of answers with one id the first counts.
+
+    Args:
+        wanted: ids of the answers; None: all.
+        progress: called with 1 for each answer.
 
     Raises:
         RetrievalError: there are none.
     """
     post_ids: list[str] = []
+    known: set[str] = set()
 
     def documents() -> Iterator[list[str]]:
         for post in posts:
-            if isinstance(post, Post) and post.kind == "answer" and (wanted is None or post.post_id in wanted):
+            if not isinstance(post, Post) or post.kind != "answer" or post.post_id in known:
+                continue
+            if wanted is None or post.post_id in wanted:
+                known.add(post.post_id)
                 post_ids.append(post.post_id)
                 yield tokens.of_post(post)
                 if progress is not None:

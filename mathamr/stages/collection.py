@@ -117,10 +117,12 @@ class ParsedCollection:
             done = path.with_suffix(".done")
             if not (is_done(done, path, self._console) and _is_whole(path)):
                 posts = self._files.posts()
-                self._add(path, config, posts, formulas, "posts to graphs", "posts", self._total(path))
+                self._say_total(max(0, self._total() - len(_known(path))), config)
+                self._add(path, config, posts, formulas, "posts to graphs", "posts", self._total())
                 done.write_text(graphs_version(), encoding="utf-8")
         elif missing := self._needed.all - _known(path):
             some = self._files.posts(missing)
+            self._say_total(len(missing), config)
             self._add(path, config, some, formulas, "posts to graphs", "posts", len(missing), whole=False)
         self._make_topics(config, topics, formulas, given)
         return formulas
@@ -166,10 +168,13 @@ class ParsedCollection:
             raise ConfigError(f"data.collection={given} has a graph of none of the {len(wanted):,} posts")
         self._console.once(f"  {given}: graphs of {there:,} of {len(wanted):,} posts")
 
-    def _total(self, path: Path) -> int:
-        """Return how many posts are still to be parsed."""
+    def _total(self) -> int:
+        """Return the number of all posts."""
         with self._files.catalogue() as kept:
-            return max(0, kept.count() - len(_known(path)))
+            return kept.count()
+
+    def _say_total(self, number: int, config: ParsedSettings) -> None:
+        self._console.say(f"  posts to graphs: {number:,} posts to parse with {config.workers} processes")
 
     def _add(
         self,
@@ -184,8 +189,6 @@ class ParsedCollection:
         whole: bool = True,
     ) -> None:
         parser, options = parsers.chosen(config)
-        if total is not None and unit == "posts":
-            self._console.say(f"  {stage}: {total:,} posts to parse with {config.workers} processes")
         build_graphs(
             posts,
             path,

@@ -10,8 +10,8 @@ The collection here has a judged answer, its question, and a pair to learn from;
 
 In the regime ``judged`` a part of a large collection is searched, so ``data.posts=needed`` saves most of the parsing:
 judged answers, their questions, and the pairs of the run, whose answers are the pool of mined negatives. In the regimes
-``full`` and ``mini`` every post is searched, and every post is needed. What is learned from does not depend on
-judgments, so vocabularies and models stay as they are when judgments change.
+``full`` and ``mini`` every answer is searched, so the needed posts are all posts. What is learned from does not depend
+on judgments, so vocabularies and models stay as they are when judgments change.
 """
 
 from __future__ import annotations
@@ -56,19 +56,14 @@ class NeededPosts:
 
 
 def extent_of(data: DataSettings) -> Extent:
-    """Return which posts a configuration asks for: the value of ``data.posts``, by default that of the regime.
+    """Return which posts a configuration parses: by default the needed ones, which in ``full`` and ``mini`` are all.
 
     Raises:
-        ConfigError: for another value than needed or all.
+        ConfigError: another value of ``data.posts`` than needed or all.
     """
     given = data.posts
     if given is not None and given not in get_args(Extent):
         raise ConfigError(f"data.posts={given} is not one of {', '.join(get_args(Extent))}")
-    if given == "needed" and data.regime != "judged":
-        raise ConfigError(
-            f"data.posts=needed with data.regime={data.regime}: every post is searched, so all are needed; use "
-            "data.regime=judged, or leave data.posts out"
-        )
     return "needed" if data.regime == "judged" and given != "all" else "all"
 
 
@@ -117,6 +112,11 @@ def needed_posts(
         folder: what experiments share of the collection.
     """
     if extent_of(config.data) == "all":
+        if config.data.posts == "needed":
+            console.once(
+                f"  data.posts=needed: the regime {config.data.regime} searches every answer, so all posts are needed; "
+                "data.regime=judged needs fewer"
+            )
         return None
     first = {judgment.doc_id for topic_set in topic_sets if topic_set.task == 1 for judgment in topic_set.judgments}
     second = {judgment.doc_id for topic_set in topic_sets if topic_set.task == 2 for judgment in topic_set.judgments}

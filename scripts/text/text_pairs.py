@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of
 
 if TYPE_CHECKING:
     from mathamr.stages.learning.text_pairs import PairSource
@@ -85,11 +85,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _source(given: argparse.Namespace) -> PairSource:
-    from graphs.corpus.corpus import open_corpus
     from mathamr.stages.learning.text_pairs import AnswerPairs, ConceptPairs, FormulaPairs, StatementPairs
 
     if given.kind == "answers":
-        return AnswerPairs(open_corpus(given.corpus, given.root), given.positives, given.least_score)
+        return AnswerPairs(corpus_of(given), given.positives, given.least_score)
     if given.kind == "statements":
         return StatementPairs(given.papers, given.model)
     if given.kind == "formulas":

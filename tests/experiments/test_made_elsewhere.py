@@ -137,6 +137,22 @@ def test_needed_posts_alone_are_parsed_and_judgments_add_to_them(
         jobs(composed(collection, tmp_path / "all", "data.posts=some", conditions={"graph": {}}))
 
 
+@pytest.mark.parametrize("regime", ["full", "mini"])
+def test_needed_posts_are_all_posts_where_all_are_searched(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], regime: str
+) -> None:
+    settings = (f"data.regime={regime}", "train.max_pairs=12", "train.batch_size=4")
+    without = composed(collection, tmp_path / "out", *settings, conditions={"graph": {}})
+    needed = composed(collection, tmp_path / "out", *settings, "data.posts=needed", conditions={"graph": {}})
+    ours, same = jobs(without)[0], jobs(needed)[0]
+    assert (ours.key, ours.model_key, ours.run_key) == (same.key, same.model_key, same.run_key)
+    assert run(needed, "command").failed == 0
+    assert f"the regime {regime} searches every answer, so all posts are needed" in capsys.readouterr().err
+    (path,) = tmp_path.glob("out/shared/*/collection-*.db")
+    with Collection(path) as graphs:
+        assert len(graphs.post_ids()) == 80
+
+
 def test_graphs_tensors_and_a_checkpoint_of_another_place_are_used(
     collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,8 +225,6 @@ def test_a_collection_made_in_part_is_refused(collection: Path, tmp_path: Path) 
         connection.commit()
     ended = run(composed(collection, tmp_path / "again", *FULL, *other, conditions={"graph": {}}), "command")
     assert "is shard 2/8" in ended.table
-    with pytest.raises(ConfigError, match="every post is searched, so all are needed"):
-        jobs(composed(collection, outputs, *FULL, "data.posts=needed", conditions={"graph": {}}))
 
 
 def test_judged_topics_that_there_are_no_texts_of_are_refused(collection: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from experiments.run import run
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
+from scripts import data
 from tests.experiments.conftest import FORMULAS, SUBJECTS
 from tests.experiments.tiny_settings import TINY, trial
 
@@ -29,7 +30,7 @@ MEASURES = {
 }
 
 
-def write(path: Path, records: list[dict[str, str]]) -> None:
+def write(path: Path, records: list[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
@@ -136,6 +137,21 @@ def test_without_a_split_to_learn_from(beir: Path, tmp_path: Path) -> None:
         run(configured(beir, tmp_path / "out", "track=graph"), "command")
 
 
+@pytest.mark.parametrize("track", ["bm25", "text", "graph"])
+def test_every_track_reports_broken_documents(
+    track: str, beir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (beir / "corpus.jsonl").open("a") as file:
+        file.write('{"_id": "bro ken", "text": "An id with a blank."}\n')
+    out = tmp_path / "out"
+    tiny = ("text=tiny", "text.epochs=0") if track == "text" else ()
+    assert run(configured(beir, out, f"track={track}", *tiny), "command").failed == 0
+    said = capsys.readouterr().err
+    assert f"1 posts cannot be read and are left out, the first: {beir}/corpus.jsonl:41: _id 'bro ken'" in said
+    (listed,) = out.glob("shared/*/posts.failures.tsv")
+    assert listed.read_text().count("\n") == 2
+
+
 def test_a_topic_that_is_a_post_is_not_learned(
     collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,18 +181,45 @@ def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 @pytest.mark.skipif(not THREADS.is_file(), reason="data/mse-threads is not beside the repository")
-def test_threads_as_a_benchmark(tmp_path: Path) -> None:
-    """Real posts: the answers of a question are relevant to it; documents are answers and questions of 85 threads."""
+def test_threads_exported_to_beir_run_with_words_and_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Real threads: every fourth question is a query, whose answers are relevant; the others are learned from.
+
+    No thread is marked as a duplicate of another: of 85 threads one links to another, as related.
+    """
     threads = [json.loads(line) for line in THREADS.read_text().splitlines()]
-    root = tmp_path / "threads"
-    answers = [{"_id": str(one["id"]), "text": one["body_html"]} for thread in threads for one in thread["answers"]]
-    write(root / "corpus.jsonl", answers)
-    questions = [thread["question"] for thread in threads]
-    queries = [{"_id": str(n), "text": f"{one['title']}\n\n{one['body_html']}"} for n, one in enumerate(questions)]
-    write(root / "queries.jsonl", queries)
-    rows = [(str(n), str(one["id"]), 1) for n, thread in enumerate(threads) for one in thread["answers"]]
-    judge(root / "qrels" / "test.tsv", rows)
-    run(configured(root, tmp_path / "out", "track=bm25"), "command")
-    ((row, _),) = results(tmp_path / "out")
-    assert int(row["topics"]) == len({query for query, _, _ in rows})
-    assert float(row["recall_1000"]) > 0.9
+    assert not [thread for thread in threads if re.search("(?i)possible duplicate", json.dumps(thread))]
+    own, exported = tmp_path / "own", tmp_path / "exported"
+    write(own / "posts.jsonl", [post for thread in threads for post in posts_of(thread)])
+    asked = [thread["question"] for thread in threads[::4]]
+    topics = [
+        {"topic_id": f"T.{one['id']}", "topic_of": str(one["id"]), "title": one["title"], "body": one["body_html"]}
+        for one in asked
+    ]
+    write(own / "topics.jsonl", topics)
+    rows = [(f"T.{thread['question']['id']}", str(one["id"])) for thread in threads[::4] for one in thread["answers"]]
+    (own / "qrels.tsv").write_text("".join(f"{topic} 0 {answer} 1\n" for topic, answer in rows))
+    assert data.main(["export", "--corpus", "jsonl", "--root", str(own), "--to", str(exported)]) == 0
+    assert data.main(["check", "--root", str(exported)]) == 0
+    learned = (exported / "qrels" / "train.tsv").read_text()
+    assert not {query for query, _ in rows} & set(learned.split())
+    assert not {answer for _, answer in rows} & set(learned.split())
+    out = tmp_path / "out"
+    assert run(configured(exported, out, bm25={"track": "bm25"}, graph={}), "command").failed == 0
+    assert "posts that failed" not in capsys.readouterr().err
+    for row, place in results(out):
+        assert int(row["topics"]) == len(threads[::4])
+        assert float(row["recall_1000"]) > 0.9
+        assert len((place / "run.tsv").read_text().splitlines()) > len(rows)
+        if row["condition"] == "bm25":
+            assert float(row["ndcg_prime"]) > 0.5
+
+
+def posts_of(thread: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The posts of a thread as lines of posts.jsonl."""
+    for kind, one in [("question", thread["question"]), *(("answer", answer) for answer in thread["answers"])]:
+        post = {"post_id": one["id"], "kind": kind, "body": one["body_html"], "markup": "html", "score": one["score"]}
+        if kind == "question":
+            post |= {"title": one["title"], "tags": one["tags"], "accepted_answer_id": one["accepted_answer_id"]}
+        else:
+            post["parent_id"] = thread["question"]["id"]
+        yield post

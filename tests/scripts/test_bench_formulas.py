@@ -147,7 +147,8 @@ def test_formulas_db_is_built_and_gone_on_with(collection: Path, tmp_path: Path)
         assert known is not None
         assert known.slt is not None
         assert known.slt.tangent_string() == "[V!x,a[N!2]]"
-    again = run_script("build_formulas.py", "--root", collection, "--out", database, "--workers", "2")
+    named = ("--corpus", "arqmath", "--root", collection)
+    again = run_script("build_formulas.py", *named, "--out", database, "--workers", "2")
     assert json.loads(again.stdout) == printed
 
 
@@ -163,3 +164,6 @@ def test_formulas_db_of_nothing_is_a_message(tmp_path: Path) -> None:
     assert not (tmp_path / "formulas.db").exists()
     done = run_script("build_formulas.py", "--root", tmp_path, "--out", tmp_path / "formulas.db", "--workers", "0")
     assert (done.returncode, done.stderr) == (2, "workers=0: at least 1 process is needed\n")
+    done = run_script("build_formulas.py", "--corpus", "mathdocs", "--out", tmp_path / "formulas.db")
+    assert done.returncode == 2
+    assert "--corpus mathdocs publishes no formulas" in done.stderr

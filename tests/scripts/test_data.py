@@ -16,6 +16,7 @@ from graphs.corpus.download.web import local_path
 from scripts import data
 from scripts.benchmarks.published_tree import Tree
 from tests.graphs.corpus.broken_server import Served, serve
+from tests.graphs.corpus.small_forms import write_form
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -198,3 +199,42 @@ def test_a_collection_that_lacks_what_experiments_need(tmp_path: Path, capsys: p
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert data.main(["check", "--root", str(tmp_path / "nowhere")]) == 1
     assert "is no folder; is --root right?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["jsonl", "beir", "pairs", "problems", "titles"])
+def test_other_collections_are_recognised_and_counted(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_form(name, tmp_path)
+    assert data.main(["check", "--root", str(root), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["collection"], found["can_run"]) == (name, True)
+    assert found["posts.answer"] > 0
+    assert data.main(["check", "--root", str(root), "--corpus", name]) == 0
+    assert capsys.readouterr().out.startswith(f"{root}, data")
+
+
+def test_a_wrong_form_is_told_the_right_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write_form("jsonl", tmp_path)
+    for wrong in ("arqmath", "beir", "pairs", "problems"):
+        assert data.main(["check", "--root", str(root), "--corpus", wrong]) == 1
+        assert "this looks like data=jsonl" in capsys.readouterr().err
+    assert data.main(["check", "--root", str(tmp_path)]) == 1
+    assert "is no collection; these folders in it look like collections: jsonl (data=jsonl)" in capsys.readouterr().err
+
+
+def test_a_split_and_a_grade_are_checked_as_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write_form("beir", tmp_path)
+    check = ["check", "--root", str(root), "--json"]
+    assert data.main([*check, "--split", "train", "--relevant-grade", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["judgments.task1"], found["judgments.task1.relevant"]) == (1, 0)
+    assert data.main([*check, "--split", "dev"]) == 1
+    assert "no judgments of data.split=dev here" in capsys.readouterr().err
+
+
+def test_collections_without_a_folder_need_no_root(capsys: pytest.CaptureFixture[str]) -> None:
+    assert data.main(["check"]) == 2
+    assert "--root is missing" in capsys.readouterr().err
+    assert data.main(["check", "--corpus", "ir_datasets"]) == 2
+    assert "data.id is missing" in capsys.readouterr().err

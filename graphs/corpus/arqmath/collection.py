@@ -46,7 +46,7 @@ from graphs.corpus.arqmath.inventory import Inventory, inventory_of
 from graphs.corpus.arqmath.judgments import Judgments, JudgmentSet
 from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
 from graphs.corpus.arqmath.lost_ids import Listed, listed_formulas, named_formulas, number_of, with_ids
-from graphs.corpus.arqmath.recognition import Representation
+from graphs.corpus.arqmath.recognition import Edition, Representation
 from graphs.corpus.arqmath.rekeying import Rekeying
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.files import Fingerprints, FormulaFiles, TopicFormulaFiles, hash_contents
@@ -256,6 +256,10 @@ class ArqMath:
         A place whose files are in conflict, or that has no file of the edition, is left out; :meth:`judgments` says so.
         """
         return self._judgments.files()
+
+    def other_editions(self) -> dict[tuple[int, int], Edition | None]:
+        """Editions of judgments that are read in place of the one that is asked for, by task and year."""
+        return self._judgments.other_editions()
 
     def rekeyings(self) -> dict[int, Rekeying]:
         """Counts by year for the judgments of Task 2 that were read so far and re-keyed."""

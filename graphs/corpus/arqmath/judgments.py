@@ -74,6 +74,10 @@ class Judgments:
             for (task, year), found in self._found().items()
         }
 
+    def other_editions(self) -> dict[tuple[int, int], Edition | None]:
+        """Return the edition that is read by task and year, where that is not the edition that is asked for."""
+        return {key: found.edition for key, found in self._found().items() if found.edition != self.edition}
+
     def chosen(self) -> frozenset[PackedFile]:
         """Return the files that are read."""
         return frozenset(found.file for found in self._found().values())

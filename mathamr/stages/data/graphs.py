@@ -8,12 +8,12 @@ print(graphs.stores.census.table(counted))
 
 from __future__ import annotations
 
-import csv
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
+from time import monotonic
 
 from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.post import Post
@@ -26,13 +26,14 @@ from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console, Stage, duration
 from mathamr.stages.data.census import count
+from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.formulas import check_workers
 from mathamr.stages.settings import GraphConfig
 
 POSTS = ("question", "answer")
 """The kinds of graphs that are not topics."""
 
-_MEASURED = 128  # posts of a first batch, which the estimate of the rest is made from
+_MEASURED = 128  # posts that the estimate of the rest is made from, at least
 _TENSOR_BYTES = 0.44  # bytes of tensors for a byte of graphs, as measured on arqmath-mini
 
 
@@ -86,6 +87,7 @@ def build_graphs(
     """
     parser = parsers.factory(settings.parser, settings.options)
     with console.stage(name, total=total, unit=unit) as advance:
+        estimate = _Estimate(advance, out, settings.workers, console) if unit == "posts" else None
         summary = collection.build(
             out,
             posts,
@@ -94,7 +96,8 @@ def build_graphs(
             shard=shard,
             formulas_db=formulas_db,
             workers=settings.workers,
-            progress=_estimated(advance, out, console) if unit == "posts" else advance,
+            progress=estimate or advance,
+            skipped=estimate.skipped if estimate else advance,
             whole=whole,
         )
     attached = ", ".join(f"{how} {number:,}" for how, number in sorted(summary.attachments.items()))
@@ -185,37 +188,52 @@ def list_failures(path: Path, console: Console) -> None:
     with Collection(path) as source:
         failures = list(source.failures())
     listed = path.with_suffix(".failures.tsv")
-    with listed.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, delimiter="\t")
-        table.writerow(["post_id", "stage", "kind", "message"])
-        table.writerows((f.post_id, f.stage, f.kind, f.message) for f in failures)
+    write_table(failures, listed)
     for failure in failures[:5]:
         console.say(f"    {failure.post_id}: {failure.message.strip().splitlines()[-1]}")
     if failures:
         console.say(f"    all of them: {listed}")
 
 
-def _estimated(stage: Stage, path: Path, console: Console) -> Callable[[int], None]:
-    """Wrap a stage's progress: after a first batch, say how long the rest takes and how much disk."""
-    said = False
-    begun = path.stat().st_size if path.exists() else 0
+class _Estimate:
+    """Progress of a stage that says once how long the rest takes and how much disk.
 
-    def advance(number: int) -> None:
-        nonlocal said
+    The first batch of each process is not measured: it comes after the start of the process, which loads its parser.
+    Nor are posts that the file has already.
+    """
+
+    def __init__(self, stage: Stage, path: Path, workers: int, console: Console) -> None:
+        self._stage, self._path, self._workers, self._console = stage, path, workers, console
+        self._calls = self._measured = self._begun = 0
+        self._start = 0.0
+        self._said = False
+
+    def skipped(self, number: int) -> None:
+        """Count posts that the file has already."""
+        self._stage(number)
+
+    def __call__(self, number: int) -> None:
+        """Count posts that were parsed."""
+        stage = self._stage
         stage(number)
-        if said or stage.done < _MEASURED or stage.total is None or stage.total <= 2 * stage.done:
+        self._calls += 1
+        if self._calls <= self._workers:
+            self._start, self._begun = monotonic(), self._path.stat().st_size
             return
-        said = True
+        self._measured += number
+        enough = max(_MEASURED, self._workers * collection.BATCH_SIZE)
+        if self._said or self._measured < enough or stage.total is None or stage.total <= 2 * stage.done:
+            return
+        self._said = True
         left = stage.total - stage.done
-        graphs = (path.stat().st_size - begun) / stage.done * left
-        free = shutil.disk_usage(path.parent).free
-        console.say(
-            f"  estimate from {stage.done} posts: {left:,} posts take {duration(left / stage.rate)}; "
+        seconds = (monotonic() - self._start) / self._measured * left
+        graphs = (self._path.stat().st_size - self._begun) / self._measured * left
+        free = shutil.disk_usage(self._path.parent).free
+        self._console.say(
+            f"  estimate from {self._measured} posts: {left:,} posts take {duration(seconds)}; "
             f"{_gigabytes(graphs)} of graphs, some {_gigabytes(graphs * _TENSOR_BYTES)} of tensors; "
             f"{_gigabytes(free)} are free"
         )
-
-    return advance
 
 
 def _gigabytes(size: float) -> str:

@@ -23,6 +23,7 @@ from graphs.stores import catalogue
 from graphs.stores.catalogue import Catalogue
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
+from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.texts import build_texts
 from mathamr.stages.data.versions import graphs_version, is_done
 
@@ -43,8 +44,11 @@ class PostFiles:
         Raises:
             CorpusError: the collection cannot be read.
         """
-        if self._has_catalogue() and (not texts or self.has_all_texts):
-            return
+        if not self._has_catalogue() or (texts and not self.has_all_texts):
+            self._make(texts=texts)
+        self._say_broken()
+
+    def _make(self, *, texts: bool) -> None:
         with self._alone():
             wants_texts = texts and not self.has_all_texts
             if wants_texts:
@@ -55,6 +59,20 @@ class PostFiles:
                 with self._recorded() as posts, self._console.stage("posts read", unit="posts") as advance:
                     for _ in posts:
                         advance(1)
+
+    def _say_broken(self) -> None:
+        """Say how many posts cannot be read; list them in posts.failures.tsv."""
+        with Catalogue(self._catalogue) as kept:
+            number = kept.broken()
+            if not number:
+                return
+            listed = self._catalogue.with_name("posts.failures.tsv")
+            first = next(kept.failures())
+            if not listed.exists():
+                write_table(kept.failures(), listed)
+        self._console.once(
+            f"  {number:,} posts cannot be read and are left out, the first: {first.message}; all: {listed}"
+        )
 
     def _has_catalogue(self) -> bool:
         return catalogue.is_whole(self._catalogue, version=graphs_version())
@@ -70,6 +88,7 @@ class PostFiles:
         asked = topics_may_be_posts(self._corpus)
         with catalogue.recording(self._catalogue, with_digests=asked, version=graphs_version()) as record:
             yield _each(self._read(), record)
+        self._catalogue.with_name("posts.failures.tsv").unlink(missing_ok=True)  # of an earlier catalogue
 
     def _read(self) -> Iterator[Post | Failure]:
         completing = self._completing()

@@ -112,3 +112,15 @@ def test_a_sentence_number_of_thousands_of_digits_is_no_number() -> None:
 def test_no_chunk_is_an_error() -> None:
     with pytest.raises(AMRError, match="at least one chunk"):
         merge([])
+
+
+def test_a_concept_that_reads_as_the_variable_of_an_empty_sentence_stays() -> None:
+    """The word "a" in a sentence beside one without a word that AMR has a concept for."""
+    text = (
+        "(m / multi-sentence :snt1 (a / amr-empty) :snt2 (n / number :manner (a2 / a :poss (r / ring))) :snt3 (w / we))"
+    )
+    merged = merge([decode(text)])
+    assert merged.empty == 1
+    assert encode(merged.graph) == (
+        "(m / multi-sentence :snt1 (n / number :manner (a2 / a :poss (r / ring))) :snt2 (w / we))"
+    )

@@ -343,6 +343,9 @@ def test_the_edition_of_the_judgments_is_chosen_and_named(root: Path) -> None:
     assert everything.judgment_files()[1, 2022] == f"{place}/qrel_task1_2022_all.tsv (all)"
     # A year that was published in one edition only has the same judgments in both.
     assert everything.judgment_files()[1, 2020].endswith("qrel_official_task1 (official)")
+    assert everything.other_editions()[1, 2020] == "official"
+    assert (1, 2022) not in everything.other_editions()
+    assert official.other_editions() == {}
     assert official.fingerprints().judgments != everything.fingerprints().judgments
     assert official.fingerprints().searches == everything.fingerprints().searches
     by_place = {file.place: file for file in everything.inventory().files}

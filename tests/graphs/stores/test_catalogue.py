@@ -28,6 +28,19 @@ POSTS: list[Post | Failure] = [
 ]
 
 
+def first_of_each_id(posts: Iterable[Post | Failure]) -> list[Post | Failure]:
+    """The posts; later ones with the id of an earlier one are failures."""
+    known: set[str] = set()
+    found: list[Post | Failure] = []
+    for post in posts:
+        if isinstance(post, Post) and post.post_id in known:
+            message = f"there is another post with the id {post.post_id} before it; the first counts"
+            post = Failure(post.post_id, "read", "duplicate_id", message)
+        known.add(post.post_id)
+        found.append(post)
+    return found
+
+
 def kept(folder: Path, posts: Iterable[Post | Failure]) -> tuple[Path, Path]:
     posts = list(posts)
     with recording(folder / "catalogue.db") as record:
@@ -40,8 +53,11 @@ def kept(folder: Path, posts: Iterable[Post | Failure]) -> tuple[Path, Path]:
 @pytest.mark.parametrize("posts", [POSTS, [], list(MathDocs().posts())[:600]], ids=["odd", "none", "mathdocs"])
 def test_posts_are_read_back_whole_and_in_order(posts: list[Post | Failure], tmp_path: Path) -> None:
     catalogue, texts = kept(tmp_path, posts)
+    posts = first_of_each_id(posts)
     with Catalogue(catalogue) as found, PostTexts(texts) as words:
         assert list(found.whole(words)) == posts
+        assert list(found.failures()) == [post for post in posts if isinstance(post, Failure)]
+        assert found.broken() == len(list(found.failures()))
         bare = [
             post if isinstance(post, Failure) else replace(post, title="", body="", markup="html", formula_prefix="")
             for post in posts
@@ -53,7 +69,11 @@ def test_posts_are_read_back_whole_and_in_order(posts: list[Post | Failure], tmp
 def test_wanted_posts_with_all_failures(tmp_path: Path) -> None:
     catalogue, texts = kept(tmp_path, POSTS)
     with Catalogue(catalogue) as found, PostTexts(texts) as words:
-        assert list(found.whole(words, frozenset({"b", "elsewhere"}))) == [POSTS[1], POSTS[3]]
+        assert list(found.whole(words, frozenset({"b", "elsewhere"}))) == [
+            POSTS[1],
+            POSTS[3],
+            first_of_each_id(POSTS)[4],
+        ]
         assert found.known(frozenset({"b", "elsewhere"})) == {"b"}
 
 

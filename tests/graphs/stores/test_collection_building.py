@@ -372,3 +372,18 @@ def test_a_graph_made_elsewhere_keeps_its_own_numbers_of_formulas(tmp_path: Path
         assert graph.attachments == {"FORMULA_0": "concept", "FORMULA_1": "root"}
         with pytest.raises(StoreError, match="FORMULA_0 = '9:9', the post has the formulas 2:0, 2:1"):
             graphs.get("2")
+
+
+def test_posts_that_are_there_already_are_passed_to_their_own_function(tmp_path: Path) -> None:
+    parsed: list[int] = []
+    skipped: list[int] = []
+    for number in (3, 5):
+        collection.build(
+            tmp_path / "c.db",
+            posts(number),
+            ParserFactory(Parrot),
+            source="a",
+            progress=parsed.append,
+            skipped=skipped.append,
+        )
+    assert (sum(parsed), sum(skipped)) == (5, 3)

@@ -14,6 +14,7 @@ from graphs.formulas.latex import parse_latex
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_post
+from mathamr.retrieval.lexical import Tokens, index_answers
 
 MINI = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"
 
@@ -69,3 +70,15 @@ def test_the_known_figure_on_arqmath_mini() -> None:
     assert result.topics == 104
     assert result.aggregate["ndcg_prime"] == pytest.approx(0.663, abs=0.01)
     assert result.aggregate["map_prime"] == pytest.approx(0.476, abs=0.01)
+
+
+def test_of_answers_with_one_id_the_first_is_found() -> None:
+    answers = [
+        Post("a", "answer", body="A ring."),
+        Post("a", "answer", body="A group."),
+        Post("b", "answer", body="No."),
+    ]
+    index = index_answers(answers, Tokens("text"))
+    assert len(index) == 2
+    asked = Tokens("text").of_post(Post("q", "topic", body="A ring or a group?"))
+    assert [name for name, _ in index.search([asked], 10)[0]] == ["a"]

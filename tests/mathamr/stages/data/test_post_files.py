@@ -8,12 +8,14 @@ import pytest
 
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath import collection as arqmath
+from graphs.corpus.corpus import open_corpus
 from graphs.corpus.mathdocs.collection import MathDocs
 from graphs.corpus.post import Post
 from graphs.errors import CorpusError, Failure
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
+from tests.graphs.corpus.small_forms import write_form
 
 
 class Counted(MathDocs):
@@ -122,3 +124,24 @@ def test_ids_that_got_lost_cost_no_pass_over_the_posts(tmp_path: Path, monkeypat
     assert len(passes) == 2
     with PostTexts(some.texts(frozenset({"2"}))) as texts:
         assert [formula.formula_id for formula in texts.get(["2"])["2"].text.formulas] == ["11", "2:1"]
+
+
+def test_broken_posts_are_counted_and_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, folder = write_form("jsonl", tmp_path), tmp_path / "kept"
+    with (root / "posts.jsonl").open("a") as file:
+        file.write('{"post_id": "a9", "kind": "answr"}\n{"body\n')
+    files = PostFiles(open_corpus("jsonl", root), folder, Console())
+    files.read(texts=True)
+    listed = folder / "posts.failures.tsv"
+    assert f"2 posts cannot be read and are left out, the first: {root}/posts.jsonl:4: kind 'answr'" in (
+        said := capsys.readouterr().err
+    )
+    assert str(listed) in said
+    rows = [line.split("\t") for line in listed.read_text().splitlines()]
+    assert [row[:3] for row in rows] == [
+        ["post_id", "stage", "kind"], ["a9", "read", "bad_post"], ["", "read", "bad_json"]
+    ]  # fmt: skip
+    assert len(list(files.posts())) == 5
+    assert capsys.readouterr().err == ""  # once
+    PostFiles(open_corpus("jsonl", root), folder, Console()).read(texts=True)  # a later run, from what is kept
+    assert "2 posts cannot be read" in capsys.readouterr().err

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus.arqmath import ArqMath
-from graphs.corpus.arqmath.holdings import Holdings, Stocktaking, count_rows
 from graphs.corpus.packed import PackedFile
+from graphs.corpus.stock.holdings import Holdings
+from graphs.corpus.stock.published import PublishedStock, count_rows
 from graphs.errors import CorpusError
 from scripts.benchmarks.published_tree import Tree
 
@@ -31,7 +32,7 @@ def tree(published: tuple[Path, Counter[str]], tmp_path: Path) -> Path:
 
 
 def holdings(root: Path) -> Holdings:
-    stocktaking = Stocktaking(root)
+    stocktaking = PublishedStock(root)
     for step in stocktaking.steps():
         step.run(lambda count: None)
     return stocktaking.holdings()
@@ -72,7 +73,7 @@ def test_a_whole_published_tree_is_counted(published: tuple[Path, Counter[str]])
 
 
 def test_every_step_reads_what_it_announces(published: tuple[Path, Counter[str]]) -> None:
-    for step in Stocktaking(published[0]).steps():
+    for step in PublishedStock(published[0]).steps():
         read: list[int] = []
         step.run(read.append)
         assert sum(read) == step.size, step.name
@@ -120,7 +121,7 @@ def test_a_folder_with_nothing_in_it_lacks_everything(tmp_path: Path) -> None:
     assert found.counts == {}
     assert {one.part for one in found.missing} == {"collection", "formulas", "topics", "qrels"}
     with pytest.raises(CorpusError, match="is no folder"):
-        Stocktaking(tmp_path / "nowhere")
+        PublishedStock(tmp_path / "nowhere")
 
 
 def test_posts_that_break_off_are_counted_to_the_break(tmp_path: Path) -> None:

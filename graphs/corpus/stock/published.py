@@ -1,6 +1,6 @@
 """Holdings of a folder with ARQMath: posts, formulas, topics, trees and judgments, counted, and what is missing.
 
-    stocktaking = Stocktaking(Path("/data/ARQMath"))
+    stocktaking = PublishedStock(Path("/data/ARQMath"))
     for step in stocktaking.steps():                 # the posts, the formulas ...
         step.run(progress)                           # reads step.size bytes
     holdings = stocktaking.holdings()
@@ -15,7 +15,6 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
@@ -25,6 +24,7 @@ from graphs.corpus.arqmath.layout import Layout, Place
 from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
+from graphs.corpus.stock.holdings import Holdings, Missing, Step
 from graphs.errors import CorpusError, Failure
 
 if TYPE_CHECKING:
@@ -42,50 +42,7 @@ _REPRESENTED: dict[Representation, str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A part that is not there.
-
-    Attributes:
-        what: the part, as a noun phrase.
-        consequence: what is impossible or different without it.
-        part: part of the published tree that has it (``--only``); empty where downloading does not help.
-        stops: True where every experiment stops without it.
-    """
-
-    what: str
-    consequence: str
-    part: str = ""
-    stops: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Holdings:
-    """Counts of a collection by a key such as ``posts.question``; what is missing; why no experiment can run.
-
-    Attributes:
-        counts: numbers by key, in the order of a table.
-        missing: parts that are not there.
-        unread: reasons why files that belong to a collection are not read, by path.
-        reason: why no experiment can run; empty if one can.
-    """
-
-    counts: dict[str, int]
-    missing: tuple[Missing, ...]
-    unread: dict[str, str]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A part of the stocktaking: ``run(progress)`` reads about ``size`` bytes and says how many went by."""
-
-    name: str
-    size: int
-    run: Callable[[Callable[[int], None]], None]
-
-
-class Stocktaking:
+class PublishedStock:
     """Counts what is below ``root``. Raises CorpusError for a folder that cannot be looked through."""
 
     def __init__(self, root: Path) -> None:
@@ -119,7 +76,7 @@ class Stocktaking:
         layout = self._layout
         unread = {layout.below(file): note for file, note in layout.notes.items()}
         counts = {key: self._counts[key] for key in _ordered(self._counts)}
-        return Holdings(counts, tuple(missing), unread, self._reason(missing))
+        return Holdings("arqmath", counts, tuple(missing), unread, self._reason(missing))
 
     # -- counting ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,240 @@
+"""Holdings of any collection as experiments open it: posts, training pairs, topics and judgments, counted.
+
+>>> from graphs.corpus.corpus import open_corpus
+>>> stock = OpenedStock(open_corpus("mathdocs"))
+>>> for step in stock.steps():
+...     step.run(lambda number: None)
+>>> found = stock.holdings()
+>>> found.counts["topics.task1"] > 0, found.counts["posts.broken"], found.reason
+(True, 0, '')
+
+Posts are read one after the other. Kept are the ids of judged documents, and 8 bytes of each post's id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from graphs.corpus.corpus import Benchmark, Corpus, TrainingPairs
+from graphs.corpus.forms import SOURCES
+from graphs.corpus.post import Judgment, Topic
+from graphs.corpus.qrels import relevant_grade
+from graphs.corpus.queries.collection import NamedTests
+from graphs.corpus.stock.holdings import Holdings, Missing, Step
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import Failure, MathAMRError
+
+
+@dataclass
+class _Test:
+    """A task, or a test with a name.
+
+    Attributes:
+        key: end of its counts' keys.
+        title: its name in sentences.
+        of_formulas: the judged documents are formulas.
+        unmet: ids of judged documents that were not met so far.
+        works: it can be searched and scored.
+    """
+
+    key: str
+    title: str
+    of_formulas: bool = False
+    unmet: set[str] = field(default_factory=set)
+    works: bool = False
+
+
+class OpenedStock:
+    """Counts of a collection.
+
+    Args:
+        corpus: the collection.
+        relevant: lowest relevant grade; None: as :func:`graphs.corpus.qrels.relevant_grade` derives it.
+    """
+
+    def __init__(self, corpus: Corpus, relevant: int | None = None) -> None:
+        self._corpus, self._relevant = corpus, relevant
+        self._counts: Counter[str] = Counter()
+        self._missing: list[Missing] = []
+        self._tests: list[_Test] = []
+        self._is_source = corpus.name in SOURCES
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps, to be run in this order."""
+        if not self._is_source:
+            yield Step("topics and judgments", 0, self._topics_and_judgments, "topics")
+        yield Step("posts", 0, self._posts, "posts")
+        if isinstance(self._corpus, TrainingPairs):
+            yield Step("training pairs", 0, self._pairs, "pairs")
+
+    def holdings(self) -> Holdings:
+        """Return what the steps have found."""
+        missing = [*self._missing, *self._absent()]
+        return Holdings(self._corpus.name, dict(self._counts), tuple(missing), {}, self._reason(missing))
+
+    # -- counting ----------------------------------------------------------------------------------------------------
+
+    def _posts(self, progress: Callable[[int], None]) -> None:
+        counts = self._counts
+        keys = ("posts.question", "posts.answer", "posts.with_formulas", "posts.broken", "formulas")
+        counts.update(dict.fromkeys(keys, 0))
+        ids, accepted, has_threads, first = array("Q"), 0, False, ""
+        try:
+            for post in self._corpus.posts():
+                progress(1)
+                if isinstance(post, Failure):
+                    counts["posts.broken"] += 1
+                    first = first or post.message
+                    continue
+                ids.append(_number(post.post_id))
+                counts[f"posts.{post.kind}"] += 1
+                accepted += bool(post.accepted_answer_id)
+                has_threads = has_threads or (post.kind == "answer" and post.parent_id is not None)
+                formulas = [formula.formula_id for formula in extract(post).formulas]
+                counts["formulas"] += len(formulas)
+                counts["posts.with_formulas"] += bool(formulas)
+                for test in self._tests:
+                    if test.of_formulas:
+                        test.unmet.difference_update(formulas)
+                    elif post.kind == "answer":
+                        test.unmet.discard(post.post_id)
+        except MathAMRError as error:
+            self._missing.append(Missing(f"the end of the posts ({error})", "experiments stop there", stops=True))
+        if broken := counts["posts.broken"]:
+            self._missing.append(Missing(f"{broken:,} broken posts (the first: {first})", "they are in no experiment"))
+        if has_threads and not self._is_source:
+            counts["accepted"] = accepted
+        if repeated := len(ids) - _different(ids):
+            counts["posts.repeated"] = repeated
+            self._missing.append(Missing(f"own ids of {repeated:,} posts", "of posts with one id the first is read"))
+
+    def _pairs(self, progress: Callable[[int], None]) -> None:
+        assert isinstance(self._corpus, TrainingPairs)
+        self._counts["pairs"] = 0
+        try:
+            for _ in self._corpus.pairs():
+                self._counts["pairs"] += 1
+                progress(1)
+        except MathAMRError as error:
+            self._missing.append(Missing(f"intact training pairs ({error})", "nothing can be trained"))
+
+    def _topics_and_judgments(self, progress: Callable[[int], None]) -> None:
+        for test, read in self._readers():
+            try:
+                topics, judgments = read()
+            except MathAMRError as error:
+                self._lost(test, f"topics and judgments of {test.title} ({error})")
+                continue
+            self._count(test, topics, judgments)
+            progress(len(topics))
+
+    def _readers(self) -> Iterator[tuple[_Test, Callable[[], tuple[Sequence[Topic], Sequence[Judgment]]]]]:
+        """Yield each test with a function that reads its topics and judgments."""
+        corpus = self._corpus
+        if isinstance(corpus, NamedTests):
+            for name in corpus.tests():
+                yield _Test(name, f"test {name}"), partial(_held_out, corpus, name)
+        elif isinstance(corpus, Benchmark):
+            for task in corpus.tasks():
+                test = _Test(f"task{task}", f"Task {task}", of_formulas=task == 2)
+                yield test, partial(_of_task, corpus, task)
+
+    def _count(self, test: _Test, topics: Sequence[Topic], judgments: Sequence[Judgment]) -> None:
+        """Count a test's topics and judgments; note what an experiment refuses."""
+        counts, key = self._counts, test.key
+        judged = {judgment.topic_id for judgment in judgments}
+        counts[f"topics.{key}"] = len(topics)
+        counts[f"judgments.{key}"] = len(judgments)
+        counts[f"judgments.{key}.topics"] = len(judged)
+        if not topics or not judgments:
+            self._lost(test, f"{'judgments' if topics else 'topics'} of {test.title}")
+            return
+        grade, _ = relevant_grade(judgments, self._relevant)
+        counts[f"judgments.{key}.relevant"] = sum(judgment.grade >= grade for judgment in judgments)
+        counts[f"relevant_grade.{key}"] = grade
+        if lost := sorted(judged - {topic.topic_id for topic in topics}):
+            self._lost(test, f"texts of {len(lost):,} judged topics of {test.title}, e.g. {lost[0]}")
+            return
+        texts: dict[str, tuple[str, str]] = {}
+        for topic in topics:
+            text = (topic.post.title, topic.post.body)
+            if texts.setdefault(topic.post.post_id, text) != text:
+                self._lost(test, f"one text for topic {topic.topic_id} of {test.title} instead of two")
+                return
+        test.unmet, test.works = {judgment.doc_id for judgment in judgments}, True
+        counts[f"judgments.{key}.documents"] = len(test.unmet)
+        self._tests.append(test)
+
+    def _lost(self, test: _Test, what: str) -> None:
+        self._missing.append(Missing(what, f"{test.title} cannot be searched or scored"))
+
+    # -- what is not there -------------------------------------------------------------------------------------------
+
+    def _absent(self) -> Iterator[Missing]:
+        """Yield the parts that no file has."""
+        counts = self._counts
+        if not counts["posts.answer"]:
+            yield Missing("answers", f"nothing can be {'learned' if self._is_source else 'searched'}", stops=True)
+        elif not counts["formulas"]:
+            yield Missing("formulas", "graphs have sentences alone")
+        if "accepted" in counts and not counts["accepted"]:
+            yield Missing("accepted answers", "every answer makes a training pair with its question")
+        if not counts["pairs"] and not self._is_source:
+            yield Missing("training pairs", "nothing can be trained: use track=bm25, or track=text text.epochs=0")
+        if not self._is_source:
+            yield from self._absent_tests()
+
+    def _absent_tests(self) -> Iterator[Missing]:
+        if isinstance(self._corpus, Benchmark) and 1 not in self._corpus.tasks():
+            yield Missing("topics of Task 1", "no search for answers can be scored")
+        elif isinstance(self._corpus, NamedTests) and not self._corpus.tests():
+            yield Missing("tests", "nothing can be scored")
+        for test in self._tests:
+            judged = self._counts[f"judgments.{test.key}.documents"]
+            documents = "formulas" if test.of_formulas else "answers"
+            if len(test.unmet) == judged:
+                test.works = False
+                what = f"all {judged:,} judged {documents} of {test.title}, e.g. {min(test.unmet)}"
+                yield Missing(what, f"{test.title} cannot be scored; are the judgments of this collection?")
+            elif test.unmet:
+                what = f"{len(test.unmet):,} of {judged:,} judged {documents} of {test.title}, e.g. {min(test.unmet)}"
+                yield Missing(what, "they cannot be found; data.regime=mini leaves them out of the scores")
+
+    def _reason(self, missing: Sequence[Missing]) -> str:
+        """Return why no experiment can run; "" if one can."""
+        for one in missing:
+            if one.stops:
+                return f"{one.what} are missing: {one.consequence}"
+        if self._is_source or any(test.works for test in self._tests):
+            return ""
+        return "no test has topics and judgments of documents that are here"
+
+
+def _held_out(corpus: NamedTests, name: str) -> tuple[Sequence[Topic], Sequence[Judgment]]:
+    held = corpus.test(name)
+    return held.topics, held.judgments
+
+
+def _of_task(corpus: Benchmark, task: int) -> tuple[Sequence[Topic], Sequence[Judgment]]:
+    return corpus.topics(task, []), corpus.judgments(task, [])
+
+
+def _number(post_id: str) -> int:
+    """Return 64 bits of an id."""
+    return int.from_bytes(hashlib.blake2b(post_id.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
+
+
+def _different(ids: array[int]) -> int:
+    """Return how many different numbers there are.
+
+    >>> _different(array("Q", [3, 1, 3])), _different(array("Q"))
+    (2, 0)
+    """
+    import numpy as np
+
+    return len(np.unique(np.frombuffer(ids, np.uint64))) if ids else 0

@@ -1,0 +1,120 @@
+"""Holdings of collections as experiments open them: what is counted, what is missing, and what stops a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.stock.holdings import Holdings
+from graphs.corpus.stock.opened import OpenedStock
+from graphs.corpus.stock.table import table
+from tests.graphs.corpus.small_forms import write_form
+
+
+def holdings(name: str, root: Path) -> Holdings:
+    stock = OpenedStock(open_corpus(name, root))
+    for step in stock.steps():
+        step.run(lambda number: None)
+    return stock.holdings()
+
+
+def missing(found: Holdings) -> list[str]:
+    return [one.what for one in found.missing]
+
+
+def add(path: Path, line: str) -> None:
+    path.write_text(path.read_text() + line + "\n")
+
+
+def test_a_collection_of_json_lines(tmp_path: Path) -> None:
+    found = holdings("jsonl", write_form("jsonl", tmp_path))
+    assert found.counts == {
+        "topics.task1": 1,
+        "judgments.task1": 2,
+        "judgments.task1.topics": 1,
+        "judgments.task1.relevant": 1,
+        "judgments.task1.documents": 2,
+        "relevant_grade.task1": 2,
+        "posts.question": 1,
+        "posts.answer": 2,
+        "posts.with_formulas": 2,
+        "posts.broken": 0,
+        "formulas": 4,
+        "accepted": 0,
+        "pairs": 2,
+    }
+    assert missing(found) == ["accepted answers"]
+    assert found.reason == ""
+
+
+def test_broken_and_repeated_posts_are_counted(tmp_path: Path) -> None:
+    root = write_form("jsonl", tmp_path)
+    add(root / "posts.jsonl", '{"post_id": "a1", "kind": "answer", "body": "Again."}')
+    add(root / "posts.jsonl", '{"post_id": "a3", "kind": "answr"}')
+    found = holdings("jsonl", root)
+    assert (found.counts["posts.broken"], found.counts["posts.repeated"]) == (1, 1)
+    assert missing(found)[0].startswith(f"1 broken posts (the first: {root}/posts.jsonl:5: kind 'answr' is not")
+    assert missing(found)[1] == "own ids of 1 posts"
+    assert found.reason == ""
+    assert "broken posts                                     1" in table(found, "here")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "lost", "reason"),
+    [
+        ("jsonl", "topics.jsonl", "{\n", "topics and judgments of Task 1 (", "no test has topics and judgments"),
+        ("jsonl", "qrels.tsv", "", "judgments of Task 1", "no test has"),
+        ("jsonl", "qrels.tsv", "9 0 a1 1\n", "texts of 1 judged topics of Task 1, e.g. 9", "no test has"),
+        ("jsonl", "qrels.tsv", "1 0 b1 1\n", "all 1 judged answers of Task 1, e.g. b1", "no test has"),
+        ("jsonl", "posts.jsonl", "", "answers", "answers are missing: nothing can be searched"),
+        ("beir", "qrels/test.tsv", "9\t1\t1\n", "topics and judgments of Task 1 (", "no test has"),
+        ("pairs", "qrels-regular.tsv", "q1 0 t9 2\n", "topics and judgments of test regular (", "no test has"),
+        ("problems", "train.jsonl", "{}\n", "answers", "answers are missing: nothing can be learned"),
+    ],
+)
+def test_what_stops_every_experiment(name: str, file: str, text: str, lost: str, reason: str, tmp_path: Path) -> None:
+    root = write_form(name, tmp_path)
+    (root / file).write_text(text)
+    found = holdings(name, root)
+    assert any(what.startswith(lost) for what in missing(found))
+    assert found.reason.startswith(reason)
+    assert table(found, "here").endswith(f"No experiment can run: {found.reason}.")
+
+
+def test_queries_with_the_ids_of_documents_and_judged_documents_that_are_missing(tmp_path: Path) -> None:
+    found = holdings("beir", write_form("beir", tmp_path))
+    counts = found.counts
+    assert (counts["posts.answer"], counts["posts.question"], counts["pairs"]) == (2, 1, 1)
+    assert (counts["topics.task1"], counts["relevant_grade.task1"], counts["judgments.task1.relevant"]) == (1, 1, 2)
+    assert missing(found) == ["1 of 2 judged answers of Task 1, e.g. 9"]
+    assert found.reason == ""
+
+
+def test_tests_with_names_are_columns(tmp_path: Path) -> None:
+    root = write_form("pairs", tmp_path)
+    (root / "topics-unseen.jsonl").write_text('{"post_id": "q3", "body": "Odd?"}\n')
+    (root / "qrels-unseen.tsv").write_text("q3 0 t2 2\nq3 0 t1 0\n")
+    found = holdings("pairs", root)
+    assert (found.counts["judgments.regular"], found.counts["judgments.unseen"]) == (1, 2)
+    rows = [line.split() for line in table(found, "here").splitlines()]
+    assert ["regular", "unseen"] in rows
+    assert ["judgments", "1", "2"] in rows
+    assert missing(found) == ["formulas"]
+
+
+def test_formulas_are_the_documents_of_task_2(tmp_path: Path) -> None:
+    root = write_form("jsonl", tmp_path)
+    (root / "topics2.jsonl").write_text('{"topic_id": "B", "body": "Is $k$ odd?", "formula_id": "B:0"}\n')
+    (root / "qrels2.tsv").write_text("B 0 q1:0 2\n")
+    assert missing(holdings("jsonl", root)) == ["accepted answers"]
+    add(root / "qrels2.tsv", "B 0 zz:0 1")
+    assert "1 of 2 judged formulas of Task 2, e.g. zz:0" in missing(holdings("jsonl", root))
+
+
+@pytest.mark.parametrize(("name", "pairs"), [("problems", 1), ("titles", 1)])
+def test_collections_that_are_learned_from(name: str, pairs: int, tmp_path: Path) -> None:
+    found = holdings(name, write_form(name, tmp_path))
+    assert (found.counts["pairs"], found.missing, found.reason) == (pairs, (), "")
+    assert "as one of data.sources" in table(found, "here")

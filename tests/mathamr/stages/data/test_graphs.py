@@ -1,0 +1,38 @@
+"""The estimate of a long build: what it is made from, and what it leaves out."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from graphs.stores import collection
+from mathamr.stages.console import Console, Stage
+from mathamr.stages.data import graphs
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_estimate_leaves_the_start_of_processes_out(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Processes take 500 s to start; then all of them together parse a post in half a second."""
+    batch, path = collection.BATCH_SIZE, tmp_path / "collection.db"
+    path.write_bytes(b"")
+    now = 0.0
+    monkeypatch.setattr(graphs, "monotonic", lambda: now)
+    estimate = graphs._Estimate(Stage("posts", 10_000, "posts", lambda stage: None), path, workers, Console())
+    estimate.skipped(1_000)
+    now = 500.0
+    for number in count():
+        estimate(batch)
+        if "estimate" in (said := capsys.readouterr().err):
+            break
+        assert number < 20
+        if number + 1 >= workers:  # the first batch of each is there
+            now += batch / 2
+            path.write_bytes(path.read_bytes() + bytes(batch * 1_000))
+    measured = max(128, workers * batch)
+    left = 10_000 - 1_000 - workers * batch - measured
+    assert f"estimate from {measured} posts: {left:,} posts take {graphs.duration(left / 2)};" in said
+    assert f"{left * 1_000 / 1e9:.1f} GB of graphs" in said
