@@ -40,6 +40,7 @@ KINDS: Mapping[str, Guard] = {
     r"(.*/)?(counts|needed|known|missing|judged|topic)-[^/]+\.json": Guard.SYNTAX,
     r"(.*/)?[^/]+\.(content|topics|needed|absent|without)\.json": Guard.SYNTAX,
     r"(.*/)?run(-[^/]+)?\.tsv": Guard.SYNTAX,
+    r"(.*/)?leaks\.tsv": Guard.SHOWN,
     r"(.*/)?per_topic(-[^/]+)?\.csv": Guard.SYNTAX,
     r"(.*/)?log\.jsonl": Guard.SYNTAX,
     r"(.*/)?(key|source)": Guard.SYNTAX,
