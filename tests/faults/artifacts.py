@@ -46,7 +46,7 @@ KINDS: Mapping[str, Guard] = {
     r"(.*/)?(key|source)": Guard.SYNTAX,
     r"(.*/)?[^/]+\.done": Guard.SYNTAX,
     # what a person gives or reads
-    r"(posts|topics2?)\.jsonl|qrels\.tsv|pairs\.tsv": Guard.SYNTAX,
+    r"(threads/)?((posts|topics2?)\.jsonl|qrels\.tsv|pairs\.tsv)": Guard.SYNTAX,
     r"(.*/)?(results\.csv|report\.(md|html)|failures\.md|traceback\.txt|[^/]+\.failures\.tsv)": Guard.SHOWN,
     r"(.*/)?(\.lock|[^/]+\.lock)": Guard.LOCK,
 }
