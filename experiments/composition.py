@@ -45,7 +45,7 @@ def read_groups(overrides: Sequence[str], *groups: str) -> list[dict[str, Any]]:
             for group in groups
         ]
     except CONFIGURATION_ERRORS as error:
-        raise refusal(error, known_keys()) from error
+        raise refusal(error, known_keys) from error
 
 
 def read_settings(overrides: Sequence[str]) -> tuple[EncoderConfig, TrainConfig]:
@@ -102,7 +102,7 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
         with initialize_config_dir(str(CONF), version_base="1.3"):
             return validated(compose("config", [*words[3:], *moved]))
     except CONFIGURATION_ERRORS as error:
-        why = refusal(error, known_keys())
+        why = refusal(error, known_keys)
         raise ConfigError(f"experiment.json names the command {command!r}: {why}") from error
 
 

@@ -5,6 +5,7 @@
         run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
         rankings.json                        what the rankings depend on, and what it cost to find them
         per_topic.csv, per_topic-task2.csv   scores topic by topic; likewise
+        leaks.tsv                            questions that are topics: their pairs are not learned from
         log.jsonl                            the records of training
         heat_map.json, examples.json,
         examples-task2.json                  see experiments.analyses.job_examples
@@ -48,6 +49,7 @@ from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation
 from mathamr.evaluation.result_names import column, file_name, title, titles
 from mathamr.evaluation.runs import Run, read_run, write_run
+from mathamr.stages import leak_control
 from mathamr.stages.console import Console
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
@@ -58,6 +60,8 @@ from mathamr.training.interruption import Interrupted
 
 RANKINGS = "rankings.json"
 """The record beside the run files of a job."""
+LEAKS = "leaks.tsv"
+"""Questions of training pairs that are topics, whose pairs are left out."""
 
 
 class Outcome(Enum):
@@ -160,6 +164,10 @@ def _run(
     result = {**_identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years}
     result |= {"source": system.source(job.settings), **trained.origin}
     result |= {**trained.costs, **encoded.costs}
+    pairs = system.pairs(job.settings) if job.model_key else {}
+    result |= leak_control.counts(pairs)
+    if pairs:
+        leak_control.write_leaks(place / LEAKS, pairs)
     files = [trained.folder] if job.model_key else []
     shown = next((topic_set for topic_set in topic_sets if topic_set.task == 1), None)
     source = system.rankings_source(job.settings)

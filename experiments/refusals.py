@@ -2,16 +2,16 @@
 
 >>> from hydra.errors import ConfigCompositionException
 >>> said = "Could not override 'train.epcohs'.\\nTo append to your config use +train.epcohs=3"
->>> print(refusal(ConfigCompositionException(said), ["train.epochs"]))
+>>> print(refusal(ConfigCompositionException(said), lambda: ["train.epochs"]))
 unknown key train.epcohs; did you mean train.epochs?
->>> print(refusal(MissingConfigException("Could not find 'train/fast'", "train/fast", ["laptop", "best"]), []))
+>>> print(refusal(MissingConfigException("Could not find 'train/fast'", "train/fast", ["laptop", "best"]), list))
 conf/train has no fast.yaml; choose from: best, laptop
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
@@ -25,11 +25,11 @@ CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, MarkedYAMLError,
 _PACKAGE = "# @package _global_"
 
 
-def refusal(error: Exception, known: Iterable[str]) -> ConfigError:
+def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError:
     """Return the error to raise instead.
 
     Args:
-        known: keys of the configuration, with their groups.
+        known: returns the keys of the configuration, with their groups; composing them takes a second.
     """
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
@@ -44,7 +44,7 @@ def refusal(error: Exception, known: Iterable[str]) -> ConfigError:
             return ConfigError(f"{override!r} is no setting; write KEY=VALUE")
         return ConfigError(f"{override!r} cannot be read: {lines[-2] if len(lines) > 1 else lines[0]}; quote the value")
     if found := re.search(r"Could not override '([^']+)'", text):
-        return ConfigError(f"unknown key {found[1]}{suggestion(found[1], known)}")
+        return ConfigError(f"unknown key {found[1]}{suggestion(found[1], known())}")
     if found := re.search(r"An item is already at '([^']+)'", text):
         return ConfigError(f"{found[1]} has a value already; leave out the + before it")
     if found := re.search(r"In '(exp/[^']+)'.*\s+Key 'exp' not in", text):

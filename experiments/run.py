@@ -233,7 +233,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
             raise
         from experiments.composition import known_keys  # imports torch
 
-        return ended_by(refusal(error, known_keys()))
+        return ended_by(refusal(error, known_keys))
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise

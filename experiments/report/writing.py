@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.command import command
-from experiments.report import figures, geometry_report, heat_map, page, results, weighting_report, years
+from experiments.report import figures, geometry_report, heat_map, page, results, taking_part, weighting_report, years
 from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.report.results import Experiment, Row
 from experiments.report.tables import (
@@ -41,7 +41,6 @@ from experiments.report.topic_scores import comparisons, measured, of_conditions
 from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import write_whole
 from mathamr.evaluation import result_names as columns
-from mathamr.evaluation.completeness import COLUMNS, short
 from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.result_names import ARQMATH, TestName, column
 from mathamr.evaluation.significance import Comparison
@@ -92,8 +91,12 @@ def write_csv(rows: Sequence[Row], path: Path, scores: Sequence[str]) -> None:
 
 def report_of(experiment: Experiment) -> list[Block]:
     """Return all blocks about one experiment, in order; a part with broken files shows the error in its place."""
-    blocks: list[Block] = [Heading(experiment.title), *_warnings(experiment)]
-    blocks += [*(Code(command) for command in experiment.commands), Text(_facts(experiment))]
+    blocks: list[Block] = [Heading(experiment.title), *taking_part.warnings(experiment)]
+    blocks += [
+        *(Code(command) for command in experiment.commands),
+        Text(_facts(experiment)),
+        *taking_part.leaks(experiment),
+    ]
     done = experiment.done()
     troubles = troubles_table(experiment)
     if troubles is not None:
@@ -117,23 +120,6 @@ def report_of(experiment: Experiment) -> list[Block]:
             blocks += _part(title, build)
     if troubles is not None:
         blocks += [Heading("Jobs without a result", 2), troubles]
-    return blocks
-
-
-def _warnings(experiment: Experiment) -> list[Block]:
-    """Topics and judged documents that did not take part, with the conditions; rows of earlier versions do not tell."""
-    rows = [row for done in experiment.done().values() for row in done]
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        for task in experiment.tasks:
-            counts = {name: row.get(column(task, name)) for name in COLUMNS}
-            for line in short(counts):
-                found.setdefault(f"{columns.title(task)}: {line}", []).append(row)
-    blocks: list[Block] = []
-    for line, some in found.items():
-        names = dict.fromkeys(experiment.label(str(row["condition"])) for row in some)
-        where = "" if len(some) == len(rows) else f" ({', '.join(names)})"
-        blocks.append(Text(f"Warning: {line}{where}."))
     return blocks
 
 

@@ -162,6 +162,11 @@ def topics_may_be_posts(corpus: Named) -> bool:
     return corpus.name not in _PUBLISHED
 
 
+def answers_ask(corpus: Named) -> bool:
+    """Return whether the text of an answer asks a question: in the collection ``titles`` it is the question's body."""
+    return corpus.name == "titles"
+
+
 def open_corpus(
     name: str,
     root: str | Path | None = None,

@@ -80,7 +80,7 @@ def export_beir(
         asked = HeldOut(tests.topics(task, years), tests.judgments(task, years))
     if not asked.topics or not asked.judgments:
         raise CorpusError(f"collection {corpus.name} has no judged topics for task {task} and years {list(years)}")
-    pairs, _ = pairs_without_topics(training_pairs(corpus, "accepted", 0), corpus.posts(), asked.topics)
+    pairs = pairs_without_topics(training_pairs(corpus, "accepted", 0), corpus.posts(), asked.topics).kept
     topic_ids = {topic.topic_id for topic in asked.topics}
     query_ids = {pair.question_id: _query_id(pair.question_id, topic_ids) for pair in pairs}
     (folder / "qrels").mkdir(parents=True, exist_ok=True)

@@ -2,32 +2,77 @@
 
 >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer"), Post("9", "question", title="And $y$?")]
 >>> topic = Topic("t1", Post("query:t1", "topic", title="is $x$ odd"))
->>> pairs = [Pair("7", "8"), Pair("9", "8")]
->>> pairs_without_topics(pairs, posts, [topic])
+>>> apart = pairs_without_topics([Pair("7", "8"), Pair("9", "8")], posts, [topic])
+>>> apart.kept, apart.left_out
 ([Pair(question_id='9', answer_id='8')], [Pair(question_id='7', answer_id='8')])
+>>> apart.leaks
+[Leak(question_id='7', topic_id='t1', reason='equal', similarity=1.0)]
 
-A question is a topic if the topic names it (``topic_of``), or if title, body, or both together are the same words and
-symbols, without regard to tags, punctuation and case. Ids of topics and of posts are two name spaces. An answer belongs
-to its question, also where it is paired with a duplicate of that:
+A question is a topic if the topic names it (``topic_of``); if title, body, or both together are the same words and
+symbols, without regard to tags, punctuation and case; or if both together are nearly so
+(:mod:`graphs.corpus.near_text`). Ids of topics and of posts are two name spaces. An answer belongs to its question,
+also where it is paired with a duplicate of that:
 
 >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer", parent_id="7")]
->>> pairs_without_topics([Pair("9", "8")], posts, [topic])
-([], [Pair(question_id='9', answer_id='8')])
+>>> pairs_without_topics([Pair("9", "8")], posts, [topic]).left_out
+[Pair(question_id='9', answer_id='8')]
+
+Posts are streamed: of a post a few hashes and a signature are looked at, and what is kept is of topics alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
+from graphs.corpus.near_text import NearTexts, signature
 from graphs.corpus.post import Pair, Post, Topic
 from graphs.corpus.sources import comparable
 from graphs.errors import Failure
 
+DIGEST_BYTES = 16
+Reason = Literal["named", "equal", "near"]
 
-def pairs_without_topics(
-    pairs: Iterable[Pair], posts: Iterable[Post | Failure], topics: Iterable[Topic]
-) -> tuple[list[Pair], list[Pair]]:
+
+@dataclass(frozen=True, slots=True)
+class QuestionMarks:
+    """Marks by which the text of a question is compared with topics.
+
+    Attributes:
+        digests: hashes of title, body, and both together, as far as there is text; the last is that of both.
+        signature: of both together (:func:`graphs.corpus.near_text.signature`).
+    """
+
+    digests: tuple[bytes, ...] = ()
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A question that asks what a topic asks.
+
+    Attributes:
+        reason: the topic names it, or it has an equal text, or a near-identical one.
+        similarity: share of runs of words that both texts have; 1.0 of other reasons.
+    """
+
+    question_id: str
+    topic_id: str
+    reason: Reason
+    similarity: float = 1.0
+
+
+class PairsApart(NamedTuple):
+    """Training pairs, those left out since they would tell the answer to a topic, and the questions that would."""
+
+    kept: Sequence[Pair]
+    left_out: Sequence[Pair]
+    leaks: Sequence[Leak]
+
+
+def pairs_without_topics(pairs: Iterable[Pair], posts: Iterable[Post | Failure], topics: Iterable[Topic]) -> PairsApart:
     """Return the pairs without a topic and without an answer to one, and those left out.
 
     Args:
@@ -35,55 +80,77 @@ def pairs_without_topics(
         posts: all posts of the collection, streamed.
         topics: all topics that the experiment is measured on.
     """
-    return pairs_apart(pairs, ((post, digests(post)) for post in posts if isinstance(post, Post)), topics)
+    return pairs_apart(pairs, ((post, marks(post)) for post in posts if isinstance(post, Post)), topics)
 
 
 def pairs_apart(
-    pairs: Iterable[Pair], posts: Iterable[tuple[Post, Collection[bytes]]], topics: Iterable[Topic]
-) -> tuple[list[Pair], list[Pair]]:
+    pairs: Iterable[Pair], posts: Iterable[tuple[Post, QuestionMarks]], topics: Iterable[Topic], *, parts: bool = True
+) -> PairsApart:
     """Return what :func:`pairs_without_topics` does.
 
     Args:
-        posts: all posts of the collection, with or without texts, and the :func:`digests` of each.
+        posts: all posts of the collection, with or without texts, and the :func:`marks` of each.
+        parts: an equal title, or an equal body, makes a question a topic.
     """
     topics = list(topics)
-    ids = {topic.post.parent_id for topic in topics if topic.post.parent_id}  # what topic_of names
-    texts = {digest for topic in topics for digest in digests_of_text(topic.post)}
+    ids = {topic.post.parent_id: topic.topic_id for topic in topics if topic.post.parent_id}  # what topic_of names
+    texts = {digest: topic.topic_id for topic in topics for digest in _digests(topic.post)[0 if parts else -1 :]}
+    near = NearTexts({topic.topic_id: _text(topic.post) for topic in topics})
     pairs = list(pairs)
     paired = {pair.answer_id for pair in pairs}
-    held: set[str] = set()
+    leaks: dict[str, Leak] = {}
     answers: set[str] = set()
     parents: dict[str, str] = {}  # an answer may come before its question
     for post, known in posts:
-        if post.kind == "question":
-            if post.post_id in ids or not texts.isdisjoint(known):
-                held.add(post.post_id)
-                answers |= {post.accepted_answer_id} if post.accepted_answer_id else set()
-        elif post.parent_id is not None and post.post_id in paired:
+        if post.kind != "question" and post.parent_id is not None and post.post_id in paired:
             parents[post.post_id] = post.parent_id
-    answers |= {answer for answer, parent in parents.items() if parent in held}
+        found = _leak(post, known, ids, texts, near)
+        if found is not None:
+            leaks[post.post_id] = found
+            answers |= {post.accepted_answer_id} if post.accepted_answer_id else set()
+    answers |= {answer for answer, parent in parents.items() if parent in leaks}
     kept: list[Pair] = []
     left_out: list[Pair] = []
     for pair in pairs:
-        (left_out if pair.question_id in held or pair.answer_id in answers else kept).append(pair)
-    return kept, left_out
+        leaking = pair.question_id in leaks or pair.answer_id in answers or pair.answer_id in leaks
+        (left_out if leaking else kept).append(pair)
+    guilty = {post_id for pair in left_out for post_id in (pair.question_id, pair.answer_id)}
+    guilty |= {parents[answer] for answer in guilty & parents.keys()}
+    return PairsApart(kept, left_out, [leak for leak in leaks.values() if leak.question_id in guilty])
 
 
-DIGEST_BYTES = 16
+def _leak(
+    post: Post, known: QuestionMarks, ids: dict[str, str], texts: dict[bytes, str], near: NearTexts
+) -> Leak | None:
+    if post.kind == "question" and post.post_id in ids:
+        return Leak(post.post_id, ids[post.post_id], "named")
+    for digest in known.digests:
+        if digest in texts:
+            return Leak(post.post_id, texts[digest], "equal")
+    nearest = near.nearest(known.signature)
+    return None if nearest is None else Leak(post.post_id, nearest[0], "near", round(nearest[1], 3))
 
 
-def digests(post: Post) -> list[bytes]:
-    """Return hashes of the texts that tell a topic among questions; none of other posts.
+def marks(post: Post, *, answers: bool = False) -> QuestionMarks:
+    """Return the marks of a question, with ``answers`` of any post; none of others.
 
     >>> question = Post("7", "question", title="Is $x$ odd?")
-    >>> digests(question) == digests(Post("8", "question", title="is x <b>odd</b>")), digests(Post("9", "answer"))
-    (True, [])
+    >>> marks(question) == marks(Post("8", "question", title="is x <b>odd</b>")), marks(Post("9", "answer"))
+    (True, QuestionMarks(digests=(), signature=b''))
     """
-    return digests_of_text(post) if post.kind == "question" else []
+    if post.kind != "question" and not answers:
+        return QuestionMarks()
+    return QuestionMarks(_digests(post), signature(_text(post)))
 
 
-def digests_of_text(post: Post) -> list[bytes]:
-    """Return hashes of the comparable texts of a post: title, body, and both together."""
+def _text(post: Post) -> str:
+    return f"{post.title} {post.body}"
+
+
+def _digests(post: Post) -> tuple[bytes, ...]:
+    """Hashes of the comparable texts of a post: title, body, and both together."""
     title, body = comparable(post.title), comparable(post.body)
     texts = dict.fromkeys(text for text in (title, body, f"{title} {body}".strip()) if text)
-    return [hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).digest() for text in texts]
+    return tuple(
+        hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).digest() for text in texts
+    )

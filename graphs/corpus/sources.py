@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
@@ -69,21 +69,6 @@ class Source:
     def fingerprints(self) -> Fingerprints:
         """Return hashes that change with the collection and with the number of pairs."""
         return self._fingerprints
-
-
-def asked(posts: Iterable[Post | Failure], topics: Iterable[Post]) -> list[str]:
-    """Find the posts with the title or the body of a topic, by their words and symbols alone; by their ids.
-
-    >>> topic = Post("A.1", "topic", title="Is <b>$x$</b> odd?", body="<p>I ask &amp; wonder.</p>")
-    >>> asked([Post("7", "question", title="is $x$ odd"), Post("8", "answer", body="It is.")], [topic])
-    ['7']
-    """
-    texts = {text for topic in topics for text in (comparable(topic.title), comparable(topic.body)) if text}
-    return [
-        post.post_id
-        for post in posts
-        if isinstance(post, Post) and not texts.isdisjoint((comparable(post.title), comparable(post.body)))
-    ]
 
 
 def comparable(markup: str) -> str:

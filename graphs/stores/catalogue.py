@@ -11,7 +11,7 @@ r"""catalogue.db: all posts of a collection in its order, without their texts, m
 Post(post_id='7', kind='question', title='', body='', markup='html', tags=(), parent_id=None, accepted_answer_id='8', score=None, formula_prefix='')
 Post(post_id='8', kind='answer', title='', body='', markup='html', tags=(), parent_id='7', accepted_answer_id=None, score=None, formula_prefix='')
 
-Training pairs, searched posts and the control of leaks need no texts; of a text its hashes tell whether a topic asks
+Training pairs, searched posts and the control of leaks need no texts; of a text its marks tell whether a topic asks
 the same. With the texts in posts.db (:mod:`graphs.stores.posts`) the posts are whole again: :meth:`Catalogue.whole`.
 
 The file has one table, a row for each post or :class:`Failure` of the collection. Of posts that share an id the first
@@ -29,35 +29,33 @@ from pathlib import Path
 from typing import Any
 
 from graphs import database
-from graphs.corpus.leaks import DIGEST_BYTES, digests
+from graphs.corpus.leaks import DIGEST_BYTES, QuestionMarks, marks
 from graphs.corpus.post import Post
 from graphs.errors import Failure
 from graphs.stores.posts import IDS_PER_QUERY, PostTexts
 
 PURPOSE = "the catalogue of a collection's posts"
-_FORM = 2  # of the table; a file of another form is made anew
+_FORM = 3  # of the table; a file of another form is made anew
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS post(
     position INTEGER PRIMARY KEY, post_id TEXT, kind TEXT, parent_id TEXT, accepted_answer_id TEXT, score TEXT,
-    tags TEXT, digests BLOB, failure TEXT
+    tags TEXT, digests BLOB, signature BLOB, failure TEXT
 );
 CREATE TABLE IF NOT EXISTS known(post_id TEXT PRIMARY KEY) WITHOUT ROWID;
 """
-_COLUMNS = "post_id, kind, parent_id, accepted_answer_id, score, tags, digests, failure"
-_INSERT = f"INSERT INTO post({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = "post_id, kind, parent_id, accepted_answer_id, score, tags, digests, signature, failure"
+_INSERT = f"INSERT INTO post({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @contextmanager
-def recording(
-    path: Path, *, with_digests: bool = True, version: str = ""
-) -> Iterator[Callable[[Post | Failure], None]]:
+def recording(path: Path, *, answers: bool = False, version: str = "") -> Iterator[Callable[[Post | Failure], None]]:
     """Yield a function that is called with every post of a collection, in order.
 
     The file appears, or is replaced, after the block: not if the block raises, nor if the process is killed. Readers of
     an earlier file keep it.
 
     Args:
-        with_digests: record hashes of the texts of questions.
+        answers: record marks of all texts, not of those of questions alone.
         version: version of the code that reads posts and hashes their texts.
     """
     new = path.with_name(f"{path.name}.new")
@@ -66,18 +64,20 @@ def recording(
     broken = 0
     with database.writer(new, _SCHEMA, purpose=PURPOSE) as connection:
 
+        def is_first(post: Post) -> bool:
+            return connection.execute("INSERT OR IGNORE INTO known VALUES (?)", (post.post_id,)).rowcount == 1
+
         def record(post: Post | Failure) -> None:
             nonlocal broken
-            if isinstance(post, Post):
-                known = connection.execute("INSERT OR IGNORE INTO known VALUES (?)", (post.post_id,)).rowcount == 0
-                if known:
-                    message = f"there is another post with the id {post.post_id} before it; the first counts"
-                    post = Failure(post.post_id, "read", "duplicate_id", message)
+            if isinstance(post, Post) and not is_first(post):
+                message = f"there is another post with the id {post.post_id} before it; the first counts"
+                post = Failure(post.post_id, "read", "duplicate_id", message)
             if isinstance(post, Failure):
                 broken += 1
-                values: tuple[Any, ...] = (*(None,) * 7, _json([post.post_id, post.stage, post.kind, post.message]))
+                values: tuple[Any, ...] = (*(None,) * 8, _json([post.post_id, post.stage, post.kind, post.message]))
                 connection.execute(_INSERT, values)
                 return
+            known = marks(post, answers=answers)
             connection.execute(
                 _INSERT,
                 (
@@ -87,7 +87,8 @@ def recording(
                     post.accepted_answer_id,
                     None if post.score is None else str(post.score),  # of any size
                     _json(post.tags),
-                    b"".join(digests(post)) if with_digests else b"",
+                    b"".join(known.digests),
+                    known.signature,
                     None,
                 ),
             )
@@ -136,12 +137,13 @@ class Catalogue:
         query = f"SELECT {_COLUMNS} FROM post WHERE failure IS NOT NULL ORDER BY position"
         return (_failure(row) for row in self._all(query))
 
-    def with_digests(self) -> Iterator[tuple[Post, list[bytes]]]:
-        """Yield all posts without texts, each with the hashes of its texts (:func:`graphs.corpus.leaks.digests`)."""
+    def with_marks(self) -> Iterator[tuple[Post, QuestionMarks]]:
+        """Yield all posts without texts, each with the marks of its text (:func:`graphs.corpus.leaks.marks`)."""
         for row in self._rows():
             if row[-1] is None:
-                both = row[6]
-                yield _outline(row), [both[i : i + DIGEST_BYTES] for i in range(0, len(both), DIGEST_BYTES)]
+                joined = row[6]
+                digests = tuple(joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES))
+                yield _outline(row), QuestionMarks(digests, row[7])
 
     def known(self, wanted: frozenset[str]) -> frozenset[str]:
         """Return those of the ids that posts have."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
 
 from graphs.corpus.corpus import OFFICIAL, Corpus, open_corpus
 from graphs.corpus.post import Pair
@@ -93,6 +94,11 @@ def fingerprints(config: PreparationSettings) -> dict[str, str]:
     return {name: source.fingerprints().graphs for name, source in sources_of(config).items()}
 
 
+def folder_of(source: Source, shared: Path) -> Path:
+    """Return the folder for what experiments share of a source, beside ``shared``, that of the collection."""
+    return shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
+
+
 def post_id_of(source: str, post_id: str) -> str:
     """Return the id of a source's post beside the posts of others.
 
@@ -128,5 +134,5 @@ def source_of(post_id: str, known: Container[str]) -> str:
 
 
 def pairs_of(source: str, pairs: Iterable[Pair]) -> list[Pair]:
-    """Yield the pairs of a source."""
+    """Return pairs of a source with the ids that its posts have beside others."""
     return [Pair(post_id_of(source, pair.question_id), post_id_of(source, pair.answer_id)) for pair in pairs]

@@ -37,7 +37,7 @@ from typing import Any, cast
 
 from graphs import database, shared_files
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.sources import Source, asked
+from graphs.corpus.sources import Source
 from graphs.errors import ConfigError, StoreError
 from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Row, Vocabulary
@@ -48,7 +48,6 @@ from mathamr.stages import parsers, sources
 from mathamr.stages.collection import ParsedCollection, chosen_rows
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
-from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
 from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import extent_of, needed_posts
@@ -120,9 +119,7 @@ class Preparation:
         """Return the tensors of a configuration; looked for once a process, later files of others do not change it."""
         key = self._key(config)
         if key not in self._prepared:
-            further = {
-                name: self._parse(name, source, config, topic_sets) for name, source in self.sources(config).items()
-            }
+            further = {name: self._parse(source, config) for name, source in self.sources(config).items()}
             needed = needed_posts(
                 config, self._corpus, topic_sets, self._learned(config.train), self._shared, self._console
             )
@@ -153,24 +150,9 @@ class Preparation:
         """Return the sources of a configuration; each is read once a process."""
         return {name: self._sources.setdefault(name, source) for name, source in sources.sources_of(config).items()}
 
-    def _parse(
-        self, name: str, source: Source, config: PreparationSettings, topic_sets: Sequence[TopicSet]
-    ) -> ParsedCollection:
-        """The graphs of a source, which is refused where it holds a topic."""
-        topics = {topic.post.post_id: topic.post for topic_set in topic_sets for topic in topic_set.topics}
-        ids = {topic.topic_id for topic_set in topic_sets for topic in topic_set.topics} | topics.keys()
-        held = [pair.question_id for pair in source.pairs() if pair.question_id in ids]
-        if held:
-            raise ConfigError(
-                f"data.sources.{name} holds {len(held)} topics of the experiment, {held[0]} among them: a model would "
-                "learn their answers; use a source without them"
-            )
-        folder = self._shared.parent / f"{source.name}-{source.fingerprints().graphs[:12]}"
-        alike = asked(PostFiles(source, folder, self._console).posts(), topics.values())
-        some = f", e.g. {', '.join(alike[:3])}" if alike else ""
-        self._console.say(
-            f"  source {name}: {len(source.pairs()):,} pairs; posts that read like a topic: {len(alike)}{some}"
-        )
+    def _parse(self, source: Source, config: PreparationSettings) -> ParsedCollection:
+        """Make the graphs of a source."""
+        folder = sources.folder_of(source, self._shared)
         parsed = ParsedCollection(source, folder, self._console, is_source=True)
         with parsed.alone():
             parsed.make(config)

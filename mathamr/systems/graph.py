@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from graphs.corpus.corpus import Corpus
+from graphs.corpus.leaks import PairsApart
 from graphs.corpus.post import Pair, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
@@ -31,6 +32,7 @@ from mathamr.stages.console import Console
 from mathamr.stages.label_vectors import LabelText
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
+from mathamr.stages.learning.source_pairs import SourcePairs
 from mathamr.stages.learning.teacher import teacher
 from mathamr.stages.needed import extent_of, posts_of
 from mathamr.stages.retrieval.formula_search import (
@@ -76,6 +78,7 @@ class GraphSystem(System[GraphSettings]):
         super().__init__(corpus, shared, console)
         self._pairs = CollectionPairs(corpus, self.post_files, console)
         self._preparation = Preparation(corpus, shared, console, self._pairs.learned)
+        self._further_pairs = SourcePairs(shared, self._preparation.sources, console)
         self._label_text = LabelText(console)
         self._sentence_text = SentenceText(console)
         # Read once a process, for reading them passes over the whole collection: by its file, and by the task.
@@ -86,7 +89,7 @@ class GraphSystem(System[GraphSettings]):
 
     def check(self, settings: GraphSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check every setting once: the library's own types know what they may be."""
-        self._pairs.topic_sets = topic_sets
+        self._pairs.topic_sets = self._further_pairs.topic_sets = topic_sets
         parsers.chosen(settings)
         spec, model, training = spec_of(settings.graph), settings.model, settings.train
         for name in (model.label_vectors, model.sentence_vectors, training.teacher):
@@ -109,15 +112,20 @@ class GraphSystem(System[GraphSettings]):
             if training.device == "auto" and world.device.type == "cpu" and "SLURM_JOB_ID" in os.environ:
                 self.console.once("NO GPU IN THIS SLURM JOB: training runs on the CPU; ask for one with --gpus=1")
         self.post_files.read(texts=extent_of(settings.data) == "all")
-        sources.check_apart(self._pairs(training)[0], self._preparation.sources(settings))
+        sources.check_apart(self._pairs(training).kept, self._preparation.sources(settings))
         further = self._source_pairs(settings)
         available = posts_of(chain.from_iterable(further.values()))
         curriculum(training, with_sources(self._pairs.split(training), further, available))
 
     def _source_pairs(self, settings: GraphSettings) -> dict[str, list[Pair]]:
         """Return the pairs of each source that is learned from."""
-        found = self._preparation.sources(settings).items()
-        return {name: sources.pairs_of(name, source.pairs()) for name, source in found}
+        return {name: list(apart.kept) for name, apart in self._further_pairs(settings).items()}
+
+    def pairs(self, settings: GraphSettings) -> Mapping[str, PairsApart]:
+        """Return the training pairs of the collection and of its sources, unless a trained model is given."""
+        if settings.model.checkpoint is not None:
+            return {}
+        return {"": self._pairs(settings.train), **self._further_pairs(settings)}
 
     # -- what jobs share ---------------------------------------------------------------------------------------------
 
@@ -135,10 +143,13 @@ class GraphSystem(System[GraphSettings]):
         """Return the configuration of the graphs with their vocabulary, the graphs, and what is trained on."""
         prepared = self._preparation.of(settings)
         digest = hashlib.sha256()
-        for pair in self._pairs(settings.train)[0]:
+        for pair in self._pairs(settings.train).kept:
             digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
         for name, content in prepared.sources.items():
             digest.update(f"{name}\t{content}\n".encode())
+        for apart in self._further_pairs(settings).values():
+            for pair in apart.left_out:
+                digest.update(f"without\t{pair.question_id}\t{pair.answer_id}\n".encode())
         graphs = GraphStore(prepared.posts, spec_of(settings.graph))
         parts = [graphs.config_hash[:16], prepared.content, digest.hexdigest()[:8]]
         if settings.model.label_vectors is not None:
@@ -183,7 +194,7 @@ class GraphSystem(System[GraphSettings]):
         training = settings.train
         data = TrainingData(
             graphs,
-            self._pairs(training)[0],
+            self._pairs(training).kept,
             posts=self.post_files.every_post,
             visual_ids=self._formulas(prepared).by_post() if training.compares_formulas else None,
             sources=self._source_pairs(settings),

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from graphs.corpus.corpus import Corpus
+from graphs.corpus.leaks import PairsApart
 from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure
@@ -114,6 +115,10 @@ class System(ABC, Generic[Settings]):
     def rankings_source(self, settings: Settings) -> str:
         """Return the identity of what rankings are made from: those made from something else are not used again."""
         return self.source(settings)
+
+    def pairs(self, settings: Settings) -> Mapping[str, PairsApart]:
+        """Return the pairs that ``train`` learns from, by source and "" for the collection, and those left out."""
+        return {}
 
     # -- the model -----------------------------------------------------------------------------------------------
 

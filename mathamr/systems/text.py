@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from graphs.corpus.corpus import Corpus, topics_may_be_posts
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.leaks import PairsApart
 from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
@@ -122,12 +123,18 @@ class TextSystem(System[TextSettings]):
         learned = self._collection_pairs.learned(settings.train) if settings.is_trained else frozenset[str]()
         return needed_posts(settings, self.corpus, topic_sets, learned, self.shared, self.console)
 
+    def pairs(self, settings: TextSettings) -> Mapping[str, PairsApart]:
+        """Return the training pairs; none of a collection of pairs, whose tests are apart from them."""
+        if not settings.is_trained or isinstance(self.corpus, PairCollection):
+            return {}
+        return {"": self._collection_pairs(settings.train)}
+
     def source(self, settings: TextSettings) -> str:
         """Return the collection, and the training pairs that are left out of it for the topics."""
         source = self.corpus.fingerprints().graphs[:16]
-        if not settings.text.epochs or isinstance(self.corpus, PairCollection) or not topics_may_be_posts(self.corpus):
+        if not settings.text.epochs or isinstance(self.corpus, PairCollection):
             return source
-        _, left_out = self._collection_pairs(settings.train)
+        left_out = self._collection_pairs(settings.train).left_out
         return f"{source}+{hashlib.sha256(repr(left_out).encode()).hexdigest()[:8]}" if left_out else source
 
     def _read(self, post_ids: Sequence[str], written: Written) -> list[str]:

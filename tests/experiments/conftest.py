@@ -42,6 +42,9 @@ class OneAnswer:
     def source(self, settings: Any) -> str:
         return self.graphs
 
+    def pairs(self, settings: Any) -> dict[str, Any]:
+        return {}
+
     def rankings_source(self, settings: Any) -> str:
         return self.graphs
 

@@ -115,7 +115,7 @@ def test_sources_are_learned_from_and_never_found(
     config.experiment.baseline = "alone"
     assert run(validated(config), "the command").failed == 0
     said = capsys.readouterr().err
-    assert "source math: 12 pairs; posts that read like a topic: 0\n" in said
+    assert "source math: 12 pairs; left out, for their questions are topics: 0\n" in said
     assert "epoch 1, pretraining: loss" in said
     assert "graphs have changed" not in said
     results = jobs(config)
@@ -159,9 +159,7 @@ def test_an_id_of_the_collection_is_never_taken_for_one_of_a_source(tmp_path: Pa
         list(_rows({"": path, "math": path}, ("question",), None))
 
 
-def test_a_source_that_holds_a_topic_is_refused(
-    collection: Path, math: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_source_that_holds_a_topic_is_refused(collection: Path, math: Path) -> None:
     posts = [
         {"post_id": "T.1", "kind": "question", "title": "Finite ring", "body": "Is every ring finite?"},
         {"post_id": "x", "kind": "answer", "body": "No.", "parent_id": "T.1"},
@@ -172,5 +170,5 @@ def test_a_source_that_holds_a_topic_is_refused(
     source = f"+data.sources={{leaking: {{name: jsonl, root: {leaking}}}}}"
     changes = ["train.pairs=[jsonl,leaking]", "train.batch_size=2", "train.pair_weights=[1,2]"]
     config = with_sources(collection, math, source, *changes)
-    assert run(validated(config), "the command").failed == 1
-    assert "data.sources.leaking holds 1 topics of the experiment, T.1 among them" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"data\.sources\.leaking holds 1 topics of the experiment, T\.1 among them"):
+        run(validated(config), "the command")

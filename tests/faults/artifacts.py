@@ -40,12 +40,13 @@ KINDS: Mapping[str, Guard] = {
     r"(.*/)?(counts|needed|known|missing|judged|topic)-[^/]+\.json": Guard.SYNTAX,
     r"(.*/)?[^/]+\.(content|topics|needed|absent|without)\.json": Guard.SYNTAX,
     r"(.*/)?run(-[^/]+)?\.tsv": Guard.SYNTAX,
+    r"(.*/)?leaks\.tsv": Guard.SHOWN,
     r"(.*/)?per_topic(-[^/]+)?\.csv": Guard.SYNTAX,
     r"(.*/)?log\.jsonl": Guard.SYNTAX,
     r"(.*/)?(key|source)": Guard.SYNTAX,
     r"(.*/)?[^/]+\.done": Guard.SYNTAX,
     # what a person gives or reads
-    r"(posts|topics2?)\.jsonl|qrels\.tsv|pairs\.tsv": Guard.SYNTAX,
+    r"(threads/)?((posts|topics2?)\.jsonl|qrels\.tsv|pairs\.tsv)": Guard.SYNTAX,
     r"(.*/)?(results\.csv|report\.(md|html)|failures\.md|traceback\.txt|[^/]+\.failures\.tsv)": Guard.SHOWN,
     r"(.*/)?(\.lock|[^/]+\.lock)": Guard.LOCK,
 }

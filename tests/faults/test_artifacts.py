@@ -5,7 +5,6 @@ Offsets are drawn by seed. More of them, for as long as one likes: ``FAULTS=2000
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -18,15 +17,12 @@ import pytest
 import scripts.index
 from experiments.run import run
 from graphs.errors import MathAMRError
-from graphs.stores.collection import Collection
-from graphs.stores.posts import PostTexts
-from graphs.stores.store import GraphStore
 from mathamr.retrieval.exact import ExactIndex
 from mathamr.search.catalog import Catalog
-from mathamr.training import checkpoint
-from tests.experiments.tiny_settings import SMALL, trial
+from tests.experiments.tiny_settings import trial
 from tests.faults.artifacts import Guard, guard_of
-from tests.scripts.small_collection import index_arguments, make
+from tests.faults.commands import experiment, graphs, ids_and_vectors, inputs, tensors, texts, weights
+from tests.scripts.small_collection import index_arguments
 
 FAULTS = int(os.environ.get("FAULTS", "25"))  # of each sort, in each file
 
@@ -35,20 +31,9 @@ FAULTS = int(os.environ.get("FAULTS", "25"))  # of each sort, in each file
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A collection with graphs and models, an index of it, and a finished experiment on it."""
     work = tmp_path_factory.mktemp("work")
-    make(work)
+    inputs(work)
     assert scripts.index.main(index_arguments(work, work / "index")) == 0
-    data = tmp_path_factory.mktemp("data")
-    posts: list[dict[str, str]] = []
-    for number in range(20):
-        text = f"Is the ring number {number} with $x^{number} = 1$ finite?"
-        posts.append({"post_id": f"q{number}", "kind": "question", "body": text, "markup": "text"})
-        answer = {"post_id": f"a{number}", "kind": "answer", "parent_id": f"q{number}", "markup": "text"}
-        posts.append({**answer, "body": f"The ring is, for $x = {number}$."})
-    (data / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
-    (data / "topics.jsonl").write_text('{"post_id": "T.1", "body": "Which ring with $x = 1$ is finite?"}\n')
-    (data / "qrels.tsv").write_text("T.1\t0\ta1\t3\nT.1\t0\ta2\t0\n")
-    places = ["data=jsonl", f"data.root={data}", f"outputs={work / 'outputs'}", "data.regime=full", "index=exact"]
-    run(trial(*places, *SMALL, "train.device=cpu", "workers=1"), "the command")
+    run(trial(*experiment(work, work / "outputs")[1:]), "the command")
     return work
 
 
@@ -57,42 +42,6 @@ def test_every_file_is_of_a_known_kind(work: Path) -> None:
     unknown = sorted(str(path) for path in files if guard_of(path) is None)
     assert not unknown, "say in tests/faults/artifacts.py what guards these files against damage"
     assert {guard_of(path) for path in files} == set(Guard)
-
-
-def ids_and_vectors(index: ExactIndex | Catalog) -> tuple[Any, ...]:
-    vectors = index if isinstance(index, ExactIndex) else index.vectors
-    ids = sorted(vectors.post_ids())
-    try:
-        found = (ids, vectors.vectors_of(ids).vectors.tolist())
-        if isinstance(index, Catalog):
-            posts = index.texts.get(ids)
-            formulas = index.search_formulas(vectors.vectors_of(ids[:1]).vectors[0], 3)
-            return (*found, [(post.title, post.text) for post in posts.values()], formulas, index.vocabulary.labels)
-        return found
-    finally:
-        index.close()
-
-
-def weights(folder: Path) -> Any:
-    found = checkpoint.load(folder)
-    return found.info, {name: tensor.tolist() for name, tensor in found.weights.items()}
-
-
-def tensors(path: Path) -> Any:
-    store = GraphStore(path)
-    found = [arrays.labels.tolist() for arrays in store.get_arrays(store.post_ids())]
-    store.close()
-    return found
-
-
-def graphs(path: Path) -> Any:
-    with Collection(path) as collection:
-        return [graph.penman for graph in collection]
-
-
-def texts(path: Path) -> Any:
-    with PostTexts(path) as posts:
-        return posts.get(posts.all_ids())
 
 
 # what is damaged, and how it is read

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from graphs.corpus.corpus import Completed, Documents, topics_may_be_posts
+from graphs.corpus.corpus import Completed, Documents, answers_ask
 from graphs.corpus.post import Post
 from graphs.errors import Failure
 from graphs.shared_files import locked
@@ -85,8 +85,8 @@ class PostFiles:
     @contextmanager
     def _recorded(self) -> Iterator[Iterator[Post | Failure]]:
         """Give the posts of the collection, which are recorded in the catalogue as they go by."""
-        asked = topics_may_be_posts(self._corpus)
-        with catalogue.recording(self._catalogue, with_digests=asked, version=graphs_version()) as record:
+        answers = answers_ask(self._corpus)
+        with catalogue.recording(self._catalogue, answers=answers, version=graphs_version()) as record:
             yield _each(self._read(), record)
         self._catalogue.with_name("posts.failures.tsv").unlink(missing_ok=True)  # of an earlier catalogue
 

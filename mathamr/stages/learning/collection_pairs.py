@@ -2,7 +2,7 @@
 
 pairs = CollectionPairs(corpus, post_files, console)
 pairs.topic_sets = topic_sets                 # their topics are not learned from
-kept, left_out = pairs(settings.train)
+pairs(settings.train).kept                    # and what leak control has left out: .left_out
 pairs.split(settings.train).train             # without the pairs that are held out
 """
 
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.post import Pair
+from graphs.corpus.leaks import PairsApart
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.leak_control import own_pairs
 from mathamr.stages.needed import posts_of
-from mathamr.stages.own_pairs import own_pairs
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
@@ -31,11 +31,11 @@ class CollectionPairs:
     def __init__(self, corpus: Corpus, files: PostFiles, console: Console) -> None:
         self._corpus, self._files, self._console = corpus, files, console
         self.topic_sets: Sequence[TopicSet] = ()
-        self._found: dict[tuple[str, int], tuple[list[Pair], list[Pair]]] = {}
+        self._found: dict[tuple[str, int], PairsApart] = {}
         self._learned: dict[tuple[str, int, int | None], frozenset[str]] = {}
         self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
 
-    def __call__(self, train: TrainConfig) -> tuple[list[Pair], list[Pair]]:
+    def __call__(self, train: TrainConfig) -> PairsApart:
         """Return the pairs, and those left out since their questions are topics.
 
         Raises:
@@ -50,7 +50,7 @@ class CollectionPairs:
         """Return the posts that are learned from, if every post is available."""
         key = train.positives, train.least_score, train.max_pairs
         if key not in self._learned:
-            pairs, _ = self(train)
+            pairs = self(train).kept
             self._learned[key] = posts_of(sample_pairs(pairs, posts_of(pairs), train.max_pairs))
         return self._learned[key]
 
@@ -58,10 +58,10 @@ class CollectionPairs:
         """Return the pairs for training and the held-out ones, if every post is available."""
         key = train.positives, train.least_score, train.max_pairs, train.validation_fraction
         if key not in self._splits:
-            self._splits[key] = self.split_of(train, posts_of(self(train)[0]))
+            self._splits[key] = self.split_of(train, posts_of(self(train).kept))
         return self._splits[key]
 
     def split_of(self, train: TrainConfig, available: frozenset[str]) -> PairSplit:
         """Return the pairs for training and the held-out ones, of the ``available`` posts."""
-        sample = sample_pairs(self(train)[0], available, train.max_pairs)
+        sample = sample_pairs(self(train).kept, available, train.max_pairs)
         return split_pairs(sample, available, validation_fraction=train.validation_fraction)

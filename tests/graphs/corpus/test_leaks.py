@@ -31,7 +31,7 @@ def test_the_same_question(tmp_path: Path, topic: dict[str, str], left_out: bool
     (tmp_path / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts) + "broken\n")
     (tmp_path / "topics.jsonl").write_text(json.dumps(topic))
     corpus = open_corpus("jsonl", tmp_path)
-    kept, out = pairs_without_topics(corpus.pairs(), corpus.posts(), corpus.topics(1, []))
+    kept, out, _ = pairs_without_topics(corpus.pairs(), corpus.posts(), corpus.topics(1, []))
     own, other = Pair("1", "a1"), Pair("2", "a2")
     assert (kept, out) == (([other], [own]) if left_out else ([own, other], []))
 
@@ -49,6 +49,6 @@ def test_a_duplicate_does_not_bring_the_answer_of_a_topic() -> None:
     accepted = [Pair("q1", "a1"), Pair("q1", "a3"), Pair("q2", "a2")]
     pairs = chosen(posts, accepted, links, "duplicates", least_score=1)
     assert Pair("q2", "a1") in pairs
-    kept, left_out = pairs_without_topics(pairs, posts, [Topic("t", Post("t", "topic", title="is $x$ odd"))])
+    kept, left_out, _ = pairs_without_topics(pairs, posts, [Topic("t", Post("t", "topic", title="is $x$ odd"))])
     assert kept == [Pair("q2", "a2")]
     assert len(left_out) == len(pairs) - 1

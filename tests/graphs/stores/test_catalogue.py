@@ -9,7 +9,7 @@ import pytest
 
 from graphs import database
 from graphs.corpus.jsonl import JsonLines
-from graphs.corpus.leaks import digests, pairs_apart, pairs_without_topics
+from graphs.corpus.leaks import marks, pairs_apart, pairs_without_topics
 from graphs.corpus.mathdocs.collection import MathDocs
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Pair, Post, Topic
@@ -103,11 +103,11 @@ def test_topics_are_told_by_hashes(tmp_path: Path) -> None:
     path, _ = kept(tmp_path, posts)
     with Catalogue(path) as found:
         expected = pairs_without_topics(pairs, posts, topics)
-        assert pairs_apart(pairs, found.with_digests(), topics) == expected
-        assert expected[0] == [Pair("n", "c"), Pair("m", "c")]  # b is an answer to q
-        known = {post.post_id: hashes for post, hashes in found.with_digests()}
-        assert known["n"] == digests(Post("", "question", "other", "words!"))
-        assert len(known["n"]) == 3
+        assert pairs_apart(pairs, found.with_marks(), topics) == expected
+        assert expected.kept == [Pair("n", "c"), Pair("m", "c")]  # b is an answer to q
+        known = {post.post_id: found for post, found in found.with_marks()}
+        assert known["n"] == marks(Post("", "question", "other", "words!"))
+        assert len(known["n"].digests) == 3
 
 
 def record_and_break_off(path: Path) -> None:

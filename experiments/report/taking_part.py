@@ -1,0 +1,38 @@
+"""Blocks of a report about what took part: topics and documents that are missing, and pairs that were left out."""
+
+from __future__ import annotations
+
+from experiments.report.blocks import Block, Text
+from experiments.report.results import Experiment, Row
+from mathamr.evaluation import result_names as columns
+from mathamr.evaluation.completeness import COLUMNS, short
+from mathamr.evaluation.result_names import column
+
+
+def warnings(experiment: Experiment) -> list[Block]:
+    """Topics and judged documents that did not take part, with the conditions; rows of earlier versions do not tell."""
+    rows = [row for done in experiment.done().values() for row in done]
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        for task in experiment.tasks:
+            counts = {name: row.get(column(task, name)) for name in COLUMNS}
+            for line in short(counts):
+                found.setdefault(f"{columns.title(task)}: {line}", []).append(row)
+    blocks: list[Block] = []
+    for line, some in found.items():
+        names = dict.fromkeys(experiment.label(str(row["condition"])) for row in some)
+        where = "" if len(some) == len(rows) else f" ({', '.join(names)})"
+        blocks.append(Text(f"Warning: {line}{where}."))
+    return blocks
+
+
+def leaks(experiment: Experiment) -> list[Block]:
+    """Return a line of what leak control has left out; none where no model learned from pairs."""
+    rows = [row for done in experiment.done().values() for row in done if "pairs_left_out" in row]
+    if not rows:
+        return []
+    found = sorted({(int(row["pairs_left_out"]), int(row["questions_left_out"])) for row in rows})
+    if found == [(0, 0)]:
+        return [Text("Leak control: no question of a training pair is a topic.")]
+    said = "; ".join(f"{pairs:,} training pairs ({questions:,} questions)" for pairs, questions in found)
+    return [Text(f"Leak control: left out, for their questions are topics: {said}; leaks.tsv of a job lists them.")]
