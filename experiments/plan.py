@@ -220,9 +220,7 @@ def _changeable(config: DictConfig) -> list[str]:
     return [name for name in dict.fromkeys(["track", *groups]) if name in config]
 
 
-def _composed(
-    config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]
-) -> dict[tuple[str, int], DictConfig]:
+def _composed(config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]) -> dict[tuple[str, int], DictConfig]:
     """Return the configurations of jobs, without the other conditions, so that each is small to copy."""
     changeable = _changeable(config)
     base = OmegaConf.create(config)
