@@ -214,22 +214,16 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
-def _changeable(config: DictConfig) -> list[str]:
-    """Return the settings that a condition can change: the track, and the groups of all systems."""
-    groups = (name for kind in registry.loadable().values() for name in kind.groups())
-    return [name for name in dict.fromkeys(["track", *groups]) if name in config]
-
-
 def _composed(config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]) -> dict[tuple[str, int], DictConfig]:
     """Return the configurations of jobs, without the other conditions, so that each is small to copy."""
-    changeable = _changeable(config)
+    groups = (name for kind in registry.loadable().values() for name in kind.groups())
+    changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
     base = OmegaConf.create(config)
     base.experiment.conditions = {}
     OmegaConf.set_struct(base, True)
     composed = {}
     for condition in conditions:
-        changes = config.experiment.conditions[condition]
-        changes = OmegaConf.create({}) if changes is None else changes
+        changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
         _check_changes(config, changes, place, changeable)
         try:
