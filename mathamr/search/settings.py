@@ -62,7 +62,7 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     return Settings(Path(given["index"]), strategy, k, task, model, given.get("device", "cpu")), others
 
 
-def opened(settings: Settings) -> tuple[Engine, str]:
+def open_engine(settings: Settings) -> tuple[Engine, str]:
     """The engine of these settings; and a line that tells what was loaded, and another one if there is a note."""
     start = time.perf_counter()
     engine = Engine.open(settings.index, model=settings.model, device=settings.device)
