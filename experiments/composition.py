@@ -18,7 +18,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.config import register, validated
-from experiments.refusals import CONFIGURATION_ERRORS, refusal
+from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from graphs.amr import parsers
 from graphs.errors import ConfigError
 from mathamr.default_settings import CONF, values

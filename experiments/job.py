@@ -286,14 +286,14 @@ def _look_into(
     if analyses & {"weighting", "failures"}:
         space = sampling.judged_space(system, job, encoded, topic_set, qrels)
         if "weighting" in analyses:
-            write_json(place / weighting.FILE, {} if space is None else weighting.look(space, qrels))
+            write_json(place / weighting.FILE, {} if space is None else weighting.weighted_scores(space, qrels))
         if "failures" in analyses:
             explain = partial(system.explain, job.settings, encoded)
-            said = "" if space is None else failures.look(space, topic_set, qrels, run, explain, system.texts)
+            said = "" if space is None else failures.describe(space, topic_set, qrels, run, explain, system.texts)
             write_whole(place / failures.FILE, said)
     if not analyses & {"collapse", "geometry"}:
         return {}
-    content = geometry.look(system, job, encoded, topic_set, qrels, run)
+    content = geometry.measure(system, job, encoded, topic_set, qrels, run)
     write_json(place / "geometry.json", content)
     return geometry.columns(content)
 

@@ -141,10 +141,6 @@ class Models:
                 log(entry)
 
             trained = self._in_processes(job, folder, topic_sets, record) or system.train(job.settings, folder, record)
-            recorded = {entry["epoch"] for entry in read_log(folder / LOG) if entry["kind"] == "epoch"}
-            for entry in trained.history:  # a kill between checkpoint and record would leave a hole
-                if entry["epoch"] not in recorded:
-                    written(entry)
         origin = {"model_code": checkpoint.code_version(), "model_machine": machine()}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         content = {"key": job.model_key, "finished": now, "origin": origin, "costs": dict(trained.costs)}

@@ -128,8 +128,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                 raise ConfigError(
                     f"experiment.{key}={name} is not among the conditions: {known}{suggestion(name, conditions)}"
                 )
-    changeable = _changeable(config)
-    composed = {(name, seed): _config(config, name, seed, changeable) for name in conditions for seed in seeds}
+    composed = _composed(config, conditions, seeds)
     settings = _settings(config, composed)
     jobs: list[Job] = []
     for condition, needs in _needs(settings).items():
@@ -164,7 +163,7 @@ def settings_of(config: DictConfig, condition: str, seed: int) -> JobSettings:
     Raises:
         ConfigError: the condition changes what is no setting, or makes settings that its system refuses.
     """
-    return job_settings(_config(config, condition, seed, _changeable(config)))
+    return job_settings(_composed(config, [condition], [seed])[condition, seed])
 
 
 def _settings(config: DictConfig, composed: Mapping[tuple[str, int], DictConfig]) -> dict[tuple[str, int], JobSettings]:
@@ -215,24 +214,24 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
-def _changeable(config: DictConfig) -> list[str]:
-    """Return the settings that a condition can change: the track, and the groups of all systems."""
+def _composed(config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]) -> dict[tuple[str, int], DictConfig]:
+    """Return the configurations of jobs, without the other conditions, so that each is small to copy."""
     groups = (name for kind in registry.loadable().values() for name in kind.groups())
-    return [name for name in dict.fromkeys(["track", *groups]) if name in config]
-
-
-def _config(config: DictConfig, condition: str, seed: int, changeable: Sequence[str]) -> DictConfig:
-    """Return the configuration of a job."""
-    changes = config.experiment.conditions[condition]
-    changes = OmegaConf.create({}) if changes is None else changes
-    place = f"experiment.conditions.{condition}"
-    _check_changes(config, changes, place, changeable)
-    merged = OmegaConf.create(config)
-    OmegaConf.set_struct(merged, True)
-    try:
-        return cast(DictConfig, OmegaConf.merge(merged, changes, {"train": {"seed": seed}}))
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
+    changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
+    base = OmegaConf.create(config)
+    base.experiment.conditions = {}
+    OmegaConf.set_struct(base, True)
+    composed = {}
+    for condition in conditions:
+        changes = config.experiment.conditions[condition] or OmegaConf.create({})
+        place = f"experiment.conditions.{condition}"
+        _check_changes(config, changes, place, changeable)
+        try:
+            for seed in seeds:
+                composed[condition, seed] = cast(DictConfig, OmegaConf.merge(base, changes, {"train": {"seed": seed}}))
+        except OmegaConfBaseException as error:
+            raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
+    return composed
 
 
 def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequence[str]]:

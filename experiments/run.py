@@ -34,9 +34,9 @@ from omegaconf import DictConfig
 from experiments import logbook
 from experiments.command import HELP, ended_by, run_usage, take_debug
 from experiments.config import CONF, ExperimentConfig, job_settings, read, register, validated
+from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status
-from experiments.refusals import CONFIGURATION_ERRORS, refusal
 from experiments.report import blocks, results, tables
 from experiments.report.results import Experiment
 from experiments.runner import Runner

@@ -81,6 +81,8 @@ class Runner:
         """Run the jobs; those that need work of another process come last, and are waited for."""
         from experiments.job import Outcome, run_job  # imports torch
 
+        gc.collect()
+        gc.freeze()  # modules and parsers stay: walking them after each job takes as long as a small job
         pending, ended = list(jobs), 0
         while pending:
             elsewhere: list[Job] = []

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from graphs.errors import StoreError
 from graphs.shared_files import locked
@@ -173,6 +173,27 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
             connection.close()
             raise
     return connection
+
+
+class OpenFile:
+    """File that is read from when it is made until :meth:`close`, or within ``with``.
+
+    Raises:
+        StoreError: as :func:`connect_read_only`.
+    """
+
+    def __init__(self, path: Path, *, purpose: str) -> None:
+        self._connection = connect_read_only(path, purpose=purpose)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
 
 
 class Reader:

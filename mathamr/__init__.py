@@ -8,8 +8,9 @@
 Names are imported on first use, so that a part of the package is imported without torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from graphs.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from graphs.corpus.post import Post
@@ -18,15 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MathAMR", "Post", "PostIndex"]
 
-_MODULES = {
-    "MathAMR": "mathamr.pretrained.model",
-    "Post": "graphs.corpus.post",
-    "PostIndex": "mathamr.pretrained.post_index",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a name of ``__all__`` on its first use (PEP 562)."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "MathAMR": "mathamr.pretrained.model",
+        "Post": "graphs.corpus.post",
+        "PostIndex": "mathamr.pretrained.post_index",
+    },
+)

@@ -46,13 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if words else 2
 
     from graphs.errors import ConfigError
-    from mathamr.search.settings import opened, read
+    from mathamr.search.settings import open_engine, read
 
     settings, queries = read(words)
     if len(queries) > 1:
         raise ConfigError(f"{len(queries)} queries; put the query in quotes: {queries[0]!r}, {queries[1]!r} ...")
-    engine, told = opened(settings)
-    print(told, file=sys.stderr)
+    engine, message = open_engine(settings)
+    print(message, file=sys.stderr)
     try:
         if queries:
             return show(engine, queries[0], settings, as_json)

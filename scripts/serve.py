@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0 if words else 2
 
-    from mathamr.search.settings import opened, read
+    from mathamr.search.settings import open_engine, read
 
     settings, others = read(words, ("host", "port"))
     host, port = place(others)
@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if find_spec(package) is None:
             raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
     with listen(host, port) as listener:
-        engine, told = opened(settings)
+        engine, message = open_engine(settings)
         try:
-            print(told, file=sys.stderr)
+            print(message, file=sys.stderr)
             serve(engine, settings, listener, host)
         finally:
             engine.close()

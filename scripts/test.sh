@@ -2,17 +2,21 @@
 # Every check of the project: installs with [dev] into .venv, then ruff, mypy and pytest.
 # Further arguments go to pytest, e.g. ./scripts/test.sh tests/graphs -k placeholder
 #
-# ./scripts/test.sh --quick checks what a change usually breaks, in less than a minute: ruff; imports and their order;
-# posts, graphs, encoder, measures, plans and reports with their doctests. It leaves out mypy, and nearly all tests that train,
-# parse with spaCy, start Slurm or a browser, or read the shared data. Run everything before a change is merged.
+# ./scripts/test.sh --quick checks what a change usually breaks, in less than a minute of one core: ruff; imports and their
+# order; the English of messages; posts, graphs, encoder, checkpoints, measures, plans, jobs and reports with their doctests.
+# It leaves out mypy, and nearly all tests that train, parse with spaCy, start Slurm or a browser, or read the shared data.
+# Run everything before a change is merged.
 set -euo pipefail
 . "$(dirname "$0")/environment.sh"
 prepare_environment dev
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" WANDB_MODE=disabled
+unset PYTHONDONTWRITEBYTECODE  # else each process that a test starts compiles the project anew
 quick=(
-    tests/test_architecture.py tests/graphs/graph tests/graphs/corpus/text tests/mathamr/test_maxsim.py
-    tests/mathamr/model tests/mathamr/evaluation tests/experiments/test_plan.py tests/experiments/report
-    tests/scripts/test_evaluate.py graphs/corpus graphs/graph graphs/formulas experiments
+    tests/test_architecture.py tests/test_english.py tests/graphs/graph tests/graphs/corpus/text tests/mathamr/test_maxsim.py
+    tests/mathamr/model tests/mathamr/evaluation tests/mathamr/training/test_checkpoint.py tests/mathamr/systems
+    tests/experiments/test_plan.py tests/experiments/test_schema.py tests/experiments/test_job.py
+    tests/experiments/test_models.py tests/experiments/report tests/scripts/test_evaluate.py tests/scripts/test_commands.py
+    graphs/corpus graphs/graph graphs/formulas experiments
     -m "not slow and not slurm and not browser and not shared and not weights"
 )
 ruff check .
@@ -23,4 +27,4 @@ if [ "${1:-}" = --quick ]; then
 else
     mypy
 fi
-pytest --numprocesses "${PYTEST_WORKERS:-auto}" "$@"
+pytest --numprocesses "${PYTEST_WORKERS:-auto}" --dist worksteal "$@"  # tests of one folder share what they make

@@ -43,7 +43,7 @@ TOPICS, FIRST, LIFTS, MISSED = 20, 5, 3, 2
 _SHOWN = 200  # characters of a post
 
 
-def look(space: EmbeddingSpace, topic_set: TopicSet, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
+def describe(space: EmbeddingSpace, topic_set: TopicSet, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
     """The content of ``failures.md``, of the posts of :func:`experiments.analyses.sampling.judged_space`."""
     scores = evaluate(run, qrels, relevant=topic_set.relevant).per_topic
     topics = {topic.topic_id: topic for topic in topic_set.topics}

@@ -77,7 +77,7 @@ def check(analyses: Sequence[str], config: GeometryConfig) -> None:
         raise ConfigError(f"geometry.psi={config.psi} is a percentile, from 0 to 100")
 
 
-def look(
+def measure(
     system: System[Any], job: Job, encoded: Encoded, topic_set: TopicSet, qrels: Qrels, run: Run
 ) -> dict[str, Any]:
     """Return the content of ``geometry.json``: the analyses that the experiment asks for, of one job.

@@ -19,7 +19,7 @@ from mathamr.stages.topic_sets import EmbeddingSpace
 FILE = "weighting.json"
 
 
-def look(space: EmbeddingSpace, qrels: Qrels) -> dict[str, float]:
+def weighted_scores(space: EmbeddingSpace, qrels: Qrels) -> dict[str, float]:
     """nDCG' of each way, as ``weighting.json`` has them, by :func:`experiments.analyses.sampling.judged_space`."""
     found = {}
     for name, scores in weighted(space.queries, space.query_kinds, space.documents).items():

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.report.blocks import Figure
 from experiments.report.results import Row
-from mathamr.analysis.plot_styles import COLOURS, look
+from mathamr.analysis.plot_styles import COLOURS, plot_style
 from mathamr.evaluation.significance import Comparison, TopicScores, bootstrap_interval
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: st
     with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
         for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
             for number, (condition, seeds) in enumerate(logs.items()):
-                style = look(number)
+                style = plot_style(number)
                 if len(seeds) > 1:
                     for records in seeds:
                         ax.plot(*_unzip(_means([records], key)), color=style.colour, linewidth=0.6, alpha=0.45)
@@ -209,7 +209,7 @@ def _draw_bars(
     with canvas(1, len(titles), 0.9 + 0.34 * len(scores), sharey=True) as (figure, axes):
         for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
             for number, (condition, of) in enumerate(scores.items()):
-                style, mean = look(number), statistics.fmean(of[measure].values())
+                style, mean = plot_style(number), statistics.fmean(of[measure].values())
                 low, high = _interval(of[measure])
                 light = style.colour if number % len(COLOURS) else "#bbbbbb"  # black bars would hide dots and whiskers
                 ax.barh(number, mean, height=0.72, color=light, hatch=style.hatch, edgecolor="black", linewidth=0.6)

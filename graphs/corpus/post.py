@@ -71,7 +71,7 @@ class FormulaRef:
 class PlaceholderText:
     """The sentences of a post, formula ``formulas[i]`` written as ``FORMULA_i`` in them.
 
-    ``cut`` is empty, or says why the end of the post is missing (:mod:`graphs.corpus.bounds`).
+    ``cut`` is empty, or says why the end of the post is missing (:mod:`graphs.corpus.post_limits`).
     """
 
     sentences: tuple[str, ...]

@@ -122,7 +122,7 @@ class FormulaTrees:
 
 
 @dataclass(slots=True)
-class Made:
+class MadeGraphs:
     """Graphs and failures of one batch of posts."""
 
     parser: str
@@ -139,8 +139,8 @@ class GraphMaker:
         self._trees = FormulaTrees(formulas_db)
         self._name = " ".join((self._parser.name, self._parser.version, self._parser.model))
 
-    def __call__(self, posts: list[Post | Failure]) -> Made:
-        made = Made(self._name, len(posts))
+    def __call__(self, posts: list[Post | Failure]) -> MadeGraphs:
+        made = MadeGraphs(self._name, len(posts))
         texts: list[tuple[Post, PlaceholderText]] = []
         for post in posts:
             if isinstance(post, Failure):
@@ -226,10 +226,10 @@ def single(posts: list[Post | Failure]) -> list[list[Post | Failure]]:
     return [[post] for post in posts]
 
 
-def worker_died(posts: list[Post | Failure]) -> Made:
+def worker_died(posts: list[Post | Failure]) -> MadeGraphs:
     """Return the result for posts whose process died."""
     failures = [p if isinstance(p, Failure) else Failure(p.post_id, "amr", "worker_died", _DIED) for p in posts]
-    return Made("", len(posts), failures=failures)
+    return MadeGraphs("", len(posts), failures=failures)
 
 
 _DIED = (

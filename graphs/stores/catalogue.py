@@ -108,21 +108,11 @@ def is_whole(path: Path, *, version: str = "") -> bool:
     return (meta.get("form"), meta.get("version")) == (_FORM, version)
 
 
-class Catalogue:
+class Catalogue(database.OpenFile):
     """Reads catalogue.db; nothing is held in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = database.connect_read_only(path, purpose=PURPOSE)
-
-    def __enter__(self) -> Catalogue:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
+        super().__init__(path, purpose=PURPOSE)
 
     def posts(self) -> Iterator[Post | Failure]:
         """Yield all posts without texts, and the failures of reading, in the order of the collection."""

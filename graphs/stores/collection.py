@@ -30,7 +30,7 @@ from pathlib import Path
 from graphs import database
 from graphs.corpus.post import Post, is_id
 from graphs.errors import Failure, StoreError
-from graphs.graph.graph_maker import GraphMaker, Made, ParserFactory, StoredGraph, single, worker_died
+from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import ordered_map
 
 PURPOSE = "MathAMR+ graphs"
@@ -177,7 +177,7 @@ def forget_failures(path: str | os.PathLike[str]) -> int:
     return int(posts)
 
 
-def _write(connection: sqlite3.Connection, made: Made) -> None:
+def _write(connection: sqlite3.Connection, made: MadeGraphs) -> None:
     """Write a batch, without the posts that have come in since it was made up: their ids stood in two batches."""
     known = _known(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
     connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in made.graphs if graph.post_id not in known])

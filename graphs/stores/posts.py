@@ -133,21 +133,11 @@ def _posts(connection: sqlite3.Connection, post_ids: Sequence[str]) -> Iterator[
             yield Post(post_id, kind, title, body, markup, parent_id=parent, formula_prefix=prefix)
 
 
-class PostTexts:
+class PostTexts(database.OpenFile):
     """Reads posts.db."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = database.connect_read_only(path, purpose=PURPOSE)
-
-    def __enter__(self) -> PostTexts:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
+        super().__init__(path, purpose=PURPOSE)
 
     def post_ids(self, *kinds: PostKind) -> list[str]:
         """Ids of the posts of these kinds, of all without any, that have a title or a text; sorted."""

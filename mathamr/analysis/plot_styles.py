@@ -14,7 +14,7 @@ DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True)
-class Look:
+class PlotStyle:
     """Style of a condition in a plot."""
 
     colour: str
@@ -23,11 +23,12 @@ class Look:
     dash: str
 
 
-def look(number: int) -> Look:
+def plot_style(number: int) -> PlotStyle:
     """Return the style of the condition with this number; 64 styles differ in more than colour.
 
-    >>> look(0).hatch, look(1).hatch, look(9).colour == look(1).colour, look(9).hatch == look(1).hatch
+    >>> first, second, tenth = plot_style(0), plot_style(1), plot_style(9)
+    >>> first.hatch, second.hatch, tenth.colour == second.colour, tenth.hatch == second.hatch
     ('', '///', True, False)
     """
     place = (number + number // len(COLOURS)) % len(HATCHES)
-    return Look(COLOURS[number % len(COLOURS)], HATCHES[place], MARKERS[place], DASHES[number % len(DASHES)])
+    return PlotStyle(COLOURS[number % len(COLOURS)], HATCHES[place], MARKERS[place], DASHES[number % len(DASHES)])

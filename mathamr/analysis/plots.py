@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mathamr.analysis.plot_styles import COLOURS, MARKERS, look
+from mathamr.analysis.plot_styles import COLOURS, MARKERS, plot_style
 from mathamr.analysis.thresholds import Threshold, chosen
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> N
     """
     at = np.asarray(points)
     for number, (name, curve) in enumerate(curves.items()):
-        style = look(number)
+        style = plot_style(number)
         colour, dash = _DENSITIES.get(name, (style.colour, style.dash))
         ax.plot(at, np.asarray(curve), color=colour, linestyle=dash, linewidth=1.6, label=name)
         ax.fill_between(at, np.asarray(curve), color=colour, alpha=0.12, linewidth=0)
@@ -75,7 +75,7 @@ def line_with_interval(ax: Axes, number: int, name: str, at: Sequence[float], va
         at: positions (m,) in any order.
         values: (m, 3): value, lower and upper end of its interval.
     """
-    style = look(number)
+    style = plot_style(number)
     order = np.argsort(np.asarray(at), kind="stable")
     x, (middle, low, high) = np.asarray(at)[order], np.asarray(values, dtype=float)[order].T
     ax.fill_between(x, low, high, color=style.colour, alpha=0.12, linewidth=0)
@@ -84,7 +84,7 @@ def line_with_interval(ax: Axes, number: int, name: str, at: Sequence[float], va
 
 def ring(ax: Axes, number: int, x: float, y: float) -> None:
     """Draw a ring around a point of the line of this ``number``."""
-    ax.plot(x, y, "o", markersize=10, markerfacecolor="none", color=look(number).colour)
+    ax.plot(x, y, "o", markersize=10, markerfacecolor="none", color=plot_style(number).colour)
 
 
 def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:

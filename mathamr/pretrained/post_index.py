@@ -21,7 +21,7 @@ from mathamr.pretrained import folder as model_folder
 from mathamr.pretrained.folder import ModelFiles
 from mathamr.retrieval.index import Strategy
 from mathamr.search import catalog
-from mathamr.search.catalog import Catalog, Material
+from mathamr.search.catalog import Catalog, CatalogContent
 from mathamr.search.engine import RESULTS, Engine, Result
 from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
 from mathamr.training import checkpoint
@@ -72,7 +72,7 @@ class PostIndex:
         place = Path(folder)
         with tempfile.TemporaryDirectory() as model, catalog.alone(place):
             model_folder.write(Path(model) / "model", files, card="")
-            material = Material(
+            content = CatalogContent(
                 model=Path(model) / "model",
                 model_hash=checkpoint.weights_hash(Path(model) / "model"),
                 vocabulary=files.vocabulary,
@@ -82,7 +82,7 @@ class PostIndex:
                 formula_ids={one.post_id: one.formula_ids for one in encoded},
                 texts=posts,
             )
-            catalog.build(place, ids, query_sets(encoded), material)
+            catalog.build(place, ids, query_sets(encoded), content)
         return cls(Engine(Catalog.open(place), reader), temporary)
 
     def __len__(self) -> int:

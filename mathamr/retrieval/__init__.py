@@ -3,8 +3,9 @@
 Names are imported on first use: a module of this package may be imported without torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from graphs.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from mathamr.retrieval.backends import build, open_index
@@ -13,18 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Index", "Ranking", "Strategy", "build", "open_index", "search"]
 
-_MODULES = {
-    "Index": "index",
-    "Ranking": "index",
-    "Strategy": "index",
-    "build": "backends",
-    "open_index": "backends",
-    "search": "strategies",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a name of ``__all__`` on its first use (PEP 562)."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "Index": "mathamr.retrieval.index",
+        "Ranking": "mathamr.retrieval.index",
+        "Strategy": "mathamr.retrieval.index",
+        "build": "mathamr.retrieval.backends",
+        "open_index": "mathamr.retrieval.backends",
+        "search": "mathamr.retrieval.strategies",
+    },
+)

@@ -1,6 +1,6 @@
 """A folder with all that a search needs: vectors, formulas, texts, and the model and vocabulary that made them.
 
-    build("index", post_ids, documents, material)       # mathamr index
+    build("index", post_ids, documents, content)       # mathamr index
     catalog = Catalog.open(Path("index"))
     catalog.search(query.vectors, Strategy("maxsim"), k=10)       # [[('540', 3.71), ...]]
     catalog.explain(query, ["540"])                               # {'540': Explanation(...)}
@@ -55,7 +55,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class CatalogContent:
     """Content of a catalog beside the vectors.
 
     ``model`` is the checkpoint folder and ``model_hash`` its hash; ``parser`` names the AMR parser of the posts;
@@ -77,7 +77,7 @@ def build(
     path: Path,
     post_ids: Sequence[str],
     documents: VectorSets,
-    material: Material,
+    content: CatalogContent,
     *,
     backend: str = "exact",
     location: str | None = None,
@@ -96,13 +96,13 @@ def build(
     check_backend(backend, location)
     data = new_data(path)
     try:
-        shutil.copytree(material.model, data / "model", ignore=shutil.ignore_patterns("state.*"))
-        (data / "vocabulary.json").write_text(material.vocabulary.to_json(), encoding="utf-8")
-        names = [list(material.formula_ids.get(post_id, ())) for post_id in post_ids]
-        posts.build(data / "posts.db", material.texts, zip(post_ids, names, strict=True), progress)
+        shutil.copytree(content.model, data / "model", ignore=shutil.ignore_patterns("state.*"))
+        (data / "vocabulary.json").write_text(content.vocabulary.to_json(), encoding="utf-8")
+        names = [list(content.formula_ids.get(post_id, ())) for post_id in post_ids]
+        posts.build(data / "posts.db", content.texts, zip(post_ids, names, strict=True), progress)
         _check_texts(data / "posts.db", post_ids, path)
         vectors = data / "vectors"
-        ExactIndex.build(post_ids, documents, path=vectors, dtype=dtype, model_hash=material.model_hash).close()
+        ExactIndex.build(post_ids, documents, path=vectors, dtype=dtype, model_hash=content.model_hash).close()
         if backend != "exact":
             backends.build(
                 backend,
@@ -111,9 +111,9 @@ def build(
                 path=data / backend,
                 location=location,
                 name=name,
-                model_hash=material.model_hash,
+                model_hash=content.model_hash,
             ).close()
-        points = formula_points(post_ids, documents, names, material.visual_ids)
+        points = formula_points(post_ids, documents, names, content.visual_ids)
         if len(points):
             FormulaIndex.build(
                 points,
@@ -121,15 +121,15 @@ def build(
                 path=data / "formulas",
                 location=location,
                 name=f"{name}-formulas",
-                model_hash=material.model_hash,
+                model_hash=content.model_hash,
             ).close()
         header = {
             "format": FORMAT,
             "version": VERSION,
-            "model_hash": material.model_hash,
-            "config_hash": material.config_hash,
-            "virtual_nodes": asdict(material.spec),
-            "parser": material.parser,
+            "model_hash": content.model_hash,
+            "config_hash": content.config_hash,
+            "virtual_nodes": asdict(content.spec),
+            "parser": content.parser,
             "backend": backend,
             "location": location,
             "name": name,

@@ -79,7 +79,7 @@ def as_settings(words: Sequence[str]) -> list[str]:
     return out
 
 
-def opened(settings: Settings) -> tuple[Engine, str]:
+def open_engine(settings: Settings) -> tuple[Engine, str]:
     """The engine of these settings; and a line that tells what was loaded, and another one if there is a note."""
     start = time.perf_counter()
     engine = Engine.open(settings.index, model=settings.model, device=settings.device)

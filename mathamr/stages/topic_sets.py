@@ -79,13 +79,11 @@ class Trained:
     """A trained model.
 
     ``folder`` is its checkpoint, below the folder that it was trained into; ``costs`` are columns of the results table
-    (time_per_epoch_s, parameters, ...); ``history`` has the records of kind epoch; ``origin`` says which code and
-    machine made it.
+    (time_per_epoch_s, parameters, ...); ``origin`` says which code and machine made it.
     """
 
     folder: Path
     costs: Costs = field(default_factory=dict)
-    history: Sequence[dict[str, Any]] = ()
     origin: Mapping[str, str] = field(default_factory=dict)
 
 

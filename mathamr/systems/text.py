@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -172,8 +172,7 @@ class TextSystem(System[TextSettings]):
             result = finetune_encoder(
                 text, encoder, pairs, folder, self.console, seed=seed, validation=held_out, log=log
             )
-            history = [{"kind": "epoch", **asdict(record)} for record in result.history]
-            trained = Trained(best, {**costs, **result.costs}, history)
+            trained = Trained(best, {**costs, **result.costs})
         else:
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})

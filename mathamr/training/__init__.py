@@ -7,8 +7,9 @@
 See :mod:`mathamr.training.graph.trainer`. Names are imported on first use, so that settings are read without torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from graphs.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from mathamr.training.config import TrainConfig
@@ -18,18 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["EXIT_INTERRUPTED", "Interrupted", "TrainConfig", "TrainResult", "read_pairs", "train"]
 
-_MODULES = {
-    "EXIT_INTERRUPTED": "interruption",
-    "Interrupted": "interruption",
-    "TrainConfig": "config",
-    "TrainResult": "graph.trainer",
-    "read_pairs": "pairs",
-    "train": "graph.trainer",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a name of ``__all__`` on its first use (PEP 562)."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "EXIT_INTERRUPTED": "mathamr.training.interruption",
+        "Interrupted": "mathamr.training.interruption",
+        "TrainConfig": "mathamr.training.config",
+        "TrainResult": "mathamr.training.graph.trainer",
+        "read_pairs": "mathamr.training.pairs",
+        "train": "mathamr.training.graph.trainer",
+    },
+)

@@ -217,8 +217,7 @@ class Run:
         impatient = not improved and epoch >= self._schedule.patient_from
         state.epochs_without_improvement = state.epochs_without_improvement + 1 if impatient else 0
         if improved and self._world.is_main:
-            self._checkpoints.save_best(state)  # first: a kill before the next line repeats this epoch's end
-        self._save_last()
+            self._checkpoints.save_best(state)  # before the record and last: a kill between repeats this epoch's end
         shown = dataclasses.asdict(record)
         if score is None:
             del shown["val_loss"], shown["val_mrr"]
@@ -233,4 +232,5 @@ class Run:
                 "peak_memory_bytes": peak_device_memory(self._world.device),
             }
         )
+        self._save_last()  # after the record, which a kill would lose; a resumed run drops it and repeats the epoch
         give_back_memory()

@@ -72,7 +72,7 @@ def run_ranks(
         raise ConfigError(f"train.device={device} is one GPU; use train.device=cuda with train.processes={count}")
     context = multiprocessing.get_context("spawn")
     port = _free_port()
-    pipes = [context.Pipe(duplex=False) for _ in range(count)]
+    pipes = [context.Pipe() for _ in range(count)]
     processes = [
         context.Process(target=_rank, args=(rank, count, port, device, pipe[1], function, arguments), daemon=True)
         for rank, pipe in enumerate(pipes)
@@ -82,9 +82,9 @@ def run_ranks(
             with _few_threads(count):
                 for process in processes:
                     process.start()
-            for _, sender in pipes:
-                sender.close()  # else the end of a process would not be the end of its pipe
-            return _Watch(processes, [receiver for receiver, _ in pipes], log, stop).result()
+            for _, theirs in pipes:
+                theirs.close()  # else the end of a process would not be the end of its pipe
+            return _Watch(processes, [ours for ours, _ in pipes], log, stop).result()
         finally:
             for process in processes:
                 if process.is_alive():
@@ -136,6 +136,8 @@ class _Watch:
         if kind == "log":
             self._training = True
             self._log(content)
+            with contextlib.suppress(BrokenPipeError):  # it has died since
+                self._pipes[rank].send(None)
         elif kind == "result":
             self._results[rank] = content
         elif kind == "interrupted":
@@ -171,6 +173,7 @@ def _rank(
     def log(record: dict[str, Any]) -> None:
         if rank == 0:
             pipe.send(("log", record))
+            pipe.recv()  # it is written before training goes on, and saves a checkpoint perhaps
 
     try:
         with ranks(device):

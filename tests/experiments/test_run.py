@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +22,7 @@ from graphs.stores.collection import Collection, ParserFactory, build
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import qrels_of, read_run
 from tests.experiments.tiny_settings import TINY, built
+from tests.warm_process import start_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS = 10
@@ -346,9 +345,11 @@ def test_a_missing_root_names_the_key(tmp_path: Path) -> None:
         (["+exp=vn_connectivity", "graph.connectivity=sequental"], "connectivity is 'sequental'"),
     ],
 )
-def test_the_command_line_names_what_is_wrong(arguments: list[str], message: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "experiments.run", f"outputs={tmp_path}", *arguments]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def test_the_command_line_names_what_is_wrong(
+    collection: Path, arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    data = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}"]
+    result = start_experiment(tmp_path, *data, *arguments).ended()
     assert result.returncode != 0
     assert message in result.stderr
     assert "Traceback" not in result.stderr

@@ -4,8 +4,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -14,19 +12,14 @@ import pytest
 
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import TINY
+from tests.warm_process import SECONDS, Process, start_experiment
 
-ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 300  # that anything may take, on a machine with other work to do
 pytestmark = pytest.mark.slow
 
 
-def start(collection: Path, outputs: Path, *overrides: str) -> "subprocess.Popen[str]":
+def start(collection: Path, outputs: Path, *overrides: str) -> Process:
     places = [f"data.root={collection}", f"outputs={outputs}"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "experiments.run", "+exp=trial", *TINY, *places, *overrides]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return start_experiment(collection, "+exp=trial", *TINY, *places, *overrides)
 
 
 @pytest.mark.parametrize("parts", [("null", "null"), ("1/2", "2/2")])
@@ -37,9 +30,9 @@ def test_two_processes_share_jobs_and_models(collection: Path, tmp_path: Path, p
         "+experiment.conditions.reranked={retrieval: {strategy: doc_vn_maxsim}}",
     )
     both = [start(collection, tmp_path / "out", *seeds, *conditions, f"job={part}") for part in parts]
-    ends = [process.communicate(timeout=SECONDS) for process in both]
-    assert [process.returncode for process in both] == [0, 0], ends
-    said = "".join(error for _, error in ends)
+    ends = [process.ended() for process in both]
+    assert [end.returncode for end in ends] == [0, 0], ends
+    said = "".join(end.stderr for end in ends)
     assert said.count("epoch 1:") == 2  # a model a seed
     done = Counter(line.split(":")[0] for line in said.splitlines() if "nDCG'" in line)
     assert done == {f"{name}-seed{seed}": 1 for name in ("configured", "single", "reranked") for seed in (1, 2)}
@@ -58,16 +51,15 @@ def test_a_killed_experiment_goes_on(collection: Path, tmp_path: Path) -> None:
     models = tmp_path / "out"
     while not any(checkpoint.exists(path / "last") for path in models.glob("shared/*/models/*")):
         assert time.monotonic() < deadline
-        assert first.poll() is None
+        assert first.is_running
         time.sleep(0.05)
-    first.send_signal(signal.SIGKILL)
-    first.communicate()
-    listed = start(collection, tmp_path / "out", *long, "job=list")
-    table, _ = listed.communicate(timeout=SECONDS)
-    assert table.splitlines()[1].split()[:3] == ["configured-seed1", "missing", "begun"]
+    os.kill(first.pid, signal.SIGKILL)
+    assert first.ended().returncode == -signal.SIGKILL
+    listed = start(collection, tmp_path / "out", *long, "job=list").ended()
+    assert listed.stdout.splitlines()[1].split()[:3] == ["configured-seed1", "missing", "begun"]
 
-    again = start(collection, tmp_path / "out", *long)
-    _, said = again.communicate(timeout=SECONDS)
+    again = start(collection, tmp_path / "out", *long).ended()
+    said = again.stderr
     assert again.returncode == 0, said
     assert "posts to graphs" not in said
     assert "epoch 1:" not in said

@@ -4,6 +4,7 @@ import csv
 import json
 import random
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ from graphs.errors import CorpusError, MathAMRError
 from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.runs import read_run
 from mathamr.stages.topic_sets import TopicSet
-
-pytest.importorskip("sentence_transformers")
-
 from scripts.text import extract_statements, knowledge_graph, text_pairs
 
+pytestmark = pytest.mark.skipif(
+    find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"
+)
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("text_finetuning", "cross_retrieval", "knowledge_graph", "answer_retrieval")
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")

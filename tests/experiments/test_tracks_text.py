@@ -1,6 +1,7 @@
 """The text track: vectors of texts and of tokens, fine-tuning on the graph track's pairs, what is made only once."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from mathamr.evaluation.runs import read_run
 from mathamr.training.pairs import split_pairs
 from tests.experiments.test_tracks import BASE, BM25, configured
 
-pytest.importorskip("sentence_transformers")
-
+pytestmark = pytest.mark.skipif(
+    find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"
+)
 CONDITIONS: dict[str, Any] = {
     "base": BASE,
     "tokens": {"track": "text", "text": {"epochs": 0, "late_interaction": True}},

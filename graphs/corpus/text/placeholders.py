@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 
-from graphs.corpus import bounds
+from graphs.corpus import post_limits
 from graphs.corpus.post import FormulaRef, PlaceholderText, Post
 from graphs.corpus.text.markup import FORMULA, Block, read_html, read_text
 from graphs.corpus.text.sentences import split
@@ -53,21 +53,21 @@ def extract(post: Post) -> PlaceholderText:
     """The sentences of ``post`` with ``FORMULA_i`` for its formulas, title first, and the formulas by ``i``.
 
     Never fails, whatever the markup; an empty post has no sentences. No formula is lost, and each has one place.
-    A post past the bounds (:mod:`graphs.corpus.bounds`) is read up to them, as ``cut`` of the result then says.
+    A post past the bounds (:mod:`graphs.corpus.post_limits`) is read up to them, as ``cut`` of the result then says.
     """
     read = read_html if post.markup == "html" else read_text
     formulas: list[FormulaRef] = []
     sentences: list[str] = []
-    title = bounds.cut(post.title, bounds.MAX_CHARACTERS)
-    body = bounds.cut(post.body, bounds.MAX_CHARACTERS - len(title))
+    title = post_limits.cut(post.title, post_limits.MAX_CHARACTERS)
+    body = post_limits.cut(post.body, post_limits.MAX_CHARACTERS - len(title))
     size, cut = len(post.title) + len(post.body), ""
-    if size > bounds.MAX_CHARACTERS:
+    if size > post_limits.MAX_CHARACTERS:
         cut = f"a post of {size:,} characters; the first {len(title) + len(body):,} are read"
     for part in (title, body):
         if part:
             for text in _joined([(_with_placeholders(block, post, formulas), block) for block in read(part)]):
                 sentences += split(text)
-    return bounds.shortened(PlaceholderText(tuple(sentences), tuple(formulas), cut))
+    return post_limits.shortened(PlaceholderText(tuple(sentences), tuple(formulas), cut))
 
 
 def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> str:

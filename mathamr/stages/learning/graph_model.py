@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -136,7 +136,7 @@ def as_model(result: TrainResult, device: str) -> Trained:
         "peak_memory_bytes": peak_memory(),
         **({"peak_gpu_memory_bytes": gpu_memory} if gpu_memory else {}),
     }
-    return Trained(result.best, costs, [{"kind": "epoch", **asdict(record)} for record in result.epochs])
+    return Trained(result.best, costs)
 
 
 def copy_checkpoint(given: Path, best: Path, graphs: GraphStore) -> Trained:

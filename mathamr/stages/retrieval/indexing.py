@@ -29,7 +29,7 @@ from mathamr.retrieval.agreement import DEPTH, compare
 from mathamr.retrieval.exact import DType
 from mathamr.retrieval.index import Strategy
 from mathamr.search import catalog
-from mathamr.search.catalog import Catalog, Material
+from mathamr.search.catalog import Catalog, CatalogContent
 from mathamr.stages.console import Console
 from mathamr.stages.data.identity import check_same_posts
 from mathamr.training import checkpoint
@@ -190,7 +190,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     seconds = time.perf_counter() - start
     if not sets:
         raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")
-    material = Material(
+    content = CatalogContent(
         model=files.model,
         model_hash=model_hash,
         vocabulary=first.vocabulary,
@@ -207,7 +207,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
             out,
             ordered,
             VectorSets.concatenated(sets),
-            material,
+            content,
             backend=settings.backend,
             location=settings.location,
             name=settings.name,

@@ -235,7 +235,7 @@ def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:
     found = json.loads((place / "weighting.json").read_text())
     assert {"as it is", "idf, 0.7", "formulas alone", "centred"} <= found.keys()
     assert not (place / "geometry.json").exists()
-    scores = weighting.look(seen, QRELS)
+    scores = weighting.weighted_scores(seen, QRELS)
     assert scores["as it is"] == scores["kinds alike"] > 0.8
 
 
@@ -265,7 +265,7 @@ def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
     run = Run.from_results("demo", {topic: [("p3", 1.0)] for topic in QRELS})
     topic_set = TopicSet(1, topics, [], "mini")
     qrels = {topic: {**grades, "p23": 3} for topic, grades in QRELS.items()}
-    said = failures.look(seen, topic_set, qrels, run, partial(why, None, None), bench.track.texts)
+    said = failures.describe(seen, topic_set, qrels, run, partial(why, None, None), bench.track.texts)
     assert "## A.3: nDCG' " in said
     assert "Is A.3 true?" in said
     assert re.search(r"1\. \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)

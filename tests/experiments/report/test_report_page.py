@@ -11,7 +11,7 @@ import pytest
 
 from experiments.report import figures, page, results, writing
 from experiments.report.blocks import Examples, Found, Heading, Legend, Table, Text, markdown
-from mathamr.analysis.plot_styles import look
+from mathamr.analysis.plot_styles import plot_style
 from tests.experiments.written_experiment import (
     example,
     fail,
@@ -174,7 +174,7 @@ def test_labels_with_dollars_and_underscores_can_be_drawn() -> None:
 
 def test_64_conditions_look_different_in_grey() -> None:
     """Colour and hatch are never both the same, nor are colour and marker."""
-    looks = [look(number) for number in range(64)]
+    looks = [plot_style(number) for number in range(64)]
     assert len({(one.colour, one.hatch) for one in looks}) == len({(one.colour, one.marker) for one in looks}) == 64
     assert len({one.hatch for one in looks[:8]}) == len({one.marker for one in looks[:8]}) == 8
 

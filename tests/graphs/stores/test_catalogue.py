@@ -50,8 +50,9 @@ def kept(folder: Path, posts: Iterable[Post | Failure]) -> tuple[Path, Path]:
     return folder / "catalogue.db", folder / "posts.db"
 
 
-@pytest.mark.parametrize("posts", [POSTS, [], list(MathDocs().posts())[:600]], ids=["odd", "none", "mathdocs"])
-def test_posts_are_read_back_whole_and_in_order(posts: list[Post | Failure], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["odd", "none", "mathdocs"])
+def test_posts_are_read_back_whole_and_in_order(name: str, tmp_path: Path) -> None:
+    posts = {"odd": POSTS, "none": []}[name] if name != "mathdocs" else list(MathDocs().posts())[:600]
     catalogue, texts = kept(tmp_path, posts)
     posts = first_of_each_id(posts)
     with Catalogue(catalogue) as found, PostTexts(texts) as words:

@@ -15,7 +15,7 @@ import pytest
 from parrot import Parrot, build, content, posts
 
 from graphs.amr.penman_file import PenmanFileParser
-from graphs.corpus import bounds
+from graphs.corpus import post_limits
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure, StoreError
 from graphs.graph import graph_maker
@@ -232,7 +232,7 @@ def test_ids_with_slashes_and_dots_are_ids(tmp_path: Path) -> None:
 def test_a_post_past_the_bounds_keeps_the_graph_of_its_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "MAX_CHARACTERS", 60)
+    monkeypatch.setattr(post_limits, "MAX_CHARACTERS", 60)
     stream = posts(2, p1="It is $a$ here. It is $b$ there. It is $c$ and more. And $d$ is the last of them. No.")
     summary = build(tmp_path / "c.db", stream)
     assert (summary.graphs, summary.failures, summary.formulas) == (2, {("read", "too_long"): 1}, 5)

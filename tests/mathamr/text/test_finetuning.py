@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,8 @@ from mathamr.text.encoder import TextEncoder, open_encoder
 from mathamr.text.finetuning import tidy
 from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import file_of, opened, settings, weights
+from tests.warm_process import start
 
-ROOT = Path(__file__).resolve().parents[3]
 finetune = partial(finetuning.finetune, mining=Mining)
 
 
@@ -188,14 +186,14 @@ def test_negatives_need_what_mines_them(tiny_folder: Path, tmp_path: Path) -> No
 
 
 RANK = """
-import json, sys
+import json
 from pathlib import Path
 from tests.mathamr.text.tiny_pairs import file_of, opened, settings
 from mathamr.negatives.text import Mining
 from mathamr.text.finetuning import finetune
 from mathamr.text.pairs import PairFile
 
-tiny, pairs, out = map(Path, sys.argv[1:])
+tiny, pairs, out = map(Path, {paths!r})
 config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=7)
 result = finetune(config, opened(tiny), PairFile(pairs), out=out, seed=1, mining=Mining)
 print(json.dumps([result.loss_curve, result.best_val_loss, result.before.loss]))
@@ -210,17 +208,12 @@ def test_two_processes_learn_what_one_does(tiny_folder: Path, tmp_path: Path) ->
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    shared = {
-        **os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }  # fmt: skip
-    arguments = [sys.executable, "-c", RANK, str(tiny_folder), str(pairs.path), str(tmp_path / "two")]
-    ranks = [
-        subprocess.Popen(arguments, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stdout=subprocess.PIPE)
-        for rank in range(2)
-    ]
-    outputs = [rank.communicate(timeout=300)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0]
+    code = RANK.format(paths=[str(tiny_folder), str(pairs.path), str(tmp_path / "two")])
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = [start(code, tmp_path, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
+    ends = [rank.ended() for rank in ranks]
+    assert [end.returncode for end in ends] == [0, 0], ends
+    outputs = [end.stdout for end in ends]
     curve, loss, before = json.loads(outputs[0].splitlines()[-1])
     assert outputs[1].splitlines()[-1] == outputs[0].splitlines()[-1]
     np.testing.assert_allclose(curve, expected.loss_curve, rtol=1e-3)

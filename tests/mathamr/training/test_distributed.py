@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +23,7 @@ from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatches
 from mathamr.training.graph.trainer import train
 from mathamr.training.pairs import split_pairs
+from tests.warm_process import Ended, Process, start
 
 HERE = Path(__file__).parent
 PROLOGUE = """
@@ -99,43 +97,23 @@ def learner_and_batch(store: GraphStore, pairs: list[Pair], world: Ranks, negati
     return learner, batches.batch(split.train[:7], 0, 0)
 
 
-def two_ranks(code: str, **values: Any) -> list[subprocess.Popen]:
+def two_ranks(code: str, folder: Path, **values: Any) -> list[Process]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     text = (PROLOGUE + code).format(folder=str(HERE), above=str(HERE.parent), **values)
-    shared = {
-        **os.environ,
-        "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
-        "OMP_NUM_THREADS": "1",
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }
-    return [
-        subprocess.Popen(
-            [sys.executable, "-c", text],
-            env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return [start(text, folder, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
 
 
-def finish(processes: list[subprocess.Popen]) -> list[tuple[int, str, str]]:
-    done = []
-    for process in processes:
-        out, err = process.communicate(timeout=120)
-        done.append((process.returncode, out, err))
-    return done
+def finish(processes: list[Process]) -> list[Ended]:
+    return [process.ended() for process in processes]
 
 
 def test_two_ranks_have_the_loss_and_gradient_of_one(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     """With 0, 1 and 3 hard negatives a question, shares of unequal size, in chunks; with 1 a hybrid."""
     hybrid, vectors = with_vectors(store, tmp_path), str(tmp_path / "letters.db")
-    done = finish(two_ranks(STEPS, store=str(store.path), vectors=vectors, out=str(tmp_path)))
+    done = finish(two_ranks(STEPS, tmp_path, store=str(store.path), vectors=vectors, out=str(tmp_path)))
     assert [code for code, _, _ in done] == [0, 0], done
     losses = json.loads(done[0][1])
     for negatives in (0, 1, 3):
@@ -156,13 +134,13 @@ def test_two_ranks_train_go_on_after_kill_9_and_equal_one_rank(
     changes = {"epochs": 2, "batch_size": 7, "checkpoint_every": 2, "learning_rate": 1e-3, "node_budget": 90}
     changes |= {"node_mask": 0.0, "edge_dropout": 0.0}  # each rank draws its own
     common = {"store": str(store.path), "changes": changes, "signal": "SIGKILL"}
-    whole = two_ranks(TRAIN, kill_at=0, out=str(tmp_path / "whole"), **common)
-    killed = finish(two_ranks(TRAIN, kill_at=8, out=str(tmp_path / "killed"), **common))
+    whole = two_ranks(TRAIN, tmp_path, kill_at=0, out=str(tmp_path / "whole"), **common)
+    killed = finish(two_ranks(TRAIN, tmp_path, kill_at=8, out=str(tmp_path / "killed"), **common))
     assert killed[0][0] == -signal.SIGKILL
     assert killed[1][0] == 1
     assert "lost another rank while" in killed[1][2]
     assert "holds step 6)" in killed[1][2]
-    resumed = finish(two_ranks(TRAIN, kill_at=0, out=str(tmp_path / "killed"), **common))
+    resumed = finish(two_ranks(TRAIN, tmp_path, kill_at=0, out=str(tmp_path / "killed"), **common))
     done = finish(whole)
     assert [code for code, _, _ in done + resumed] == [0] * 4, (done, resumed)
     steps, curve = json.loads(done[0][1])
@@ -181,7 +159,7 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_step(
     store: GraphStore, pairs: list[Pair], tmp_path: Path
 ) -> None:
     common = {"store": str(store.path), "changes": {"epochs": 2}, "signal": "SIGTERM"}
-    done = finish(two_ranks(TRAIN, kill_at=3, out=str(tmp_path), **common))
+    done = finish(two_ranks(TRAIN, tmp_path, kill_at=3, out=str(tmp_path), **common))
     assert [code for code, _, _ in done] == [1, 1]
     assert all("Interrupted" in err and "after step 3, saved" in err for _, _, err in done)
     assert checkpoint.load(tmp_path / "last").info.step == 3

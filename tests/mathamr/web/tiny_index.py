@@ -15,7 +15,7 @@ from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from mathamr.model.encoding import encode
 from mathamr.search import catalog
-from mathamr.search.catalog import Material
+from mathamr.search.catalog import CatalogContent
 from mathamr.training import checkpoint
 from tests.mathamr.tiny_model import save_model
 
@@ -50,7 +50,7 @@ def build(path: Path) -> Path:
     graphs = GraphStore(path / "graphs.db")
     encoder = save_model(path / "model", graphs, seed=0)
     names = list(ANSWERS)
-    material = Material(
+    content = CatalogContent(
         model=path / "model",
         model_hash=checkpoint.weights_hash(path / "model"),
         vocabulary=words,
@@ -60,5 +60,5 @@ def build(path: Path) -> Path:
         formula_ids=formula_ids,
         texts=posts(),
     )
-    catalog.build(path / "index", names, encode(encoder, graphs, names), material)
+    catalog.build(path / "index", names, encode(encoder, graphs, names), content)
     return path / "index"

@@ -135,6 +135,24 @@ def test_going_on_after_kill_9_changes_no_bit(store: GraphStore, pairs: list[Pai
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 
+def test_an_epoch_is_recorded_before_a_run_goes_on_after_it(
+    store: GraphStore, pairs: list[Pair], tmp_path: Path
+) -> None:
+    """A process that dies at the record of an epoch repeats its end: the log has no hole."""
+
+    class Killed(BaseException): ...
+
+    def die(record: dict[str, Any]) -> None:
+        if record["kind"] == "epoch":
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(settings(epochs=2), store, pairs, ENCODER, out=tmp_path, log=die)
+    records: list[dict[str, Any]] = []
+    train(settings(epochs=2), store, pairs, ENCODER, out=tmp_path, log=records.append)
+    assert [record["epoch"] for record in records if record["kind"] == "epoch"] == [0, 1]
+
+
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
     """SIGINT as in a shell's foreground: in its background it is ignored, and stays so in training."""

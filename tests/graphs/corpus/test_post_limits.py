@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.corpus import bounds
+from graphs.corpus import post_limits
 from graphs.corpus.post import Markup, PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
 
@@ -37,12 +37,12 @@ def placeholders(text: PlaceholderText) -> list[int]:
     ],
 )
 def test_a_cut_tears_nothing(markup: str, room: int, expected: str) -> None:
-    assert bounds.cut(markup, room) == expected
+    assert post_limits.cut(markup, room) == expected
 
 
 @given(st.lists(PIECES, max_size=30).map("".join), st.integers(0, 300))
 def test_a_cut_is_a_beginning_with_whole_formulas(markup: str, room: int) -> None:
-    kept = bounds.cut(markup, room)
+    kept = post_limits.cut(markup, room)
     assert markup.startswith(kept)
     assert len(kept) <= room or kept == markup
     assert kept.count("<span") == kept.count("</span")
@@ -54,7 +54,7 @@ def test_a_cut_is_a_beginning_with_whole_formulas(markup: str, room: int) -> Non
 
 @pytest.mark.parametrize("markup", ["html", "text"])
 def test_a_post_is_read_up_to_the_characters_that_it_may_have(markup: Markup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MAX_CHARACTERS", 100)
+    monkeypatch.setattr(post_limits, "MAX_CHARACTERS", 100)
     text = extract(Post("1", "question", "A title. ", "It is $x$. " * 1000, markup))
     assert text.sentences == ("A title.", *(f"It is FORMULA_{i}." for i in range(8)))
     assert len(text.formulas) == 8
@@ -68,17 +68,17 @@ def test_a_post_is_read_up_to_the_characters_that_it_may_have(markup: Markup, mo
 @pytest.mark.parametrize("most", [0, 1, 5, 6])
 def test_formulas_and_sentences_are_cut_together(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     post = Post("1", "answer", body="It is $x$. " * 3 + "One of $y$ and $z$. " + "No more. " * 3 + "It is $w$.")
-    monkeypatch.setattr(bounds, "MAX_FORMULAS", most)
+    monkeypatch.setattr(post_limits, "MAX_FORMULAS", most)
     text = extract(post)
     assert len(text.formulas) == {0: 0, 1: 1, 5: 5, 6: 6}[most]
     assert placeholders(text) == list(range(len(text.formulas)))
     assert text.cut == ("" if most == 6 else f"a post of 6 formulas; at most {most} are read")
-    monkeypatch.setattr(bounds, "MAX_FORMULAS", 4)
+    monkeypatch.setattr(post_limits, "MAX_FORMULAS", 4)
     assert len(extract(post).sentences) == 3
     assert placeholders(extract(post)) == [0, 1, 2]
     assert len(extract(post).formulas) == 3
-    monkeypatch.setattr(bounds, "MAX_FORMULAS", 6)
-    monkeypatch.setattr(bounds, "MAX_SENTENCES", 4)
+    monkeypatch.setattr(post_limits, "MAX_FORMULAS", 6)
+    monkeypatch.setattr(post_limits, "MAX_SENTENCES", 4)
     text = extract(post)
     assert (len(text.sentences), placeholders(text), len(text.formulas)) == (4, [0, 1, 2, 3, 4], 5)
     assert text.cut == "a post of 8 sentences; the first 4 are read"
