@@ -193,7 +193,7 @@ class _Member(io.RawIOBase):
                 message = f"is packed by a method ({kind}) that is not supported; unpack it and remove the zip"
                 raise CorpusError(message, path=str(file))
             self._stream = cast(zipfile.ZipExtFile, self._archive.open(info))
-        except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:  # a name's bytes
             self._archive.close()
             raise CorpusError(f"damaged zip ({error}); {_AGAIN}", path=str(file)) from error
         except CorpusError:
@@ -207,7 +207,7 @@ class _Member(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         try:
             data = self._stream.read1(len(view))
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
             raise CorpusError(f"truncated or damaged zip ({error}); {_AGAIN}", path=str(self._file)) from error
         view[: len(data)] = data
         return len(data)

@@ -9,15 +9,22 @@
 (('prove', 'numbers'), ('zzzqqq',), 0)
 >>> str(read)
 'known: prove, numbers; unknown: zzzqqq; 0 formulas'
+>>> str(read_words(graph, vocabulary, sentences=["Proof of zzzqqqs, by Numbers"]))
+'known: Proof, Numbers; unknown: zzzqqqs; 0 formulas'
+
+With the sentences, words are shown as they are in the query. A concept that comes of no word of it, as ``possible`` of
+"can", is shown by its own name where it is known, and not shown where it is unknown.
 
 All unknown labels have one vector, so a query of them alone would find the same posts whatever it asks.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.vocabulary import UNK, Vocabulary
@@ -40,6 +47,9 @@ _STRUCTURE = frozenset(
         "-",
     ]
 )
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_PLACEHOLDER = re.compile(r"FORMULA_\d+")
+_SHARE = 0.6  # of the letters of a concept, with which a word that it comes of begins: proof, prove
 _SHOWN = 20  # words of each kind in a line
 
 
@@ -71,24 +81,46 @@ class QueryWords:
         return "; ".join([*words, f"{self.formulas} formula{'' if self.formulas == 1 else 's'}{unread}"])
 
 
-def read_words(graph: DocumentGraph, vocabulary: Vocabulary, *, with_formulas: bool = True) -> QueryWords:
+def read_words(
+    graph: DocumentGraph, vocabulary: Vocabulary, *, sentences: Sequence[str] = (), with_formulas: bool = True
+) -> QueryWords:
     """Return the words and formulas of a graph, by whether ``vocabulary`` has them.
 
     Args:
+        sentences: the query with placeholders, whose words are shown in place of concepts.
         with_formulas: whether the model reads the trees of formulas.
     """
+    typed = [word for sentence in sentences for word in _WORD.findall(_PLACEHOLDER.sub(" ", sentence))]
     known: list[str] = []
     unknown: list[str] = []
     read: set[int] = set()
     for label, kind, formula in zip(graph.labels, graph.kinds, graph.formula, strict=True):
         there = kind is not NodeKind.FORMULA and vocabulary.label_id(label, kind) != UNK
         if kind is NodeKind.AMR and label not in _STRUCTURE:
-            (known if there else unknown).append(_SENSE.sub("", label).strip('"'))
+            concept = _SENSE.sub("", label).strip('"')
+            word = _as_typed(concept, typed) if typed else concept
+            if there:
+                known.append(word or concept)
+            elif word:
+                unknown.append(word)
         elif there and formula >= 0:
             read.add(formula)
     count = len(read) if with_formulas else 0
     unread = len(graph.formula_nodes) - count
     return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread)
+
+
+def _as_typed(concept: str, typed: Sequence[str]) -> str:
+    """Return the word of the query that a concept comes of; "" where there is none."""
+    name = concept.casefold()
+    least = max(3, math.ceil(_SHARE * len(name)))
+    best, length = "", 0
+    for word in typed:
+        equal = takewhile(lambda letters: letters[0] == letters[1], zip(name, word.casefold(), strict=False))
+        common = sum(1 for _ in equal)
+        if common > length and (common >= least or name == word.casefold()):
+            best, length = word, common
+    return best
 
 
 def _some(words: Sequence[str]) -> str:

@@ -71,6 +71,8 @@ def test_a_search_shows_title_text_score_and_why(index: Path, capsys: pytest.Cap
 def test_a_search_says_what_of_the_query_the_model_knows(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert scripts.search.main([f"index={index}", "k=1", "Is $\\sqrt2$ irrational or zzzqqq?"]) == 0
     assert "query: known: irrational; unknown: zzzqqq; 1 formula\n" in capsys.readouterr().err
+    assert scripts.search.main([f"index={index}", "k=1", "Irrationals, or ZZZqqqs?"]) == 0
+    assert "query: known: Irrationals; unknown: ZZZqqqs; 0 formulas\n" in capsys.readouterr().err
 
 
 def test_a_search_as_json_with_options_as_other_commands_have_them(

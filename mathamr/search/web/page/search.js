@@ -161,7 +161,8 @@ function report(answer, asked, milliseconds) {
   const { query: read, search: searched, explanation } = answer.seconds;
   const parts = `reading ${read.toFixed(3)}, searching ${searched.toFixed(3)}, explaining ${explanation.toFixed(3)}`;
   status.textContent = `${found} ${what}${found === 1 ? "" : "s"} in ${(milliseconds / 1000).toFixed(2)} s (${parts})`;
-  const unknown = answer.read.unknown;
+  const { known, unknown } = answer.read;
+  if (known.length > 0) status.append(`; words that the model knows: ${known.slice(0, 20).join(", ")}`);
   if (unknown.length > 0) status.append(`; words that the model does not know: ${unknown.slice(0, 20).join(", ")}`);
   if (asked.task === "formulas" && answer.formula) {
     status.append(", formulas like ");
