@@ -43,6 +43,7 @@ ORDER = {
         "evaluation",
         "training",
         "text",
+        "structure",
         "retrieval",
         "negatives",
         "analysis",
