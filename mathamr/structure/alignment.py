@@ -91,20 +91,17 @@ def _tables(query: Query, trees: Forest) -> tuple[Floats, Integers]:
     """
     scores = np.zeros((len(query), len(trees.symbols)))
     choices = np.full(scores.shape, -1, dtype=np.int64)
-    by_class = _Groups(trees.classes)
-    by_edge = _Groups(trees.edges)
+    below_edge = {edge: np.flatnonzero(trees.edges == edge) for edge in np.unique(query.tree.edges[1:]).tolist()}
     for node in range(len(query) - 1, -1, -1):
-        alike = by_class.of(int(query.tree.classes[node]))
+        fits = trees.classes == query.tree.classes[node]
+        alike = np.flatnonzero(fits)
         if not len(alike):
             continue
         same = trees.symbols[alike] == query.tree.symbols[node]
         total = np.zeros(len(trees.symbols))
         total[alike] = np.where(same, query.weights[node], query.weights[node] * query.credits[node])
-        fits = np.zeros(len(trees.symbols), dtype=bool)
-        fits[alike] = True
         for edge, children in query.operands[node]:
-            below = by_edge.of(edge)
-            below = below[trees.parents[below] >= 0]
+            below = below_edge[edge]
             below = below[fits[trees.parents[below]]]
             if len(below):
                 _take(query, children, below, trees.parents[below], scores, choices, total)
@@ -122,15 +119,16 @@ def _take(
     total: Floats,
 ) -> None:
     """Let each of the query's children take a free one of ``below`` under each parent; write choices, add to totals."""
-    order = np.argsort(parents, kind="stable")
-    below, parents = below[order], parents[order]
-    starts = np.flatnonzero(np.append(True, parents[1:] != parents[:-1]))
-    if len(starts) == len(below) and len(children) == 1:
+    if len(children) == 1 and np.bincount(parents).max() == 1:
         gains = scores[children[0], below]
         found = gains > 0
         choices[children[0], parents[found]] = below[found]
         total[parents] += gains
         return
+    order = np.argsort(parents, kind="stable")
+    below, parents = below[order], parents[order]
+    starts = np.flatnonzero(np.append(True, parents[1:] != parents[:-1]))
+    segment = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(below))))
     free = np.ones(len(below), dtype=bool)
     for whole in (True, False):
         for child in children:
@@ -139,7 +137,6 @@ def _take(
                 gains[gains < query.wholes[child] * _EQUAL] = 0.0
             gains[choices[child, parents] >= 0] = 0.0
             highest = np.maximum.reduceat(gains, starts)
-            segment = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(below))))
             winners = np.flatnonzero((gains > 0) & (gains == highest[segment]))[::-1]
             chosen = np.full(len(starts), -1)
             chosen[segment[winners]] = winners  # the first winner is written last
@@ -147,15 +144,3 @@ def _take(
             choices[child, parents[chosen]] = below[chosen]
             total[parents[chosen]] += gains[chosen]
             free[chosen] = False
-
-
-class _Groups:
-    """Positions of each value of an array, in their order."""
-
-    def __init__(self, values: npt.NDArray[np.integer]) -> None:
-        self._order = np.argsort(values, kind="stable")
-        self._sorted = values[self._order]
-
-    def of(self, value: int) -> Integers:
-        begin, end = np.searchsorted(self._sorted, [value, value + 1])
-        return self._order[begin:end]

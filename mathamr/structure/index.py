@@ -1,7 +1,9 @@
 """Index of formulas by the structure of their trees, and its search: the best k of all formulas, exactly.
 
 >>> from graphs.formulas.latex import parse_latex
->>> rules = Scoring(renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5)
+>>> rules = Scoring(
+...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
+... )
 >>> formulas = [r"f(f(x))=\\sin x", r"\\sqrt{2}", "f(z)=\\\\cos z"]
 >>> index = StructureIndex.build((parse_latex(latex) for latex in formulas), rules)
 >>> [number for number, score in index.search(parse_latex(r"g(g(y))=\\sin y"), k=2)]
@@ -197,7 +199,7 @@ class StructureIndex:
         total = self._scoring.pairs * pairs[few]
         for place, tree in enumerate(trees):
             if tree is not None:
-                total += self._shares(tree, place, few) * self._most_aligned(tree)[few]
+                total += self._shares(tree, place, few) * self._most_aligned(tree, place)[few]
         return total * (1 + _ROOM)
 
     def _shares(self, tree: _Tree, place: int, few: Integers) -> Floats:
@@ -207,21 +209,23 @@ class StructureIndex:
         whole = tree.weight ** (1 - scoring.size) * np.maximum(self._sizes[place][few], 1e-9) ** scoring.size
         return factor / np.maximum(whole, 1e-9)
 
-    def _most_aligned(self, tree: _Tree) -> Floats:
+    def _most_aligned(self, tree: _Tree, place: int) -> Floats:
         """Return upper bounds of the aligned weights of all formulas (F,).
 
         The topmost node counts in full. Each other one shares a pair of classes with its parent, which counts its
-        weight with the credit of another symbol; equal symbols give the rest of the weight.
+        weight with the credit of another symbol; equal symbols give the rest of the weight. A tree of as many nodes
+        that has all pairs of classes may be equal to the query's, and counts in full.
         """
         query = tree.query
         lower = np.flatnonzero(query.tree.parents >= 0)
         partial = query.weights * query.credits
         bound = self._postings.matched(tree.keys.direct, partial[lower])
+        whole = (np.diff(self._forests[place].bounds) == len(query)) & (bound >= partial[lower].sum() * (1 - _ROOM))
         open_nodes = np.flatnonzero(query.credits < 1)
         if len(open_nodes):
             rest = query.weights[open_nodes] - partial[open_nodes]
             bound += self._postings.matched(tree.keys.symbols[open_nodes], rest)
-        return np.minimum(bound + query.weights.max(), tree.weight)
+        return np.where(whole, tree.weight, np.minimum(bound + query.weights.max(), tree.weight))
 
     def _alignment(
         self, tree: FormulaTree, own: Forest, nodes: dict[int, int], kept: npt.NDArray[np.bool_]

@@ -1,7 +1,9 @@
 """Alignment of two trees in plain Python: the reference of :mod:`mathamr.structure.alignment` and ``renaming``.
 
 >>> from graphs.formulas.latex import parse_latex
->>> rules = Scoring(renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5)
+>>> rules = Scoring(
+...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
+... )
 >>> query, tree = parse_latex("x+x").opt, parse_latex("y+y+2").opt
 >>> nodes, weight = align_plainly(query, tree, [1.0, 1.0, 1.0], rules)
 >>> nodes, weight  # the sum, and two variables renamed
@@ -69,12 +71,15 @@ def _weight(
     for own, label in sorted(pairs, key=lambda pair: -pairs[pair]):
         if own not in renaming and label not in renaming.values():
             renaming[own] = label
+    aligned = [(node, query.labels[node], tree.labels[other]) for node, other in nodes.items()]
+    broken = {node for node, own, label in aligned if symbol_class(own) == VARIABLE and renaming.get(own) != label}
+    whole = not broken and len(nodes) == len(query) == len(tree)
     total = 0.0
-    for node, other in nodes.items():
-        own, label = query.labels[node], tree.labels[other]
+    for node, own, label in aligned:
         credit = 1.0 if own == label else scoring.credit(own)
-        broken = symbol_class(own) == VARIABLE and renaming.get(own) != label
-        total += weights[node] * (scoring.inconsistent if broken else credit)
+        if whole and own != label and symbol_class(own) == VARIABLE:
+            credit = scoring.equal
+        total += weights[node] * (scoring.inconsistent if node in broken else credit)
     return total
 
 

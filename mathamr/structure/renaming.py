@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mathamr.structure.alignment import Floats, Integers, Query
-from mathamr.structure.forest import Forest
+from mathamr.structure.forest import MAX_NAMES, Forest
 from mathamr.structure.scoring import Scoring
 
 
@@ -32,6 +32,7 @@ def aligned_weights(
     weights = query.weights[nodes]
     same = own == others
     credit = np.where(same, 1.0, query.credits[nodes])
+    variable_matches = (query.tree.classes[nodes] == variable) & ~same
     variables = np.flatnonzero(query.tree.classes[nodes] == variable)
     if len(variables):
         keeps = _consistent(
@@ -40,6 +41,8 @@ def aligned_weights(
         broken = variables[~keeps]
         credit[broken] = scoring.inconsistent
         kept[nodes[broken], formulas[broken]] = False
+    whole = kept.all(axis=0) & (np.diff(trees.bounds) == len(query))
+    credit[whole[formulas] & variable_matches] = scoring.equal
     totals: Floats = np.bincount(formulas, weights=weights * credit, minlength=len(trees)).astype(np.float64)
     return totals, kept
 
@@ -48,8 +51,9 @@ def _consistent(
     formulas: Integers, own: npt.NDArray[np.int32], others: npt.NDArray[np.int32], weights: Floats
 ) -> npt.NDArray[np.bool_]:
     """Return which of the aligned variables keep the renaming of their formula."""
-    pairs, which = np.unique(np.stack([formulas, own, others], axis=1), axis=0, return_inverse=True)
-    which = which.reshape(-1)
+    keys = (formulas * MAX_NAMES + own) * MAX_NAMES + others  # 64 bits have room for 2^17 formulas
+    _, first_of, which = np.unique(keys, return_index=True, return_inverse=True)
+    pairs = np.stack([formulas, own, others], axis=1)[first_of]
     totals = np.round(np.bincount(which, weights=weights), 9)
     order = np.lexsort((pairs[:, 2], pairs[:, 1], -totals, pairs[:, 0]))
     kept = np.zeros(len(pairs), dtype=bool)

@@ -21,6 +21,7 @@ class Scoring:
     """Scoring rules of :class:`mathamr.structure.index.StructureIndex`, each from 0 to 1 but ``k1``.
 
     Attributes:
+        equal: credit of a renamed variable where both trees are equal under one renaming; at least ``renamed``.
         renamed: credit of a variable that is aligned with another one, under one renaming of the whole formula.
         inconsistent: credit of a variable that is aligned against this renaming; at most ``renamed``.
         number: credit of a number that is aligned with another number.
@@ -31,6 +32,7 @@ class Scoring:
         b: correction for the length of the formula, as in BM25.
     """
 
+    equal: float
     renamed: float
     inconsistent: float
     number: float
@@ -54,6 +56,11 @@ class Scoring:
             raise ConfigError(
                 f"structure.inconsistent={self.inconsistent} is above structure.renamed={self.renamed}; "
                 "a broken renaming cannot earn more than a kept one"
+            )
+        if self.renamed > self.equal:
+            raise ConfigError(
+                f"structure.renamed={self.renamed} is above structure.equal={self.equal}; "
+                "a part cannot earn more than the whole"
             )
 
     def credit(self, symbol: str) -> float:

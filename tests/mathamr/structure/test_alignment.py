@@ -13,7 +13,7 @@ from mathamr.structure.reference import align_plainly
 from mathamr.structure.renaming import aligned_weights
 from mathamr.structure.scoring import VARIABLE, Scoring
 
-RULES = Scoring(renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5)
+RULES = Scoring(equal=0.9, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5)
 
 
 def forest(names: Names, *trees: FormulaTree | None) -> Forest:
@@ -100,13 +100,14 @@ def test_operands_are_aligned_in_any_order_where_the_operator_commutes() -> None
 
 
 def test_a_consistent_renaming_counts_more_than_a_broken_one() -> None:
-    ((_, kept), (_, broken)) = aligned(opt("x+x^2"), opt("y+y^2"), opt("y+z^2"))
+    ((_, equal), (_, kept), (_, broken)) = aligned(opt("x+x^2"), opt("y+y^2"), opt("y+y^2+1"), opt("y+z^2"))
+    assert equal == pytest.approx(len(opt("x+x^2")) - 2 * (1 - RULES.equal))
     assert kept == pytest.approx(len(opt("x+x^2")) - 2 * (1 - RULES.renamed))
     assert broken < kept
 
 
 def test_a_formula_without_a_tree_is_not_aligned() -> None:
-    assert aligned(opt("x"), None, opt("y"), None) == [({}, 0.0), ({0: 0}, RULES.renamed), ({}, 0.0)]
+    assert aligned(opt("x"), None, opt("y"), None) == [({}, 0.0), ({0: 0}, RULES.equal), ({}, 0.0)]
 
 
 def test_a_query_of_unknown_symbols_is_not_aligned() -> None:
