@@ -121,17 +121,20 @@ class StructureIndex:
         pairs = self._pairs(trees)
         candidates = np.flatnonzero(pairs > 0)
         bounds = self._bounds(trees, pairs, candidates)
-        order = candidates[np.argsort(-bounds, kind="stable")]
-        bounds = -np.sort(-bounds)
-        scores = np.zeros(0)
-        threshold, batch = -1.0, max(k, SMALLEST_BATCH)
-        while len(scores) < len(order) and bounds[len(scores)] >= threshold:
-            few = order[len(scores) : len(scores) + min(batch, LARGEST_BATCH)]
-            scores = np.concatenate([scores, self._scores(trees, pairs, few)])
-            if len(scores) >= k:
-                threshold = float(np.partition(scores, -k)[-k])
-            batch *= 2
-        found = order[: len(scores)]
+        size = min(max(k, SMALLEST_BATCH), len(candidates))
+        ahead = np.zeros(len(candidates), dtype=bool)
+        ahead[np.argpartition(-bounds, size - 1)[:size] if size else []] = True
+        found = candidates[ahead]
+        scores = self._scores(trees, pairs, found)
+        threshold = _least(scores, k)
+        open_ = np.flatnonzero(~ahead & (bounds >= threshold))
+        open_ = open_[np.argsort(-bounds[open_], kind="stable")]
+        batch = SMALLEST_BATCH
+        while len(open_) and bounds[open_[0]] >= threshold:
+            few, open_ = candidates[open_[:batch]], open_[batch:]
+            found, scores = np.append(found, few), np.append(scores, self._scores(trees, pairs, few))
+            threshold = _least(scores, k)
+            batch = min(2 * batch, LARGEST_BATCH)
         best = np.lexsort((found, -scores))[:k]
         return list(zip(found[best].tolist(), scores[best].tolist(), strict=True))
 
@@ -238,3 +241,8 @@ class StructureIndex:
             frozenset(n for n in nodes if kept[n] and labels[n] == renaming.get(tree.labels[n], tree.labels[n])),
             renaming,
         )
+
+
+def _least(scores: Floats, k: int) -> float:
+    """Return the k-th best score; -1 where there are fewer."""
+    return float(np.partition(scores, -k)[-k]) if len(scores) >= k else -1.0
