@@ -138,15 +138,19 @@ class StructureIndex:
         best = np.lexsort((found, -scores))[:k]
         return list(zip(found[best].tolist(), scores[best].tolist(), strict=True))
 
-    def scores(self, formula: ParsedFormula) -> Floats:
-        """Return the score of every formula (F,), 0 for those that are not found: the search without bounds."""
+    def scores(self, formula: ParsedFormula, numbers: Integers | None = None) -> Floats:
+        """Return the scores of the formulas with these numbers, 0 for those that are not found; default: of all (F,).
+
+        It is the search without bounds.
+        """
         trees = self._read(formula)
         pairs = self._pairs(trees)
-        every = np.flatnonzero(pairs > 0)
-        scores = np.zeros(len(self))
-        for start in range(0, len(every), LARGEST_BATCH):
-            few = every[start : start + LARGEST_BATCH]
-            scores[few] = self._scores(trees, pairs, few)
+        asked = np.arange(len(self)) if numbers is None else numbers
+        scores = np.zeros(len(asked))
+        able = np.flatnonzero(pairs[asked] > 0)
+        for start in range(0, len(able), LARGEST_BATCH):
+            few = able[start : start + LARGEST_BATCH]
+            scores[few] = self._scores(trees, pairs, asked[few])
         return scores
 
     def alignments(self, formula: ParsedFormula, number: int) -> dict[TreeKind, Alignment]:

@@ -48,7 +48,7 @@ class Scoring:
         Raises:
             ConfigError: a value out of its range.
         """
-        for one in fields(self):
+        for one in fields(Scoring):
             value = getattr(self, one.name)
             if not 0 <= value <= (float("inf") if one.name == "k1" else 1):
                 raise ConfigError(f"structure.{one.name}={value} must be from 0{'' if one.name == 'k1' else ' to 1'}")
@@ -67,6 +67,17 @@ class Scoring:
         """Return the credit of a symbol that is aligned with another one of its class."""
         kind = symbol_class(symbol)
         return self.renamed if kind == VARIABLE else self.number if kind == NUMBER else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructureConfig(Scoring):
+    """Scoring rules, and how many of the last places of a ranking go to formulas of posts like the topic's.
+
+    Attributes:
+        context: number of these places (:mod:`mathamr.structure.context`).
+    """
+
+    context: int
 
 
 def symbol_class(symbol: str) -> str:

@@ -23,7 +23,7 @@ from mathamr.stages import parsers, sources
 from mathamr.stages.collection import given_parser
 from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
-from mathamr.structure.scoring import Scoring
+from mathamr.structure.scoring import StructureConfig
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import identity
 from mathamr.training import checkpoint
@@ -160,7 +160,7 @@ class BM25Settings(JobSettings):
 class StructureSettings(JobSettings):
     """Settings of :class:`mathamr.systems.structure.StructureSystem`."""
 
-    structure: Scoring
+    structure: StructureConfig
     retrieval: RetrievalConfig
 
     def result_key_parts(self) -> Mapping[str, Any]:

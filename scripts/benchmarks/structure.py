@@ -39,7 +39,7 @@ from mathamr.default_settings import values
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula
 from mathamr.retrieval.lexical import distinct_formulas
 from mathamr.structure.index import StructureIndex
-from mathamr.structure.scoring import VARIABLE, Scoring, symbol_class
+from mathamr.structure.scoring import VARIABLE, StructureConfig, symbol_class
 
 LEAST_SYMBOLS = 5
 LETTERS = string.ascii_letters
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     formulas = list(islice(different, given.formulas))
     print(f"{len(formulas):,} formulas")
     start = time.process_time()
-    index = StructureIndex.build(formulas, Scoring(**values("structure")))
+    index = StructureIndex.build(formulas, StructureConfig(**values("structure")))
     built = time.process_time() - start
     pairs = BM25Index.build([str(n) for n in range(len(formulas))], (list(tokens_of_formula(f)) for f in formulas))
     searches: dict[str, Search] = {
