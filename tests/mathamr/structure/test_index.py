@@ -47,8 +47,8 @@ def test_the_search_finds_what_scores_of_all_formulas_find(seed: int, k: int) ->
     generator = random.Random(seed)
 
     def formula() -> ParsedFormula:
-        trees = [grown(generator, kind, generator.randint(1, 9)) for kind in ("slt", "opt")]
-        return ParsedFormula(*(tree if generator.random() < 0.9 else None for tree in trees))
+        slt, opt = grown(generator, "slt", generator.randint(1, 9)), grown(generator, "opt", generator.randint(1, 9))
+        return ParsedFormula(slt if generator.random() < 0.9 else None, opt if generator.random() < 0.9 else None)
 
     index = StructureIndex.build([formula() for _ in range(600)], RULES)
     for _ in range(4):
