@@ -44,6 +44,7 @@ ORDER = {
         "training",
         "text",
         "retrieval",
+        "structure",
         "negatives",
         "analysis",
         "search",

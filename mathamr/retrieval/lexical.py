@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from graphs.corpus.post import FormulaRef, Post, Topic
 from graphs.corpus.text.placeholders import extract
@@ -31,6 +31,7 @@ from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_latex
 
 By = Literal["text", "formulas"]
 Progress = Callable[[int], None]
+Read = TypeVar("Read")
 
 
 class Tokens:
@@ -59,11 +60,7 @@ class Tokens:
 
     def of_query_formula(self, topic: Topic) -> list[str] | None:
         """Return the tokens of a topic's formula; None where its post lacks it."""
-        formulas = extract(topic.post).formulas
-        for formula, tokens in zip(formulas, self.of_formulas(formulas), strict=True):
-            if formula.formula_id == topic.formula_id:
-                return tokens
-        return None
+        return query_formula(topic, self.of_formulas)
 
 
 @dataclass(frozen=True)
@@ -130,25 +127,59 @@ def index_formulas(
     formula_ids: list[str] = []
 
     def documents() -> Iterator[list[str]]:
-        looks: set[str] = set()
-        for post in posts:
-            if not isinstance(post, Post):
-                continue
-            formulas = extract(post).formulas
-            own = visual_ids_of(formulas, store)
-            visual_ids.update(own)
-            if wanted is None or any(look in wanted for look in own.values()):
-                for formula, document in zip(formulas, tokens.of_formulas(formulas), strict=True):
-                    look = own.get(formula.formula_id, f"formula {formula.formula_id}")
-                    if look not in looks and formula.formula_id not in post_of:
-                        looks.add(look)
-                        post_of[formula.formula_id] = post.post_id
-                        formula_ids.append(formula.formula_id)
-                        yield document
-            if progress is not None:
-                progress(1)
+        found = distinct_formulas(posts, tokens.of_formulas, visual_ids, store=store, wanted=wanted, progress=progress)
+        for formula_id, post_id, document in found:
+            post_of[formula_id] = post_id
+            formula_ids.append(formula_id)
+            yield document
 
     return FormulaDocuments(BM25Index.build(formula_ids, documents()), post_of, visual_ids)
+
+
+def distinct_formulas(
+    posts: Iterable[Post | Failure],
+    read: Callable[[Sequence[FormulaRef]], Iterable[Read]],
+    visual_ids: dict[str, str],
+    *,
+    store: FormulaStore | None = None,
+    wanted: Container[str] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[str, str, Read]]:
+    """Yield the first formula of each visual id: its id, that of its post, and the result of ``read``.
+
+    Args:
+        read: makes a document of each formula of a post.
+        visual_ids: filled with the visual ids of all formulas that are seen.
+        store: source of visual ids; None: each formula has its own.
+        wanted: visual ids; only posts that have one of these are read. None: all.
+        progress: called with 1 after each post.
+    """
+    looks: set[str] = set()
+    seen: set[str] = set()
+    for post in posts:
+        if not isinstance(post, Post):
+            continue
+        formulas = extract(post).formulas
+        own = visual_ids_of(formulas, store)
+        visual_ids.update(own)
+        if wanted is None or any(look in wanted for look in own.values()):
+            for formula, document in zip(formulas, read(formulas), strict=True):
+                look = own.get(formula.formula_id, f"formula {formula.formula_id}")
+                if look not in looks and formula.formula_id not in seen:
+                    looks.add(look)
+                    seen.add(formula.formula_id)
+                    yield formula.formula_id, post.post_id, document
+        if progress is not None:
+            progress(1)
+
+
+def query_formula(topic: Topic, read: Callable[[Sequence[FormulaRef]], Iterable[Read]]) -> Read | None:
+    """Return the result of ``read`` for the formula that a topic asks for; None where its post lacks it."""
+    formulas = extract(topic.post).formulas
+    for formula, document in zip(formulas, read(formulas), strict=True):
+        if formula.formula_id == topic.formula_id:
+            return document
+    return None
 
 
 def visual_ids_of(formulas: Sequence[FormulaRef], store: FormulaStore | None) -> dict[str, str]:

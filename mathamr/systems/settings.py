@@ -23,6 +23,7 @@ from mathamr.stages import parsers, sources
 from mathamr.stages.collection import given_parser
 from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
+from mathamr.structure.scoring import StructureConfig
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import identity
 from mathamr.training import checkpoint
@@ -152,6 +153,21 @@ class BM25Settings(JobSettings):
         return {"bm25": self.key_settings("bm25"), "k": self.retrieval.k}
 
 
+# -- track=structure -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructureSettings(JobSettings):
+    """Settings of :class:`mathamr.systems.structure.StructureSystem`."""
+
+    structure: StructureConfig
+    retrieval: RetrievalConfig
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings, and the number of results."""
+        return {"structure": self.key_settings("structure"), "k": self.retrieval.k}
+
+
 # -- track=fusion ----------------------------------------------------------------------------------------------------
 
 
@@ -266,6 +282,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "graph": BuiltIn(GraphSettings, "mathamr.systems.graph:GraphSystem"),
     "text": BuiltIn(TextSettings, "mathamr.systems.text:TextSystem"),
     "bm25": BuiltIn(BM25Settings, "mathamr.systems.bm25:BM25System"),
+    "structure": BuiltIn(StructureSettings, "mathamr.systems.structure:StructureSystem"),
     "fusion": BuiltIn(FusionSettings, "mathamr.systems.fusion:FusionSystem"),
     "run": BuiltIn(GivenRunSettings, "mathamr.systems.given_run:GivenRunSystem"),
 }

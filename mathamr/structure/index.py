@@ -1,0 +1,252 @@
+"""Index of formulas by the structure of their trees, and its search: the best k of all formulas, exactly.
+
+>>> from graphs.formulas.latex import parse_latex
+>>> rules = Scoring(
+...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
+... )
+>>> formulas = [r"f(f(x))=\\sin x", r"\\sqrt{2}", "f(z)=\\\\cos z"]
+>>> index = StructureIndex.build((parse_latex(latex) for latex in formulas), rules)
+>>> [number for number, score in index.search(parse_latex(r"g(g(y))=\\sin y"), k=2)]
+[0, 2]
+>>> index.alignments(parse_latex(r"g(g(y))=\\sin y"), 0)["opt"].renaming
+{'V!g': 'V!f', 'V!y': 'V!x'}
+
+A formula's score is ``(1 - pairs) * alignment + pairs * P``. ``P`` is its BM25 score over symbols and pairs, as a share
+of the most that any formula can have (:mod:`mathamr.structure.postings`). ``alignment`` is the weighted mean over both
+kinds of tree of ``A / (W ** (1 - size) * D ** size)``, where A is the aligned weight of the largest common subtree
+under one renaming, W the weight of the query's tree and D that of the formula's; the weight of a node is the inverse
+document frequency of its symbol. Formulas without any symbol or pair of the query are not found.
+
+**Exact.** Formulas are aligned in the order of an upper bound of their scores. A bound of A follows from the index
+alone: each aligned node but the topmost shares the pair of classes with its parent. The search ends when no bound
+reaches the k-th best score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.errors import RetrievalError
+from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
+from mathamr.structure.alignment import Floats, Integers, Query, align
+from mathamr.structure.forest import Forest, ForestBuilder, Names
+from mathamr.structure.postings import Keys, Postings, keys_of
+from mathamr.structure.renaming import aligned_weights
+from mathamr.structure.scoring import VARIABLE, Scoring, symbol_class
+
+KINDS: tuple[TreeKind, TreeKind] = ("slt", "opt")
+SMALLEST_BATCH, LARGEST_BATCH = 128, 2048  # formulas aligned together
+_ROOM = 1e-6  # impacts are kept in float32; bounds are raised by more than that costs
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Aligned part of two trees.
+
+    Attributes:
+        nodes: node of the formula's tree for each aligned node of the query's.
+        kept: aligned nodes of the query whose symbols are equal, or equal under the renaming.
+        renaming: variables of the query and those of the formula that they stand for.
+    """
+
+    nodes: Mapping[int, int]
+    kept: frozenset[int]
+    renaming: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """One tree of the query, with its keys and the weight of the whole."""
+
+    query: Query
+    keys: Keys
+
+    @property
+    def weight(self) -> float:
+        return float(self.query.weights.sum())
+
+
+class StructureIndex:
+    """Formulas by the structure of their trees. Formulas have numbers, in the order they were indexed in."""
+
+    def __init__(self, names: Names, forests: tuple[Forest, Forest], postings: Postings, scoring: Scoring) -> None:
+        self._names, self._forests, self._postings, self._scoring = names, forests, postings, scoring
+        self._symbols = names.symbols()
+        self._variable = names.symbol(VARIABLE)
+        self._sizes = [
+            np.bincount(forest.owner, weights=self._weights_of(forest, place), minlength=len(forest))
+            for place, forest in enumerate(forests)
+        ]
+
+    @classmethod
+    def build(cls, formulas: Iterable[ParsedFormula], scoring: Scoring) -> StructureIndex:
+        """Index formulas; one that lacks a tree is found by the other, one without any is never found.
+
+        Raises:
+            RetrievalError: no formulas.
+        """
+        names = Names()
+        names.symbol(VARIABLE)
+        builders = tuple(ForestBuilder(names) for _ in KINDS)
+        for formula in formulas:
+            for kind, builder in zip(KINDS, builders, strict=True):
+                builder.add(getattr(formula, kind))
+        forests = (builders[0].finish(), builders[1].finish())
+        if not len(forests[0]):
+            raise RetrievalError("no formulas to index")
+        return cls(names, forests, Postings.build(forests, scoring), scoring)
+
+    def __len__(self) -> int:
+        return len(self._forests[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays in memory, without the dictionary of symbols."""
+        forests = sum(forest.nbytes for forest in self._forests)
+        return self._postings.nbytes + forests + sum(own.nbytes for own in self._sizes)
+
+    def search(self, formula: ParsedFormula, k: int = 1000) -> list[tuple[int, float]]:
+        """Return the numbers and scores of the best ``k`` formulas, best first; equal scores by number.
+
+        Raises:
+            RetrievalError: ``k`` below 1.
+        """
+        if k < 1:
+            raise RetrievalError(f"k={k}; at least 1 result must be asked for")
+        trees = self._read(formula)
+        pairs = self._pairs(trees)
+        candidates = np.flatnonzero(pairs > 0)
+        bounds = self._bounds(trees, pairs, candidates)
+        size = min(max(k, SMALLEST_BATCH), len(candidates))
+        ahead = np.zeros(len(candidates), dtype=bool)
+        ahead[np.argpartition(-bounds, size - 1)[:size] if size else []] = True
+        found = candidates[ahead]
+        scores = self._scores(trees, pairs, found)
+        threshold = _least(scores, k)
+        open_ = np.flatnonzero(~ahead & (bounds >= threshold))
+        open_ = open_[np.argsort(-bounds[open_], kind="stable")]
+        batch = SMALLEST_BATCH
+        while len(open_) and bounds[open_[0]] >= threshold:
+            few, open_ = candidates[open_[:batch]], open_[batch:]
+            found, scores = np.append(found, few), np.append(scores, self._scores(trees, pairs, few))
+            threshold = _least(scores, k)
+            batch = min(2 * batch, LARGEST_BATCH)
+        best = np.lexsort((found, -scores))[:k]
+        return list(zip(found[best].tolist(), scores[best].tolist(), strict=True))
+
+    def scores(self, formula: ParsedFormula, numbers: Integers | None = None) -> Floats:
+        """Return the scores of the formulas with these numbers, 0 for those that are not found; default: of all (F,).
+
+        It is the search without bounds.
+        """
+        trees = self._read(formula)
+        pairs = self._pairs(trees)
+        asked = np.arange(len(self)) if numbers is None else numbers
+        scores = np.zeros(len(asked))
+        able = np.flatnonzero(pairs[asked] > 0)
+        for start in range(0, len(able), LARGEST_BATCH):
+            few = able[start : start + LARGEST_BATCH]
+            scores[few] = self._scores(trees, pairs, asked[few])
+        return scores
+
+    def alignments(self, formula: ParsedFormula, number: int) -> dict[TreeKind, Alignment]:
+        """Return the alignment of a query with one formula, for each kind of tree that both have."""
+        found: dict[TreeKind, Alignment] = {}
+        for place, (kind, tree) in enumerate(zip(KINDS, self._read(formula), strict=True)):
+            own = self._forests[place].take([number])
+            if tree is None or not len(own.symbols):
+                continue
+            matches = align(tree.query, own)
+            _, kept = aligned_weights(tree.query, own, matches, self._variable, self._scoring)
+            nodes = {node: int(match) for node, match in enumerate(matches[:, 0]) if match >= 0}
+            found[kind] = self._alignment(getattr(formula, kind), own, nodes, kept[:, 0])
+        return found
+
+    # -- a query -------------------------------------------------------------------------------------------------
+
+    def _read(self, formula: ParsedFormula) -> list[_Tree | None]:
+        names = Names(self._names)
+        trees: list[_Tree | None] = []
+        for place, kind in enumerate(KINDS):
+            tree: FormulaTree | None = getattr(formula, kind)
+            if tree is None:
+                trees.append(None)
+                continue
+            builder = ForestBuilder(names)
+            builder.add(tree)
+            forest = builder.finish()
+            credits = np.array([self._scoring.credit(label) for label in tree.labels])
+            trees.append(_Tree(Query(forest, self._weights_of(forest, place), credits), keys_of(forest, place)))
+        return trees
+
+    def _weights_of(self, forest: Forest, place: int) -> Floats:
+        return self._postings.rarity_of(keys_of(forest, place).symbols)
+
+    def _pairs(self, trees: list[_Tree | None]) -> Floats:
+        keys = [tree.keys.together()[0] for tree in trees if tree is not None]
+        return self._postings.scores(np.concatenate(keys)) if keys else np.zeros(len(self))
+
+    def _scores(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
+        """Return the scores of some formulas."""
+        total = self._scoring.pairs * pairs[few]
+        for place, tree in enumerate(trees):
+            if tree is not None:
+                own = self._forests[place].take(few)
+                matches = align(tree.query, own)
+                weights, _ = aligned_weights(tree.query, own, matches, self._variable, self._scoring)
+                total += self._shares(tree, place, few) * weights
+        return total
+
+    def _bounds(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
+        """Return upper bounds of the scores of some formulas."""
+        total = self._scoring.pairs * pairs[few]
+        for place, tree in enumerate(trees):
+            if tree is not None:
+                total += self._shares(tree, place, few) * self._most_aligned(tree, place)[few]
+        return total * (1 + _ROOM)
+
+    def _shares(self, tree: _Tree, place: int, few: Integers) -> Floats:
+        """Return the factors by which aligned weights enter the scores of some formulas."""
+        scoring = self._scoring
+        factor = (1 - scoring.pairs) * (scoring.layout if place == 0 else 1 - scoring.layout)
+        whole = tree.weight ** (1 - scoring.size) * np.maximum(self._sizes[place][few], 1e-9) ** scoring.size
+        return factor / np.maximum(whole, 1e-9)
+
+    def _most_aligned(self, tree: _Tree, place: int) -> Floats:
+        """Return upper bounds of the aligned weights of all formulas (F,).
+
+        The topmost node counts in full. Each other one shares a pair of classes with its parent, which counts its
+        weight with the credit of another symbol; equal symbols give the rest of the weight. A tree of as many nodes
+        that has all pairs of classes may be equal to the query's, and counts in full.
+        """
+        query = tree.query
+        lower = np.flatnonzero(query.tree.parents >= 0)
+        partial = query.weights * query.credits
+        bound = self._postings.matched(tree.keys.direct, partial[lower])
+        whole = (np.diff(self._forests[place].bounds) == len(query)) & (bound >= partial[lower].sum() * (1 - _ROOM))
+        open_nodes = np.flatnonzero(query.credits < 1)
+        if len(open_nodes):
+            rest = query.weights[open_nodes] - partial[open_nodes]
+            bound += self._postings.matched(tree.keys.symbols[open_nodes], rest)
+        return np.where(whole, tree.weight, np.minimum(bound + query.weights.max(), tree.weight))
+
+    def _alignment(
+        self, tree: FormulaTree, own: Forest, nodes: dict[int, int], kept: npt.NDArray[np.bool_]
+    ) -> Alignment:
+        labels = {node: self._symbols[own.symbols[other]] for node, other in nodes.items()}
+        variables = [node for node in nodes if kept[node] and symbol_class(tree.labels[node]) == VARIABLE]
+        renaming = {tree.labels[node]: labels[node] for node in variables}
+        return Alignment(
+            nodes,
+            frozenset(n for n in nodes if kept[n] and labels[n] == renaming.get(tree.labels[n], tree.labels[n])),
+            renaming,
+        )
+
+
+def _least(scores: Floats, k: int) -> float:
+    """Return the k-th best score; -1 where there are fewer."""
+    return float(np.partition(scores, -k)[-k]) if len(scores) >= k else -1.0

@@ -1,0 +1,195 @@
+"""Inverted index of symbols and of symbol pairs: scores of all formulas, and bounds of their alignments.
+
+Each node of a tree gives its symbol, and pairs with its parent and its grandparent, with the edges between them: once
+with the symbols themselves, once with their classes (:func:`mathamr.structure.scoring.symbol_class`), so that
+formulas that differ in the names of variables share pairs. After Tangent (Davila and Zanibbi, SIGIR 2017), weighted as
+BM25.
+
+>>> from graphs.formulas.tree import FormulaTree
+>>> from mathamr.structure.forest import ForestBuilder, Names
+>>> names = Names()
+>>> forest = ForestBuilder(names)
+>>> forest.add(FormulaTree("slt", ("V!x", "N!2"), (-1, 0), ("", "a")))
+>>> forest.add(FormulaTree("slt", ("V!y", "N!2"), (-1, 0), ("", "a")))
+>>> keys = keys_of(forest.finish(), 0)
+>>> len(keys.symbols), len(keys.pairs), len(keys.class_pairs)  # of all nodes
+(4, 2, 2)
+>>> len(set(keys.pairs.tolist())), len(set(keys.class_pairs.tolist()))  # different ones
+(2, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mathamr.structure.forest import MAX_EDGES, MAX_NAMES, Forest
+from mathamr.structure.scoring import Scoring
+
+Keyed = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys of the symbols and pairs of a forest, and the formula of each.
+
+    ``direct`` are those of ``class_pairs`` with the parent; one for each node but the roots, in the order of the nodes.
+    """
+
+    symbols: Keyed
+    pairs: Keyed
+    class_pairs: Keyed
+    direct: Keyed
+    owners: tuple[Keyed, Keyed, Keyed]
+
+    def together(self) -> tuple[Keyed, Keyed]:
+        """Return all keys and the formula of each."""
+        return np.concatenate([self.symbols, self.pairs, self.class_pairs]), np.concatenate(self.owners)
+
+
+def keys_of(forest: Forest, kind: int) -> Keys:
+    """Return the keys of a forest; ``kind`` (0 or 1) keeps the two kinds of tree apart."""
+    parents, edges = forest.parents, forest.edges.astype(np.int64)
+    lower = np.flatnonzero(parents >= 0)
+    upper = parents[lower]
+    second = parents[upper] >= 0
+    far, near = lower[second], upper[second]
+    top = parents[near]
+    nodes, ancestors = np.concatenate([lower, far]), np.concatenate([upper, top])
+    paths = np.concatenate([edges[lower], edges[near] * MAX_EDGES + edges[far]])
+    # 64 bits: kind (1), table (2), upper symbol (23), lower symbol (23), path (14)
+    symbols = _key(kind, 0, forest.symbols, forest.symbols, np.zeros(len(parents), np.int64))
+    pairs = _key(kind, 1, forest.symbols[ancestors], forest.symbols[nodes], paths)
+    class_pairs = _key(kind, 2, forest.classes[ancestors], forest.classes[nodes], paths)
+    owner = forest.owner
+    owners = (owner, owner[nodes], owner[nodes])
+    return Keys(symbols, pairs, class_pairs, class_pairs[: len(lower)], owners)
+
+
+def _key(kind: int, table: int, upper: npt.NDArray[np.int32], lower: npt.NDArray[np.int32], paths: Keyed) -> Keyed:
+    place = ((kind << 2) + table) << 46
+    pair = upper.astype(np.int64) * MAX_NAMES + lower.astype(np.int64)
+    return ((place + pair) << 14) + paths
+
+
+class Postings:
+    """For each key the formulas that have it, how often, and its part in their BM25 score."""
+
+    def __init__(
+        self,
+        keys: Keyed,
+        starts: Keyed,
+        formulas: npt.NDArray[np.int32],
+        counts: npt.NDArray[np.int32],
+        impacts: npt.NDArray[np.float32],
+        size: int,
+    ) -> None:
+        self._keys, self._starts, self._formulas = keys, starts, formulas
+        self._counts, self._impacts, self._size = counts, impacts, size
+
+    @classmethod
+    def build(cls, forests: Sequence[Forest], scoring: Scoring) -> Postings:
+        """Index the keys of all forests, which have the same formulas."""
+        size = len(forests[0])
+        parts = [keys_of(forest, kind).together() for kind, forest in enumerate(forests)]
+        keys, owners = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        lengths = np.bincount(owners, minlength=size)
+        order = np.lexsort((owners, keys))
+        keys, owners = keys[order], owners[order]
+        first = np.flatnonzero(_changes(keys) | _changes(owners))
+        counts = np.diff(np.append(first, len(keys)))
+        keys, owners = keys[first], owners[first]
+        starts = np.flatnonzero(_changes(keys))
+        frequencies = np.diff(np.append(starts, len(keys)))
+        mean = max(float(lengths.mean()), 1.0) if size else 1.0
+        norms = scoring.k1 * (1 - scoring.b + scoring.b * lengths / mean)
+        impacts = np.repeat(rarity(frequencies, size), frequencies) * counts / (counts + norms[owners])
+        return cls(
+            keys[starts],
+            np.append(starts, len(keys)),
+            owners.astype(np.int32),
+            counts.astype(np.int32),
+            impacts.astype(np.float32),
+            size,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        arrays = (self._keys, self._starts, self._formulas, self._counts, self._impacts)
+        return sum(own.nbytes for own in arrays)
+
+    def rarity_of(self, keys: Keyed) -> Floats:
+        """Return the inverse document frequency of each key."""
+        places, known = self._places(keys)
+        frequencies = np.zeros(len(keys), dtype=np.int64)
+        frequencies[known] = self._starts[places[known] + 1] - self._starts[places[known]]
+        return rarity(frequencies, self._size)
+
+    def scores(self, keys: Keyed) -> Floats:
+        """Return the BM25 score of each formula as a share of the most that any formula can have (F,)."""
+        own, times = np.unique(keys, return_counts=True)
+        most = float((times * self.rarity_of(own)).sum())
+        found = self._postings(own)
+        totals = np.zeros(self._size)
+        if found is not None:
+            which, postings = found
+            weights = times[which] * self._impacts[postings]
+            totals = _totals(self._formulas[postings], weights, self._size)
+        return totals / most if most else totals
+
+    def matched(self, keys: Keyed, weights: Floats) -> Floats:
+        """Return for each formula the greatest weight of ``keys`` that its own keys can be matched with (F,).
+
+        A key that occurs n times in the formula is matched with the n heaviest of its equals.
+        """
+        order = np.lexsort((-weights, keys))
+        own, starts = np.unique(keys[order], return_index=True)
+        running = np.concatenate([[0.0], np.cumsum(weights[order])])
+        sizes = np.diff(np.append(starts, len(keys)))
+        found = self._postings(own)
+        if found is None:
+            return np.zeros(self._size)
+        which, postings = found
+        taken = np.minimum(self._counts[postings], sizes[which])
+        gains = running[starts[which] + taken] - running[starts[which]]
+        return _totals(self._formulas[postings], gains, self._size)
+
+    def _places(self, keys: Keyed) -> tuple[Keyed, npt.NDArray[np.bool_]]:
+        places = np.minimum(np.searchsorted(self._keys, keys), max(len(self._keys) - 1, 0))
+        known = self._keys[places] == keys if len(self._keys) else np.zeros(len(keys), bool)
+        return places, known
+
+    def _postings(self, keys: Keyed) -> tuple[Keyed, Keyed] | None:
+        """Return the postings of all keys, and which key each of them is of; None if no key is known."""
+        places, known = self._places(keys)
+        which, places = np.flatnonzero(known), places[known]
+        if not len(which):
+            return None
+        starts, sizes = self._starts[places], self._starts[places + 1] - self._starts[places]
+        return np.repeat(which, sizes), _ranges(starts, sizes)
+
+
+def _totals(formulas: npt.NDArray[np.int32], weights: npt.NDArray[np.floating], size: int) -> Floats:
+    totals: Floats = np.bincount(formulas, weights=weights, minlength=size).astype(np.float64)
+    return totals
+
+
+def rarity(frequencies: npt.NDArray[np.integer], size: int) -> Floats:
+    """Return the inverse document frequencies, as BM25 in Lucene has them: log(1 + (N - n + 0.5) / (n + 0.5))."""
+    return np.log(1 + (size - frequencies + 0.5) / (frequencies + 0.5))
+
+
+def _ranges(starts: Keyed, sizes: Keyed) -> Keyed:
+    """Return the numbers from each start on, as many as its size, one range after the other."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1]) + np.repeat(starts - (ends - sizes), sizes)
+
+
+def _changes(values: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Return where a value differs from the one before; the first one does."""
+    return np.append(np.ones(min(len(values), 1), bool), values[1:] != values[:-1])

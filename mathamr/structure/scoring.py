@@ -1,0 +1,85 @@
+"""Rules by which two formulas are scored, and the class of a symbol.
+
+>>> symbol_class("V!x"), symbol_class("N!2"), symbol_class("U!plus")
+('V!', 'N!', 'U!plus')
+
+Only symbols of one class can be aligned: any variable with any variable, any number with any number, any other
+symbol with itself alone. The values are in ``conf/structure/default.yaml``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from graphs.errors import ConfigError
+
+VARIABLE, NUMBER = "V!", "N!"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """Scoring rules of :class:`mathamr.structure.index.StructureIndex`, each from 0 to 1 but ``k1``.
+
+    Attributes:
+        equal: credit of a renamed variable where both trees are equal under one renaming; at least ``renamed``.
+        renamed: credit of a variable that is aligned with another one, under one renaming of the whole formula.
+        inconsistent: credit of a variable that is aligned against this renaming; at most ``renamed``.
+        number: credit of a number that is aligned with another number.
+        size: exponent of the found formula's share in the aligned part; 0: only the query's share counts.
+        layout: weight of symbol layout trees; operator trees have the rest.
+        pairs: weight of symbol pairs; aligned trees have the rest.
+        k1: saturation of a pair that occurs again, from 0, as in BM25.
+        b: correction for the length of the formula, as in BM25.
+    """
+
+    equal: float
+    renamed: float
+    inconsistent: float
+    number: float
+    size: float
+    layout: float
+    pairs: float
+    k1: float
+    b: float
+
+    def check(self) -> None:
+        """Check the values.
+
+        Raises:
+            ConfigError: a value out of its range.
+        """
+        for one in fields(Scoring):
+            value = getattr(self, one.name)
+            if not 0 <= value <= (float("inf") if one.name == "k1" else 1):
+                raise ConfigError(f"structure.{one.name}={value} must be from 0{'' if one.name == 'k1' else ' to 1'}")
+        if self.inconsistent > self.renamed:
+            raise ConfigError(
+                f"structure.inconsistent={self.inconsistent} is above structure.renamed={self.renamed}; "
+                "a broken renaming cannot earn more than a kept one"
+            )
+        if self.renamed > self.equal:
+            raise ConfigError(
+                f"structure.renamed={self.renamed} is above structure.equal={self.equal}; "
+                "a part cannot earn more than the whole"
+            )
+
+    def credit(self, symbol: str) -> float:
+        """Return the credit of a symbol that is aligned with another one of its class."""
+        kind = symbol_class(symbol)
+        return self.renamed if kind == VARIABLE else self.number if kind == NUMBER else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructureConfig(Scoring):
+    """Scoring rules, and how many of the last places of a ranking go to formulas of posts like the topic's.
+
+    Attributes:
+        context: number of these places (:mod:`mathamr.structure.context`).
+    """
+
+    context: int
+
+
+def symbol_class(symbol: str) -> str:
+    """Return the class of a symbol: all variables, all numbers, or the symbol itself."""
+    return symbol[:2] if symbol[:2] in (VARIABLE, NUMBER) else symbol

@@ -1,0 +1,133 @@
+"""Structure search: formulas whose trees have a large part in common with the query's, up to renaming of variables.
+
+Task 2 alone: formulas are found, one of each visual id. No model; the same in every process and for every seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphs.corpus.post import Post
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import ConfigError, Failure
+from graphs.formulas.store import FormulaStore
+from graphs.formulas.tree import ParsedFormula
+from graphs.graph.graph_maker import FormulaTrees
+from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
+from mathamr.retrieval.bm25 import tokens_of_post
+from mathamr.retrieval.lexical import distinct_formulas, query_formula
+from mathamr.stages.retrieval.searching import say_lost, speed
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.structure.context import Context, with_similar_posts
+from mathamr.structure.index import StructureIndex
+from mathamr.systems.registry import system
+from mathamr.systems.settings import StructureSettings
+from mathamr.systems.system import System
+
+
+@system("structure")
+class StructureSystem(System[StructureSettings]):
+    """Search formulas by the structure of their trees, without a model."""
+
+    tasks = frozenset({2})
+
+    def check(self, settings: StructureSettings, topic_sets: Sequence[TopicSet]) -> None:
+        """Check the rules of scoring and ``retrieval.k``."""
+        settings.structure.check()
+        if not 0 <= settings.structure.context <= MAX_PER_TOPIC:
+            raise ConfigError(f"structure.context={settings.structure.context} must be from 0 to {MAX_PER_TOPIC:,}")
+        if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
+            raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+
+    def index(self, settings: StructureSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
+        """Read the posts of the collection; ``index_seconds`` is of that as well."""
+        trees = FormulaTrees(self._formulas_db)
+        store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
+        posts, wanted = self.posts_for(topic_set), topic_set.indexed
+        visual_ids: dict[str, str] = {}
+        places: list[tuple[str, str]] = []
+        around = _Around()
+        reset_peak_memory()
+        with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
+
+            def formulas() -> Iterator[ParsedFormula]:
+                read = around.read(posts) if settings.structure.context else posts
+                found = distinct_formulas(read, trees.of, visual_ids, store=store, wanted=wanted, progress=advance)
+                for formula_id, post_id, formula in found:
+                    places.append((formula_id, post_id))
+                    yield formula
+
+            made = StructureIndex.build(formulas(), settings.structure)
+            context = around.context(places, visual_ids) if settings.structure.context else None
+        costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
+        return Indexed(_Searchable(made, places, visual_ids, trees, context), {**costs, "formulas": len(made)})
+
+    def retrieve(
+        self, settings: StructureSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet
+    ) -> Retrieved:
+        """Search the index with the query formulas; ``queries_per_second`` is of the search alone."""
+        searchable: _Searchable = indexed.index
+        queries = {topic.topic_id: query_formula(topic, searchable.trees.of) for topic in topic_set.topics}
+        found = {topic_id: query for topic_id, query in queries.items() if query is not None}
+        say_lost(
+            self.console, topic_set, [t for t in topic_set.topics if t.topic_id in found], "lack the query formula"
+        )
+        words = {topic.topic_id: tokens_of_post(topic.post) for topic in topic_set.topics}
+        k, places = settings.retrieval.k, settings.structure.context
+        with Stopwatch() as watch:
+            rankings = {name: searchable.made.search(query, k) for name, query in found.items()}
+            if searchable.context is not None:
+                for name, query in found.items():
+                    similar = searchable.context.scores(words[name])
+                    rankings[name] = with_similar_posts(
+                        rankings[name], similar, searchable.made, query, min(places, k), k
+                    )
+        results = {
+            topic_id: [Hit(searchable.places[place][0], score, searchable.places[place][1]) for place, score in ranking]
+            for topic_id, ranking in rankings.items()
+        }
+        return Retrieved(results, speed(len(found), watch), searchable.visual_ids)
+
+
+@dataclass(frozen=True)
+class _Searchable:
+    """An index, the ids of its formulas and of their posts, all visual ids, the source of trees, and the posts."""
+
+    made: StructureIndex
+    places: list[tuple[str, str]]
+    visual_ids: dict[str, str]
+    trees: FormulaTrees
+    context: Context | None = None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _Around:
+    """Words and formulas of the posts that are read."""
+
+    def __init__(self) -> None:
+        self._words: list[list[str]] = []
+        self._formulas: list[list[str]] = []
+
+    def read(self, posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
+        """Yield the posts, and keep what is needed of each."""
+        for post in posts:
+            if isinstance(post, Post):
+                self._words.append(tokens_of_post(post))
+                self._formulas.append([formula.formula_id for formula in extract(post).formulas])
+            yield post
+
+    def context(self, places: Sequence[tuple[str, str]], visual_ids: dict[str, str]) -> Context:
+        """Return the posts around the indexed formulas, wherever a formula of their visual ids occurs."""
+        number_of = {visual_ids.get(name, name): number for number, (name, _) in enumerate(places)}
+        occurrences = [
+            (number_of[look], post)
+            for post, names in enumerate(self._formulas)
+            for name in names
+            if (look := visual_ids.get(name, name)) in number_of
+        ]
+        return Context.build(self._words, occurrences, len(places))

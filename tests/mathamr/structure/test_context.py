@@ -1,0 +1,36 @@
+"""Places of a ranking that go to formulas of similar posts."""
+
+from graphs.formulas.latex import parse_latex
+from mathamr.structure.context import Context, with_similar_posts
+from mathamr.structure.index import StructureIndex
+from tests.mathamr.structure.test_alignment import RULES
+
+FORMULAS = [parse_latex(latex) for latex in ("x^2", "y^2", r"\sqrt{2}", r"\int f")]
+POSTS = [["roots", "are", "irrational"], ["sums", "of", "squares"]]
+OCCURRENCES = [(0, 1), (1, 1), (2, 0), (3, 0)]
+
+
+def test_the_last_places_go_to_formulas_of_similar_posts() -> None:
+    index = StructureIndex.build(FORMULAS, RULES)
+    query = parse_latex("x^2")
+    ranking = index.search(query, 3)
+    assert [number for number, _ in ranking][:2] == [0, 1]
+    similar = Context.build(POSTS, OCCURRENCES, 4).scores(["irrational"])
+    found = with_similar_posts(ranking, similar, index, query, 1, 2)
+    assert [number for number, _ in found] == [0, 2]  # of the two in the similar post, the one that shares a symbol
+    scores = [score for _, score in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_no_similar_post_leaves_the_places_empty() -> None:
+    index = StructureIndex.build(FORMULAS, RULES)
+    query = parse_latex("x^2")
+    context = Context.build(POSTS, OCCURRENCES, 4)
+    ranking = index.search(query, 3)
+    assert with_similar_posts(ranking, context.scores(["unheard"]), index, query, 1, 3) == ranking[:2]
+
+
+def test_a_formula_has_the_score_of_its_best_post() -> None:
+    context = Context.build(POSTS, [*OCCURRENCES, (0, 0)], 4)
+    assert context.scores(["irrational"])[0] == 1.0
+    assert context.scores(["squares"])[0] == 1.0

@@ -1,0 +1,94 @@
+"""Structure search: the search with bounds against scores of all formulas, and what is found."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphs.errors import ConfigError, RetrievalError
+from graphs.formulas.latex import parse_latex
+from graphs.formulas.tree import ParsedFormula
+from mathamr.structure.index import StructureIndex
+from mathamr.structure.scoring import Scoring
+from tests.mathamr.structure.test_alignment import RULES, grown
+
+FORMULAS = (
+    r"f(f(x))=\sin x",
+    r"\sqrt{2}",
+    r"\sum_{n=1}^{\infty} n x^n",
+    r"\sum_{k=1}^{\infty} k a^k = \frac{a}{(1-a)^2}",
+    r"x^2+y^2=z^2",
+    r"a^2+b^2=c^2",
+    r"a^2+b^2=d^3",
+    "n",
+)
+
+
+def index_of(*latex: str, rules: Scoring = RULES) -> StructureIndex:
+    return StructureIndex.build([parse_latex(one) for one in latex], rules)
+
+
+def test_renamed_formulas_are_found() -> None:
+    index = index_of(*FORMULAS)
+    assert [number for number, _ in index.search(parse_latex(r"\sum_{j=1}^{\infty} j t^j"), 2)] == [2, 3]
+    assert {number for number, _ in index.search(parse_latex("p^2+q^2=r^2"), 2)} == {4, 5}
+
+
+def test_a_formula_has_the_highest_score_for_itself() -> None:
+    index = index_of(*FORMULAS)
+    for number, latex in enumerate(FORMULAS):
+        assert index.search(parse_latex(latex), 1)[0][0] == number
+
+
+@pytest.mark.parametrize("k", [1, 7, 400])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_finds_what_scores_of_all_formulas_find(seed: int, k: int) -> None:
+    generator = random.Random(seed)
+
+    def formula() -> ParsedFormula:
+        slt, opt = grown(generator, "slt", generator.randint(1, 9)), grown(generator, "opt", generator.randint(1, 9))
+        return ParsedFormula(slt if generator.random() < 0.9 else None, opt if generator.random() < 0.9 else None)
+
+    index = StructureIndex.build([formula() for _ in range(600)], RULES)
+    for _ in range(4):
+        query = formula()
+        scores = index.scores(query)
+        best = [int(number) for number in np.lexsort((np.arange(600), -scores)) if scores[number] > 0][:k]
+        assert [number for number, _ in index.search(query, k)] == best
+
+
+def test_an_alignment_names_nodes_and_renaming() -> None:
+    index = index_of(*FORMULAS)
+    query = parse_latex("p^2+q^2=r^2")
+    found = index.alignments(query, 6)["opt"]
+    assert found.renaming == {"V!p": "V!a", "V!q": "V!b", "V!r": "V!d"}
+    assert query.opt is not None
+    changed = {query.opt.labels[node] for node in found.nodes.keys() - found.kept}
+    assert changed == {"N!2"}  # aligned with 3
+
+
+def test_a_formula_without_trees_is_never_found() -> None:
+    index = StructureIndex.build([ParsedFormula(None, None), parse_latex("x")], RULES)
+    assert [number for number, _ in index.search(parse_latex("x"))] == [1]
+    assert index.search(ParsedFormula(None, None)) == []
+    assert index.alignments(parse_latex("x"), 0) == {}
+
+
+def test_a_query_does_not_change_the_index() -> None:
+    index = index_of(*FORMULAS)
+    query = parse_latex("x^2+y^2")
+    before = index.search(query)
+    index.search(parse_latex(r"\heartsuit\clubsuit"))
+    assert index.search(query) == before
+
+
+def test_refusals() -> None:
+    with pytest.raises(RetrievalError, match="no formulas"):
+        StructureIndex.build([], RULES)
+    with pytest.raises(RetrievalError, match="k=0"):
+        index_of("x").search(parse_latex("x"), 0)
+    with pytest.raises(ConfigError, match=r"structure.number=2"):
+        replace(RULES, number=2).check()
+    with pytest.raises(ConfigError, match=r"inconsistent=0.9 is above"):
+        replace(RULES, inconsistent=0.9).check()

@@ -1,0 +1,50 @@
+"""Structure search as a system, on a collection with formulas in questions and answers."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from experiments.config import register, validated
+from experiments.run import run
+from graphs.errors import ConfigError
+from mathamr.evaluation.runs import read_run
+from tests.experiments.test_every_experiment import FORMULAS, ROOT, SMALL, write_collection
+
+
+def configured(place: Path, *overrides: str):  # type: ignore[no-untyped-def]
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        places = [f"data.root={place / 'data'}", f"outputs={place / 'out'}"]
+        track = ["+exp=trial", "track=structure", "experiment.name=found", "experiment.tasks=[2]"]
+        return validated(compose("config", [*track, *SMALL, *places, *overrides]))
+
+
+@pytest.mark.parametrize("context", [0, 4])
+def test_formulas_that_are_equal_to_the_topics_come_first(context: int, tmp_path: Path) -> None:
+    write_collection(tmp_path / "data")
+    ended = run(configured(tmp_path, f"structure.context={context}", "retrieval.k=30"), "command")
+    assert ended.failed == 0, ended.table
+    with (tmp_path / "out" / "found" / "results.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert int(row["task2_topics"]) == len(FORMULAS)
+    assert float(row["task2_p_prime_10"]) == 1.0
+    assert float(row["task2_queries_per_second"]) > 0
+    (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run-task2.tsv")
+    assert all(len(hits) <= 30 for hits in read_run(path, task=2).rankings.values())
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("structure.context=-1", r"structure.context=-1 must be from 0"),
+        ("structure.size=2", r"structure.size=2.0 must be from 0 to 1"),
+        ("retrieval.k=0", r"retrieval.k=0 must be"),
+        ("experiment.tasks=[1]", r"track=structure cannot do Task 1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(setting: str, message: str, tmp_path: Path) -> None:
+    write_collection(tmp_path / "data")
+    with pytest.raises(ConfigError, match=message):
+        run(configured(tmp_path, setting), "command")
