@@ -137,7 +137,7 @@ def test_rows_without_data_say_what_to_get(
     printed = capsys.readouterr().out
     assert printed.count("no data") == 4
     assert "ARQMATH is not set; its folder needs Posts*" in printed
-    assert "python scripts/data.py get arqmath --to FOLDER" in " ".join(printed.split())
+    assert "mathamr data get arqmath --to FOLDER" in " ".join(printed.split())
     assert "scripts/collection.py import" in " ".join(printed.split())
     (tmp_path / "data").mkdir()
     for name in ("Posts.V1.3.xml", "PostLinks.V1.3.xml"):
@@ -177,7 +177,7 @@ def test_the_list_tells_commands(capsys: pytest.CaptureFixture[str], monkeypatch
     assert "seen in commit 680aedf" in printed
     command = "python -m experiments.run +exp=vn_connectivity data=arqmath train.epochs=3 'data.root=$ARQMATH_MINI'"
     assert command in printed
-    assert "needs arqmath-mini, not there: Posts*.xml" in printed
+    assert "needs arqmath-mini, not there: Posts*" in printed
 
 
 @pytest.mark.parametrize(
