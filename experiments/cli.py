@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from experiments.command import command
+from experiments.command import HELP, command, run_usage
 from graphs.errors import ConfigError, suggestion
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -96,13 +96,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _found(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], str, list[str]]:
     """Return the command with its name and its arguments, or a text to print."""
-    if not words or words[0] in ("-h", "--help"):
+    if not words or words[0] in HELP:
         return usage()
     if words[0] == "--version":
         return _version()
     name, rest = words[0], words[1:]
     if name not in COMMANDS:
         raise ConfigError(f"unknown command {name!r}{_choice(name, COMMANDS)}")
+    if name == "run" and HELP & set(rest):
+        return run_usage()
     if name == "run":
         from experiments.run import start
 
@@ -116,7 +118,7 @@ def _found(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], str,
     chosen = COMMANDS[name]
     if not chosen.parts:
         return _of_file(chosen.file), f"mathamr {name}", rest
-    if not rest or rest[0] in ("-h", "--help"):
+    if not rest or rest[0] in HELP:
         return _listed(f"mathamr {name}", [(part, phrase) for part, phrase, _ in chosen.parts])
     files = {part: file for part, _, file in chosen.parts}
     if rest[0] not in files:

@@ -22,9 +22,11 @@ Ctrl-C. Of several ranks the first prints. Where nobody reads the output any mor
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -32,11 +34,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from graphs.errors import MathAMRError
+from mathamr.default_settings import CONF
 
 if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus
 
 DEBUG = "--debug"
+HELP = frozenset(("-h", "--help"))
+"""Words that ask for help."""
 FAULT = 1
 """Exit code after a fault of the program."""
 SHOWN = 300
@@ -166,3 +171,17 @@ def parser_of(text: str) -> argparse.ArgumentParser:
     """Return a parser that is described by the first line of a command's docstring, with the rest after the options."""
     first, _, rest = text.partition("\n\n")
     return argparse.ArgumentParser(description=first, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def run_usage() -> str:
+    """Return the help of ``mathamr run``: its docstring, and the experiments with their titles."""
+    about = ast.get_docstring(ast.parse(Path(__file__).with_name("run.py").read_text(encoding="utf-8"))) or ""
+    titles = {}
+    for path in sorted((CONF / "exp").glob("*.yaml")):
+        found = re.search(r"^  title: *(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        titles[path.stem] = found[1] if found else ""
+    width = max(map(len, titles))
+    listed = [f"  {name:{width}}  {title}".rstrip() for name, title in titles.items()]
+    settings = f"Settings and their values: {CONF}; --cfg job prints those of a command line."
+    about = about.replace("python -m experiments.run", "mathamr run")
+    return "\n".join([about, "", "Experiments (+exp=NAME):", *listed, "", settings])

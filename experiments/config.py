@@ -87,7 +87,7 @@ class ExperimentConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The configuration that all jobs share, without the groups of systems: one group of ``conf/`` a field."""
+    """Configuration shared by all jobs, without the groups of systems: one group of ``conf/`` a field."""
 
     data: DataSettings
     parsers: dict[str, Any] = field(default_factory=dict)

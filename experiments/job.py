@@ -61,7 +61,7 @@ RANKINGS = "rankings.json"
 
 
 class Outcome(Enum):
-    """What became of a job: it has a result or a failure, or another process works at it, or at what it needs."""
+    """Outcome of a job: a result, a failure, or the wait for another process that runs it or what it needs."""
 
     ENDED = "ended"
     ELSEWHERE = "elsewhere"
@@ -85,7 +85,7 @@ def run_job(
         _make_room(job, place, folder / "earlier")
         if finished(job, folder) or _copied(job, place, folder):
             return Outcome.ENDED
-        if models.state(job) == "in work elsewhere" or any(state(n, folder) == "running elsewhere" for n in job.needs):
+        if models.state(job) == "training elsewhere" or any(state(n, folder) == "running elsewhere" for n in job.needs):
             return Outcome.NEED_ELSEWHERE  # before a logbook is opened that would stay empty
         try:
             _check_needs(job, folder)
@@ -110,7 +110,7 @@ def run_job(
 
 
 def _copied(job: Job, place: Path, folder: Path) -> bool:
-    """Whether another seed of the condition has the same key, which no seed is part of, and has a result to copy."""
+    """Return whether another seed of the condition has the same key, which no seed is part of, and a result to copy."""
     for other in sorted((folder / "jobs").glob(f"{job.condition}-seed*")):
         record = read_json(other / "result.json")
         if other == place or record is None or record.get("key") != job.key:
@@ -231,7 +231,7 @@ def _read_rankings(
 def _search(
     job: Job, folder: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet
 ) -> tuple[Retrieved, dict[str, float]]:
-    """What is found, and the costs of index and search. The index is removed unless it is to be kept."""
+    """Return the rankings, and the costs of index and search; remove the index unless it is to be kept."""
     check_searched(system, encoded, topic_set)
     keep = isinstance(job.settings, SearchSettings) and job.settings.index.keep
     own = folder.with_name(file_name(topic_set.test_name, folder.name))
@@ -272,7 +272,7 @@ def _show(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_se
 def _look_into(
     job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run
 ) -> dict[str, float]:
-    """What the experiment's analyses write, and its columns of the results."""
+    """Run the experiment's analyses; return their columns of the results."""
     analyses = set(job.experiment.analyses)
     qrels = judged(topic_set)
     if analyses & {"weighting", "failures"}:

@@ -80,7 +80,7 @@ class Logbook:
             self._attempt(lambda run: run.log(measured(record)))
 
     def scores(self, values: Mapping[str, Any]) -> None:
-        """What came out at the end, into the run's summary."""
+        """Write the final measures into the run's summary."""
         self._attempt(lambda run: run.summary.update(dict(values)))
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -158,7 +158,7 @@ def opened(
 
 
 def check(settings: WandbConfig) -> None:
-    """Refuse a mode that is none.
+    """Refuse an unknown mode.
 
     Raises:
         ConfigError: names the modes.

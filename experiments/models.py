@@ -31,8 +31,13 @@ from experiments.plan import Job
 from graphs.errors import TrainingError
 from graphs.shared_files import is_locked, locked, read_json, write_json
 from graphs.whole_file import write_whole
+from mathamr.stages.console import Console
+from mathamr.stages.settings import JobSettings
+from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import Encoded, Log, TopicSet, Trained
+from mathamr.systems import registry
 from mathamr.training import checkpoint
+from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import Interrupted
 
 if TYPE_CHECKING:
@@ -42,7 +47,7 @@ LOCK = ".lock"
 LOG = "log.jsonl"
 _RECORD = "trained.json"
 
-State = Literal["trained", "in work elsewhere", "begun", "missing", "none"]
+State = Literal["trained", "training elsewhere", "begun", "missing", "none"]
 
 
 class Models:
@@ -58,12 +63,12 @@ class Models:
         return self._shared / "models" / job.model_key
 
     def state(self, job: Job) -> State:
-        """How a model stands; ``none`` where the job trains none."""
+        """Return the state of a job's model; ``none`` where the job trains no model."""
         if not job.model_key:
             return "none"
         folder = self.folder(job)
         if is_locked(folder / LOCK):
-            return "in work elsewhere"
+            return "training elsewhere"
         if (folder / _RECORD).exists():
             return "trained"
         return "begun" if (folder / "source").exists() else "missing"
@@ -99,7 +104,7 @@ class Models:
                 return None
             self._start_anew_on_other_graphs(folder, system.source(job.settings))
             try:
-                trained = self._finished(folder, system, log) or self._train(job, folder, system, log)
+                trained = self._finished(folder, system, log) or self._train(job, folder, system, topic_sets, log)
             except Interrupted:
                 raise
             except Exception as error:
@@ -128,14 +133,14 @@ class Models:
             log(entry)
         return Trained(best, record["costs"], origin=record["origin"])
 
-    def _train(self, job: Job, folder: Path, system: System[Any], log: Log) -> Trained:
+    def _train(self, job: Job, folder: Path, system: System[Any], topic_sets: Sequence[TopicSet], log: Log) -> Trained:
         with TrainingLog(folder / LOG) as written:
 
             def record(entry: dict[str, Any]) -> None:
                 written(entry)
                 log(entry)
 
-            trained = system.train(job.settings, folder, record)
+            trained = self._in_processes(job, folder, topic_sets, record) or system.train(job.settings, folder, record)
             recorded = {entry["epoch"] for entry in read_log(folder / LOG) if entry["kind"] == "epoch"}
             for entry in trained.history:  # a kill between checkpoint and record would leave a hole
                 if entry["epoch"] not in recorded:
@@ -146,6 +151,27 @@ class Models:
         write_json(folder / _RECORD, content)
         system.tidy(folder)
         return replace(trained, origin=origin)
+
+    def _in_processes(self, job: Job, folder: Path, topic_sets: Sequence[TopicSet], log: Log) -> Trained | None:
+        """Train in ``train.processes`` processes; return None where that is one, which is this one."""
+        train = getattr(job.settings, "train", None)
+        if not isinstance(train, TrainConfig) or train.processes == 1:
+            return None
+        from mathamr.training.processes import number_of, run_ranks  # imports torch
+
+        count = number_of(train.processes, train.device)
+        if count == 1:
+            return None
+        return run_ranks(count, train.device, train_rank, (job.settings, self._shared, topic_sets, folder), log)
+
+
+def train_rank(log: Log, settings: JobSettings, shared: Path, topic_sets: Sequence[TopicSet], folder: Path) -> Trained:
+    """Train as one rank of several, on what the process that has started them has prepared."""
+    console = Console(quiet=os.environ.get("RANK", "0") != "0")
+    system: System[Any] = registry.find(settings.track)(open_data(settings.data), shared, console)
+    system.check(settings, topic_sets)
+    system.prepare(settings, topic_sets)
+    return system.train(settings, folder, log)
 
 
 class TrainingLog:
@@ -199,5 +225,5 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def machine() -> str:
-    """What this machine is called in a row of the results."""
+    """Return the name of this machine for a row of the results."""
     return f"{platform.machine()}, {os.cpu_count()} cores"

@@ -1,4 +1,4 @@
-"""Conditions x seeds -> jobs, and how each of them stands.
+"""Conditions x seeds -> jobs, and the state of each.
 
 An experiment names its conditions by what they change (``conf/exp/vn_connectivity.yaml``):
 
@@ -77,7 +77,7 @@ class Job:
 
     @property
     def experiment(self) -> ExperimentConfig:
-        """The experiment that it is of."""
+        """Experiment of the job."""
         assert self.config.experiment is not None  # else nothing was planned
         return self.config.experiment
 
@@ -380,7 +380,7 @@ def failure(job: Job, folder: Path) -> str | None:
 
 
 def state(job: Job, folder: Path) -> State:
-    """How a job stands; one that another process works at is ``running elsewhere``, whether or not it failed before."""
+    """Return the state of a job; one that another process runs is ``running elsewhere``, even if it failed before."""
     if finished(job, folder) is not None:
         return "done"
     if is_locked(folder / "jobs" / job.name / LOCK):

@@ -7,7 +7,7 @@ Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/
     python -m experiments.run +exp=vn_connectivity 'experiment.seeds=[1,2]' train.epochs=3
     python -m experiments.run +exp=vn_connectivity 'experiment.only=[none,circular]'
     python -m experiments.run +exp=vn_connectivity job=3/12          # one part of an array of jobs
-    python -m experiments.run +exp=vn_connectivity job=list          # run nothing, say how each job stands
+    python -m experiments.run +exp=vn_connectivity job=list          # run nothing, list the state of each job
 
 The same command may run in several processes at once, on machines that share the folder ``outputs``: each takes jobs
 that no other works at, and none trains a model that another one trains.
@@ -32,7 +32,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from experiments import logbook
-from experiments.command import ended_by, take_debug
+from experiments.command import HELP, ended_by, run_usage, take_debug
 from experiments.config import CONF, ExperimentConfig, job_settings, read, register, validated
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status
@@ -166,7 +166,7 @@ def _write_plan(
 
 
 def _summary(experiment: Experiment) -> dict[str, tuple[str, float]]:
-    """The columns of the table that a run prints; of many measures the first ones."""
+    """Return the columns of the printed table; of many measures the first ones."""
     columns: dict[str, tuple[str, float]] = {}
     for task in experiment.tasks:
         of = "" if task == 1 else f" ({title(task)})"
@@ -208,6 +208,13 @@ def main(config: DictConfig) -> None:
 def start(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if HELP & set(words):
+        print(run_usage())
+        return 0
+    words = [f"+{word}" if word.startswith("exp=") else word for word in words]
+    if int(os.environ.get("RANK", "0")) > 0:
+        return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
+    words = [*_processes_of_torchrun(words), *words]
     debug = take_debug(words)
     before = sys.argv
     # Hydra would print its errors, and end with 1, which means that a job has failed.
@@ -236,6 +243,28 @@ def start(arguments: Sequence[str] | None = None) -> int:
         for name in changed:
             os.environ.pop(name, None)
     return 0
+
+
+def _processes_of_torchrun(words: Sequence[str]) -> list[str]:
+    """Return ``train.processes=N`` where ``torchrun`` has started N processes; its variables are taken away.
+
+    Raises:
+        ConfigError: they are on several machines.
+    """
+    size, local = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    if size == 1:
+        return []
+    if local != size:
+        raise ConfigError(
+            f"{size} ranks on several machines; an experiment trains on one, with train.processes={local}; "
+            "slurm/train_multi_gpu.sbatch trains on several"
+        )
+    for name in [name for name in os.environ if name in _OF_TORCHRUN or name.startswith("TORCHELASTIC")]:
+        del os.environ[name]
+    return [] if any(word.startswith("train.processes=") for word in words) else [f"train.processes={size}"]
+
+
+_OF_TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK"}
 
 
 def _refuse_launcher(arguments: Sequence[str]) -> str | None:

@@ -109,7 +109,7 @@ class Runner:
             if stuck and not waiting:
                 return
             if stuck:
-                self._console.say(f"  waiting for what {waiting[0].name} needs, which another process has in work")
+                self._console.say(f"  waiting for what {waiting[0].name} needs, which another process is preparing")
                 self._wait(waiting[0])
 
     def _wait(self, job: Job) -> None:

@@ -108,7 +108,9 @@ def _value(hint: Any, value: Any, place: str) -> Any:
         return filled(hint, value, place)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        (one,) = (other for other in arguments if other is not NoneType)
+        one, *more = (other for other in arguments if other is not NoneType)
+        if more:  # such as int | str: OmegaConf has made it one of them
+            return value
         return _value(one, value, place)
     if origin is dict:
         return {name: _value(arguments[1], inner, f"{place}.{name}") for name, inner in value.items()}

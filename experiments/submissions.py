@@ -3,7 +3,7 @@
     files, collection = write_submission(Path("outputs/arqmath3_benchmark"), "best", RunName("MyLab", "plus"), out)
     wrong = [report(path, task, collection, {}, None) for path, task in files.items()]
 
-scripts/submit.py is their command. What is wrong with a file is printed as FILE:LINE.
+mathamr submit is their command. What is wrong with a file is printed as FILE:LINE.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCORES = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bp
 
 @dataclass(frozen=True)
 class Collection:
-    """What ids are looked up in: a corpus, and the years of its topics."""
+    """Source of ids: a corpus, and the years of its topics."""
 
     corpus: Corpus
     years: list[int]

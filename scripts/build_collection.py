@@ -1,17 +1,17 @@
 """Build collection.db, the MathAMR+ graphs of a collection's posts, and count what is in it.
 
-    python scripts/build_collection.py --corpus mathdocs --out work/collection.db --workers 2
-    python scripts/build_formulas.py   --corpus arqmath --root arqmath --out formulas.db --workers 16
-    python scripts/build_collection.py --corpus arqmath --root arqmath --formulas formulas.db --out collection.db \\
+    mathamr build graphs --corpus mathdocs --out work/collection.db --workers 2
+    mathamr build formulas --corpus arqmath --root arqmath --out formulas.db --workers 16
+    mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out collection.db \\
         --kinds question answer topic --years 2020 2021 2022 --workers 16
-    python scripts/build_collection.py --corpus arqmath --root arqmath --formulas formulas.db --out shard-3.db \\
+    mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out shard-3.db \\
         --shard 3/16 --parser transition --option python=envs/transition/bin/python
 
 Posts are streamed, parsed in ``--workers`` processes and written by one: memory does not grow with the collection. The
 same command goes on where a build was stopped, however it was stopped; a post that failed stays a record of its
 failure until ``--retry-failures`` deletes these records and tries their posts again. ``--shard K/N`` takes the posts
 whose ids hash to K of N: build the shards as an array job (slurm/build_collection.sbatch) and merge them with
-scripts/collection.py merge. docs/amr.md has the parsers, conf/parsers/default.yaml the defaults of their ``--option``s.
+mathamr collection merge. docs/amr.md has the parsers, conf/parsers/default.yaml the defaults of their ``--option``s.
 
 At the end the counts of the thesis's Table 4.2 are printed, and written as JSON to ``OUT`` with the ending
 ``.stats.json``. Exit codes: 0 built; 2 a message says what is wrong; 130 stopped by Ctrl-C: run it again to go on.
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     console = Console()
     counted = build_collection(corpus_of(given), given.out, settings, graph_config(), console)
     if counted.failures:
-        console.say(f"  each failure with its reason: python scripts/collection.py failures {given.out}")
+        console.say(f"  each failure with its reason: mathamr collection failures {given.out}")
     return table(counted)
 
 

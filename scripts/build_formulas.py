@@ -1,6 +1,6 @@
 """Build formulas.db, the trees of all formulas that a collection publishes as MathML; the command to run at scale.
 
-    python scripts/build_formulas.py --corpus arqmath --root /data/ARQMath --out formulas.db --workers 16
+    mathamr build formulas --corpus arqmath --root /data/ARQMath --out formulas.db --workers 16
 
 ``--corpus`` is a collection that publishes its formulas, by default ARQMath: its ``slt_representation_v3`` and
 ``opt_representation_v3`` are read, packed or not, and the formula files of the topics. Progress goes to standard error,

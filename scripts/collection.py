@@ -1,11 +1,11 @@
 """Look into a collection of graphs, count it, merge its shards, and move it as a Penman file.
 
-    python scripts/collection.py show   collection.db 255 --figure graph.svg
-    python scripts/collection.py stats  collection.db --workers 8
-    python scripts/collection.py failures collection.db
-    python scripts/collection.py merge  collection.db shard-*.db
-    python scripts/collection.py export collection.db collection.penman
-    python scripts/collection.py import collection.penman collection.db
+    mathamr collection show   collection.db 255 --figure graph.svg
+    mathamr collection stats  collection.db --workers 8
+    mathamr collection failures collection.db
+    mathamr collection merge  collection.db shard-*.db
+    mathamr collection export collection.db collection.penman
+    mathamr collection import collection.penman collection.db
 
 ``show`` draws the graph of one post as indented text, and with ``--figure`` as an SVG file. ``stats`` prints the counts
 of the thesis's Table 4.2, with ``--json`` as one JSON object. ``failures`` lists the posts that failed, with stage,

@@ -1,11 +1,11 @@
 """Get a collection, check what is there, and write it in the form of BEIR.
 
-    python scripts/data.py get arqmath --to /data/ARQMath                         # everything, about 2.9 GB
-    python scripts/data.py get arqmath --to /data/ARQMath --only topics qrels     # a part of it
-    python scripts/data.py check --root /data/ARQMath
-    python scripts/data.py check --root /data/ARQMath --json
-    python scripts/data.py check --corpus beir --root FOLDER --split dev
-    python scripts/data.py export --corpus arqmath --root /data/ARQMath --years 2020 2021 --to arqmath-beir
+    mathamr data get arqmath --to /data/ARQMath                         # everything, about 2.9 GB
+    mathamr data get arqmath --to /data/ARQMath --only topics qrels     # a part of it
+    mathamr data check --root /data/ARQMath
+    mathamr data check --root /data/ARQMath --json
+    mathamr data check --corpus beir --root FOLDER --split dev
+    mathamr data export --corpus arqmath --root /data/ARQMath --years 2020 2021 --to arqmath-beir
 
 ``get`` downloads the files that the lab publishes, under their published names. It says how much is to come and how
 long that takes, resumes what was broken off, and checks sizes and archives. Nothing needs to be unpacked. Exit code 0:

@@ -1,11 +1,11 @@
 """Score a run file against qrels with the official ARQMath protocol, and print one JSON object.
 
-    python scripts/evaluate.py --task 1 --qrels qrel_task1_2020.tsv --run my_run.tsv
+    mathamr evaluate --task 1 --qrels qrel_task1_2020.tsv --run my_run.tsv
     {"ndcg_prime": 0.3446, "map_prime": 0.1393, "p_prime_10": 0.1623, "bpref": 0.1261, "topics": 77}
 
 Task 2 is judged by visual id, and needs a formula TSV (or a folder of them) with the columns id and visual_id:
 
-    python scripts/evaluate.py --task 2 --qrels qrel_task2_2020_visual_id.tsv --run my_run.tsv \\
+    mathamr evaluate --task 2 --qrels qrel_task2_2020_visual_id.tsv --run my_run.tsv \\
         --visual-ids latex_representation_v3/
 
 ``--regime mini`` scores as the experiments do on a part of a collection: the qrels are restricted to what is there, and
@@ -13,7 +13,7 @@ topics without a relevant document are dropped. ``--searched`` says what is ther
 of ids, one a line; in Task 2 it is the formulas of ``--visual-ids`` unless a file of visual ids is given.
 ``--collection`` is the same option.
 
-    python scripts/evaluate.py --task 1 --qrels qrel_task1_2020.tsv qrel_task1_2021.tsv --run my_run.tsv \\
+    mathamr evaluate --task 1 --qrels qrel_task1_2020.tsv qrel_task1_2021.tsv --run my_run.tsv \\
         --regime mini --searched arqmath-mini/
 
 ``--relevant-grade`` is the lowest grade that counts as relevant in MAP', P'@10 and Bpref: 2, as in ARQMath; where no

@@ -1,10 +1,10 @@
 """Show the two trees of a formula: the symbol layout tree (SLT) and the operator tree (OPT).
 
-    python scripts/formula_trees.py --latex 'x^2+y'
+    mathamr trees --latex 'x^2+y'
     SLT [V!x[+[V!y]],a[N!2]]
     ...
-    python scripts/formula_trees.py --mathml formula.xml --figure trees.svg
-    python scripts/formula_trees.py --stdin < formulas.tex > trees.jsonl
+    mathamr trees --mathml formula.xml --figure trees.svg
+    mathamr trees --stdin < formulas.tex > trees.jsonl
 
 For one formula both trees are printed in the string form of Tangent-S and as indented text; ``--figure`` draws them.
 ``--stdin`` takes one LaTeX formula a line and prints one JSON object a line with the keys ``latex``, ``slt`` and

@@ -1,11 +1,11 @@
-"""Encode posts with a checkpoint and write an index that scripts/search.py searches.
+"""Encode posts with a checkpoint and write an index that mathamr search searches.
 
-    python scripts/index.py --from outputs/vn_connectivity circular --out index      # of a finished experiment
-    python scripts/index.py --tensors preprocessed.db --graphs-db collection.db --model model/best \\
+    mathamr index --from outputs/vn_connectivity circular --out index      # of a finished experiment
+    mathamr index --tensors preprocessed.db --graphs-db collection.db --model model/best \\
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
-    python scripts/index.py ... --backend qdrant           # the Qdrant engine in process (docs/qdrant.md)
-    python scripts/index.py ... --backend qdrant --location http://localhost:6333 --name my_index     # a Qdrant server
-    python scripts/index.py ... --update --remove gone.txt # encode what is new, drop what is listed
+    mathamr index ... --backend qdrant           # the Qdrant engine in process (docs/qdrant.md)
+    mathamr index ... --backend qdrant --location http://localhost:6333 --name my_index     # a Qdrant server
+    mathamr index ... --update --remove gone.txt # encode what is new, drop what is listed
 
 ``--from`` takes model, tensors, graphs and collection of a finished job, of the first seed or of ``--seed``; ``--root``
 says where the collection lies now, and ``--out`` is by default ``outputs/EXP/indexes/CONDITION-seedN``.

@@ -1,13 +1,13 @@
-"""Write a run file, which scripts/evaluate.py scores: of an index, of BM25, or of other runs.
+"""Write a run file, which mathamr evaluate scores: of an index, of BM25, or of other runs.
 
-    python scripts/make_run.py index --index index --corpus arqmath --root /data/ARQMath --years 2020 --out task1.tsv
-    python scripts/make_run.py index ... --task 2 --formulas formulas.db --out task2.tsv
-    python scripts/make_run.py bm25 --corpus arqmath --root /data/ARQMath --years 2020 2021 --out bm25.tsv
-    python scripts/make_run.py bm25 ... --by formulas --formulas formulas.db --task 2 --out bm25_task2.tsv
-    python scripts/make_run.py fuse --task 1 bm25.tsv task1.tsv --out rrf.tsv
-    python scripts/make_run.py fuse --task 1 bm25.tsv task1.tsv --tune qrel_task1_2020.tsv --out mixed.tsv
+    mathamr rank index --index index --corpus arqmath --root /data/ARQMath --years 2020 --out task1.tsv
+    mathamr rank index ... --task 2 --formulas formulas.db --out task2.tsv
+    mathamr rank bm25 --corpus arqmath --root /data/ARQMath --years 2020 2021 --out bm25.tsv
+    mathamr rank bm25 ... --by formulas --formulas formulas.db --task 2 --out bm25_task2.tsv
+    mathamr rank fuse --task 1 bm25.tsv task1.tsv --out rrf.tsv
+    mathamr rank fuse --task 1 bm25.tsv task1.tsv --tune qrel_task1_2020.tsv --out mixed.tsv
 
-``index`` searches an index of scripts/index.py with the topics of a collection. Task 1 finds answers. Task 2 finds
+``index`` searches an index of mathamr index with the topics of a collection. Task 1 finds answers. Task 2 finds
 formulas: the query is the vector of the topic's formula among those of its whole post; of formulas with one visual id
 the best is kept. ``--context 0.2`` adds a fifth of the similarity of the posts around the two formulas. Model,
 vocabulary and AMR parser are those of the index. Topics are parsed here, with published formula trees of
@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    index = commands.add_parser("index", help="search an index of scripts/index.py")
-    index.add_argument("--index", type=Path, required=True, help="folder that scripts/index.py has written")
+    index = commands.add_parser("index", help="search an index of mathamr index")
+    index.add_argument("--index", type=Path, required=True, help="folder that mathamr index has written")
     index.add_argument("--model", type=Path, help="insist on this checkpoint; without it, the one of the index")
     index.add_argument("--strategy", default="maxsim", help="Task 1: single_vector, doc_vn_maxsim or maxsim")
     index.add_argument("--approximate", action="store_true", help="through HNSW, which the backend qdrant has")

@@ -1,11 +1,11 @@
-"""Make of a collection what scripts/train.py learns from: preprocessed.db, pairs.tsv, and hard negatives if wanted.
+"""Make of a collection what mathamr train learns from: preprocessed.db, pairs.tsv, and hard negatives if wanted.
 
-    python scripts/build_collection.py --corpus arqmath --root arqmath --formulas formulas.db --out collection.db
-    python scripts/preprocess.py --corpus arqmath --root arqmath --graphs-db collection.db --out work
-    python scripts/train.py --tensors work/preprocessed.db --pairs work/pairs.tsv --out model
+    mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out collection.db
+    mathamr build tensors --corpus arqmath --root arqmath --graphs-db collection.db --out work
+    mathamr train --tensors work/preprocessed.db --pairs work/pairs.tsv --out model
 
-    python scripts/preprocess.py ... train.positives=all graph.connectivity=sequential
-    python scripts/preprocess.py ... train.negatives=3 train.negative_source=bm25    # also OUT/negatives.tsv
+    mathamr build tensors ... train.positives=all graph.connectivity=sequential
+    mathamr build tensors ... train.negatives=3 train.negative_source=bm25    # also OUT/negatives.tsv
 
 ``preprocessed.db`` holds the graphs of ``collection.db`` as integers, with their vocabulary
 (``graphs/stores/store.py``). Virtual nodes are added when graphs are loaded: ``graph.structure`` and

@@ -1,12 +1,12 @@
 """Repeat a table: run what is missing of it, and say of each row whether it came out as expected.
 
-    python scripts/reproduce.py docs                       # on the embedded collection, nothing to download
-    ARQMATH_MINI=/data/arqmath-mini python scripts/reproduce.py mini-4.11
-    ARQMATH=/data/ARQMath python scripts/reproduce.py 4.10 workers=16 train.workers=8
-    python scripts/reproduce.py all --list                 # every row: its command, its expected values, its data
+    mathamr reproduce docs                       # on the embedded collection, nothing to download
+    ARQMATH_MINI=/data/arqmath-mini mathamr reproduce mini-4.11
+    ARQMATH=/data/ARQMath mathamr reproduce 4.10 workers=16 train.workers=8
+    mathamr reproduce all --list                 # every row: its command, its expected values, its data
 
 A table is one of the thesis's (4.6 to 4.22), the same on arqmath-mini (``mini-4.11``; ``mini`` for all of them), on
-the embedded collection (``docs``), or ``all``. What rows are and what is expected of them stands in
+the embedded collection (``docs``), or ``all``. The rows and their expected values are in
 ``experiments/report/reproduction.yaml``. Results go to ``outputs/reproduction/DATA``; finished jobs are not run again.
 What no result depends on may be set (workers, train.device, train.workers, index.location, wandb).
 
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from experiments.report.reproduction import Data, Expectation, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
-FREE = re.compile(r"(workers|train\.device|train\.workers|train\.checkpoint_every|index\.location|wandb(\.\w+)?)=.*")
+FREE = re.compile(
+    r"(workers|train\.device|train\.processes|train\.workers|train\.checkpoint_every|index\.location|wandb(\.\w+)?)=.*"
+)
 
 
 @command
@@ -118,7 +120,7 @@ def place_of(row: Expectation, outputs: Path) -> Path:
 
 
 def root_of(data: Data) -> Path | None:
-    """The folder that the data's variable names."""
+    """Return the folder of the data, by its variable."""
     named = os.environ.get(data.variable or "")
     return Path(named).absolute() if named else None
 
@@ -144,7 +146,7 @@ def described(row: Expectation, outputs: Path) -> list[str]:
 
 
 def how_to_get(data: Data) -> str:
-    """What to get and where to put it."""
+    """Return what to get and where to put it."""
     root = root_of(data)
     place = f"{data.variable}={root} has no" if root else f"{data.variable} is not set; its folder needs"
     text = [

@@ -1,16 +1,17 @@
 r"""Search an index as a person would, and see why each post was found.
 
-    python scripts/search.py index=outputs/index 'Prove that $\|A\|_2 \le \sqrt{\|A\|_1\|A\|_\infty}$'
-    python scripts/search.py index=outputs/index k=3 strategy=doc_vn_maxsim 'Why is $\sqrt 2$ irrational?'
-    python scripts/search.py index=outputs/index task=formulas '$\int_0^\infty e^{-x^2} dx$'
-    python scripts/search.py index=outputs/index            # reads one query a line
+    mathamr search index=outputs/index 'Prove that $\|A\|_2 \le \sqrt{\|A\|_1\|A\|_\infty}$'
+    mathamr search index=outputs/index k=3 strategy=doc_vn_maxsim 'Why is $\sqrt 2$ irrational?'
+    mathamr search index=outputs/index task=formulas '$\int_0^\infty e^{-x^2} dx$'
+    mathamr search index=outputs/index            # reads one query a line
 
-Formulas stand between dollar signs. Below each post stands, for every formula and sentence of the query, what matched
-it in the post and how well. On standard error stands what of the query the model knows; a query of which it knows
-nothing is not answered. scripts/index.py writes indexes.
+Formulas are between dollar signs. Below each post is, for every formula and sentence of the query, what matched
+it in the post and how well. Standard error says what of the query the model knows; a query of which it knows
+nothing is not answered. mathamr index writes indexes.
 
 ``strategy``: maxsim (default), doc_vn_maxsim, single_vector; ``exact=false`` asks for HNSW, which the backend qdrant
 has. ``task=formulas`` finds formulas like the first one of the query. ``model=FOLDER`` insists on a checkpoint.
+``--json`` prints the answer to a query as one line of JSON, with the keys of the page's ``POST /search``.
 
 Exit codes: 0 answered; 2 a message says what is wrong.
 """
@@ -18,6 +19,7 @@ Exit codes: 0 answered; 2 a message says what is wrong.
 from __future__ import annotations
 
 import io
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -37,6 +39,8 @@ SHOWN = 100  # characters of a virtual node's text
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words
+    words = [word for word in words if word != "--json"]
     if not words or words[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if words else 2
@@ -51,18 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(told, file=sys.stderr)
     try:
         if queries:
-            return show(engine, queries[0], settings)
+            return show(engine, queries[0], settings, as_json)
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")  # a query in another encoding finds what it can
         for line in sys.stdin:
             if line.strip():
-                show(engine, line.rstrip("\n"), settings)
+                show(engine, line.rstrip("\n"), settings, as_json)
         return 0
     finally:
         engine.close()
 
 
-def show(engine: Engine, text: str, settings: Settings) -> int:
+def show(engine: Engine, text: str, settings: Settings, as_json: bool = False) -> int:
     """Print what the index finds for one query; returns the exit code."""
     from graphs.errors import MathAMRError
 
@@ -72,6 +76,11 @@ def show(engine: Engine, text: str, settings: Settings) -> int:
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2
+    if as_json:
+        from mathamr.search.web import answers
+
+        print(json.dumps({"query": text, **answers.answer(answer)}))
+        return 0
     lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
     print("\n".join(printable(line) for line in lines))
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)

@@ -1,9 +1,9 @@
 r"""Search an index in a browser: a page of this machine, for this machine.
 
-    python scripts/serve.py index=outputs/index                     # then open http://127.0.0.1:8000
-    python scripts/serve.py index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
+    mathamr serve index=outputs/index                     # then open http://127.0.0.1:8000
+    mathamr serve index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
 
-The settings are those of scripts/search.py; what they say about task, strategy and number of results is what the page
+The settings are those of mathamr search; what they say about task, strategy and number of results is what the page
 starts with. Besides there are ``port`` (8000; 0 for any that is free) and ``host``, the address or name to listen on:
 127.0.0.1, unless others than this machine are meant to search. There are no passwords: whoever reaches it may search.
 Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends it.
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def place(words: Sequence[str]) -> tuple[str, int]:
-    """Host and port among the words; :class:`ConfigError` for other words, and for a port that there is not.
+    """Return host and port among the words; raise :class:`ConfigError` for other words and impossible ports.
 
     >>> place(["port=9000"])
     ('127.0.0.1', 9000)

@@ -1,10 +1,10 @@
 """Write the submission files of an experiment's job, or check files: count, ranks, scores, ids, run names.
 
-    python scripts/submit.py outputs/arqmath3_benchmark --team MyLab --run plus --out submission
-    python scripts/submit.py outputs/arqmath3_benchmark --team MyLab --run second --out submission --alternate \\
+    mathamr submit outputs/arqmath3_benchmark --team MyLab --run plus --out submission
+    mathamr submit outputs/arqmath3_benchmark --team MyLab --run second --out submission --alternate \\
         --job mathamr_plus-seed43
-    python scripts/submit.py --check submission/*.tsv --corpus arqmath --root /data/ARQMath --years 2022
-    python scripts/submit.py --check my_run.tsv --qrels qrel_task1_2021.tsv
+    mathamr submit --check submission/*.tsv --corpus arqmath --root /data/ARQMath --years 2022
+    mathamr submit --check my_run.tsv --qrels qrel_task1_2021.tsv
 
 From an experiment come ``MyLab-task1-plus-auto-both-P.tsv`` and, where it has Task 2, ``MyLab-task2-plus-...``. Without
 ``--job`` it is the finished job that ranks held-out *training* pairs best (``best_val_mrr``), a choice that has seen
@@ -12,7 +12,7 @@ no topic. The collection is the one that the experiment was run on; ``--root`` s
 
 ``--check`` takes any file; with ``--corpus`` topics and ids are looked up in the collection, without it they are not.
 With ``--qrels`` the scores are printed, by the official protocol; Task 2 also needs ``--visual-ids``, a formula TSV or
-a folder of them. What scripts/evaluate.py scores need not be valid: it reads more forms.
+a folder of them. What mathamr evaluate scores need not be valid: it reads more forms.
 
 Exit codes: 0 valid; 1 something is wrong with a file, listed as FILE:LINE; 2 a message says what is wrong.
 """

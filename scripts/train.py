@@ -1,11 +1,11 @@
 """Train one model from a preprocessed.db and a file of pairs, and print a summary.
 
-    python scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model
-    python scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model train=thesis train.epochs=3
-    python scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out circular --connectivity circular
+    mathamr train --tensors preprocessed.db --pairs pairs.tsv --out model
+    mathamr train --tensors preprocessed.db --pairs pairs.tsv --out model train=thesis train.epochs=3
+    mathamr train --tensors preprocessed.db --pairs pairs.tsv --out circular --connectivity circular
     torchrun --nproc-per-node 4 scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model
 
-scripts/preprocess.py makes both files of a collection. The file of pairs has two columns, question id and answer id,
+mathamr build tensors makes both files of a collection. The file of pairs has two columns, question id and answer id,
 with a tab between; so has that of hard negatives (``--negatives``: question id and the id of a post that does not
 answer it; set ``train.negatives`` to how many of them are drawn for each question; with ``train.negative_source=model``
 no file is needed). Any key of the groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is

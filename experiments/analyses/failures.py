@@ -1,4 +1,4 @@
-r"""What a model finds for some topics, why, and what it misses (``experiment.analyses=[failures]``): ``failures.md``.
+r"""First results of some topics, why they were found, and what is missed (``experiment.analyses=[failures]``).
 
     outputs/quality/jobs/base-seed42/failures.md
 

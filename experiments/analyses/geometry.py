@@ -1,4 +1,4 @@
-"""What a job's vectors look like: ``geometry.json``, and columns of the results.
+"""Geometry of a job's vectors: ``geometry.json``, and columns of the results.
 
 An experiment asks for it with ``experiment.analyses``: ``[collapse]`` is cheap (thesis 4.3.3), ``[geometry]`` is all of
 it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document is one of grade 2 or 3. For

@@ -1,6 +1,6 @@
-"""What a job shows beside its numbers: the similarities of a topic and a post, and the first results of a few topics.
+"""Examples of a job: the similarities of a topic and a post, and the first results of a few topics.
 
-``heat_map.json`` (thesis Figure 4.1) has what stands for each vector, and the cosine of each pair:
+``heat_map.json`` (thesis Figure 4.1) has the part of the post that each vector represents, and the cosine of each pair:
 
 >>> import torch
 >>> from mathamr.retrieval.explanation import VirtualNode

@@ -1,4 +1,4 @@
-"""What other weights of virtual nodes would have scored (``experiment.analyses=[weighting]``): nDCG' of each way.
+"""Scores under other weights of virtual nodes (``experiment.analyses=[weighting]``): nDCG' of each way.
 
     outputs/weighting/jobs/base-seed42/weighting.json      {"as it is": 0.709, "idf, 0.7": 0.704, ...}
 

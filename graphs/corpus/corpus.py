@@ -1,4 +1,4 @@
-"""What every collection can be asked for, and how one is opened by name.
+"""Interface of every collection, and how one is opened by name.
 
 >>> corpus = open_corpus("mathdocs")
 >>> corpus.name

@@ -22,7 +22,7 @@ class TopicFormulaFiles:
 
     Columns are ``id, topic_id, thread_id, type, <formula>``.
 
-    ``prefix`` (``2020:``) stands before their ids everywhere outside these files. ``None``: there is no such file.
+    ``prefix`` (``2020:``) begins their ids everywhere outside these files. ``None``: there is no such file.
     """
 
     prefix: str

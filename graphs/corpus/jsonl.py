@@ -168,7 +168,7 @@ class JsonLines(JsonPosts):
 
 
 def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:
-    """The post that a line's JSON object describes; ``kind`` is that of a post which does not tell its own.
+    """Return the post of a line's JSON object; ``kind`` is the default for a post without one.
 
     Raises CorpusError naming the key that is wrong.
     """

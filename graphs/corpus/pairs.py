@@ -92,7 +92,7 @@ def chosen(
     positives: str,
     least_score: int,
 ) -> list[Pair]:
-    """What :func:`training_pairs` says, from posts, accepted pairs and pairs of duplicate questions."""
+    """Return the pairs of :func:`training_pairs`, from posts, accepted pairs and pairs of duplicate questions."""
     pairs = dict.fromkeys(accepted)
     questions: set[str] = set()
     voted: list[Pair] = []

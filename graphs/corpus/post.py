@@ -29,7 +29,7 @@ def query_post_id(topic_id: str, test: str = "") -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether tables and run files can hold ``text`` as an id: printable, without blanks, not empty.
+    """Return whether tables and run files can hold ``text`` as an id: printable, without blanks, not empty.
 
     >>> is_id("255/body"), is_id("a b"), is_id("a\\0"), is_id("")
     (True, False, False, False)
@@ -43,7 +43,7 @@ class Post:
 
     ``title`` and ``body`` hold markup: ``html`` (formulas in ``<span class="math-container" id="...">$...$</span>``,
     or between dollar signs) or plain ``text`` (formulas between dollar signs, ``\\(..\\)`` or ``\\[..\\]``).
-    ``formula_prefix`` stands before every formula id found in the markup: topic files number their formulas anew each
+    ``formula_prefix`` begins every formula id found in the markup: topic files number their formulas anew each
     year, so the topics of 2020 have the prefix ``2020:``.
     """
 

@@ -1,4 +1,4 @@
-r"""The part of a collection that is learned from: its first pairs and their posts, and which of these are asked for.
+r"""Training part of a collection: its first pairs and their posts, and which of these are asked for.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -43,7 +43,7 @@ class Source:
         return list(islice(self._corpus.pairs(), self._most_pairs)) if isinstance(self._corpus, TrainingPairs) else []
 
     def posts(self) -> Iterator[Post | Failure]:
-        """The posts that are in pairs, in the order of the collection, which is read up to the last of them."""
+        """Yield the posts of pairs, in the order of the collection, which is read up to the last of them."""
         missing = {post_id for pair in self._pairs for post_id in (pair.question_id, pair.answer_id)}
         if not missing:
             return
@@ -72,7 +72,7 @@ class Source:
 
 
 def asked(posts: Iterable[Post | Failure], topics: Iterable[Post]) -> list[str]:
-    """The posts that have the title or the body of a topic, by their words and symbols alone; by their ids.
+    """Find the posts with the title or the body of a topic, by their words and symbols alone; by their ids.
 
     >>> topic = Post("A.1", "topic", title="Is <b>$x$</b> odd?", body="<p>I ask &amp; wonder.</p>")
     >>> asked([Post("7", "question", title="is $x$ odd"), Post("8", "answer", body="It is.")], [topic])

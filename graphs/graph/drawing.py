@@ -11,7 +11,7 @@ solve-01
       n  +
   :ARG2 see [1] you
 
-Each node stands below the first that mentions it; where others point to it as well, it has a number in brackets.
+Each node is drawn below the first that mentions it; where others point to it as well, it has a number in brackets.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def svg(graph: DocumentGraph, title: str = "") -> str:
 class _Outline:
     """A spanning tree of the AMR and formula nodes, and what lies beside it.
 
-    ``children[v]``: role and node of what stands below ``v``; ``again[v]``: of what ``v`` points to that stands
+    ``children[v]``: role and node of what is drawn below ``v``; ``again[v]``: of what ``v`` points to that is drawn
     elsewhere; ``trees[v]``: the trees of a formula node; ``numbers``: of the nodes that stand in some ``again``.
     """
 
@@ -148,7 +148,7 @@ class _Outline:
 
 
 def _tree(graph: DocumentGraph, below: dict[int, list[tuple[str, int]]], role: str, root: int) -> FormulaTree:
-    """The formula tree below ``root``; what is reached twice stands in it once."""
+    """Return the formula tree below ``root``; a node that is reached twice is in it once."""
     kind: TreeKind = "opt" if role.startswith(":opt") else "slt"
     nodes = {root: TreeNode(graph.labels[root])}
     stack = [root]

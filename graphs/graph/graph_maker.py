@@ -123,7 +123,7 @@ class FormulaTrees:
 
 @dataclass(slots=True)
 class Made:
-    """What became of one batch of posts."""
+    """Graphs and failures of one batch of posts."""
 
     parser: str
     posts: int
@@ -227,7 +227,7 @@ def single(posts: list[Post | Failure]) -> list[list[Post | Failure]]:
 
 
 def worker_died(posts: list[Post | Failure]) -> Made:
-    """The result for posts that take their process down with them."""
+    """Return the result for posts whose process died."""
     failures = [p if isinstance(p, Failure) else Failure(p.post_id, "amr", "worker_died", _DIED) for p in posts]
     return Made("", len(posts), failures=failures)
 

@@ -38,7 +38,7 @@ _FORMULA, _SENTENCE, _DOCUMENT = (kind.value for kind in VirtualKind)  # numpy t
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What virtual nodes are placed by, in B graphs with M members (formulas and sentences) together.
+    """Input to the placement of virtual nodes: B graphs with M members (formulas and sentences) together.
 
     Attributes:
         nodes: number of nodes of each graph, (B,).
@@ -85,7 +85,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Virtual nodes of a batch of B graphs, and what stands for each; nodes are counted over the batch.
+    """Virtual nodes of a batch of B graphs, and their representatives; nodes are counted over the batch.
 
     Attributes:
         num_virtual: number of virtual nodes of each graph, (B,).

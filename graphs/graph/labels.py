@@ -44,7 +44,7 @@ def _stemmer() -> PorterStemmer:
 
 @lru_cache(maxsize=1 << 18)
 def normalize(label: str, kind: NodeKind) -> str:
-    """The label that stands for ``label`` in the vocabulary.
+    """Return the vocabulary's label for ``label``.
 
     NFKC first, which unites compatibility variants (𝑥 and x, ℝ and R); addresses become ``[URL]``, all placeholders
     ``FORMULA``; AMR concepts are Porter-stemmed, apart from PropBank frames and numbers.

@@ -28,7 +28,7 @@ Edge = tuple[int, str, int]  # source, role such as ":ARG0" or ":slt-n", target
 
 
 class NodeKind(IntEnum):
-    """What a node of a MathAMR+ graph is."""
+    """Kind of a node of a MathAMR+ graph."""
 
     AMR = 0  # a concept, or a constant such as a number or a name
     FORMULA = 1  # a FORMULA_i node

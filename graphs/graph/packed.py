@@ -160,7 +160,7 @@ def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int
 
 
 def _is_sound(parts: Parts, relation: Int64, length: Int64, num_runs: Int64) -> bool:
-    """Whether all graphs name nodes that exist, in the right number, and no relation of virtual nodes."""
+    """Return whether all graphs name existing nodes, in the right number, and no relation of virtual nodes."""
     some = parts.num_references > 0
     largest = np.maximum.reduceat(parts.references, parts.begin[some]) if some.any() else parts.references
     return bool(
@@ -173,7 +173,7 @@ def _is_sound(parts: Parts, relation: Int64, length: Int64, num_runs: Int64) -> 
 
 
 def _add_up(values: Int64, counts: Int64, sums: Int64) -> bool:
-    """Whether the first ``counts[0]`` values add up to ``sums[0]``, the next ``counts[1]`` to ``sums[1]``, ..."""
+    """Return whether consecutive runs of ``counts`` values have the sums ``sums``."""
     totals = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(values, out=totals[1:])
     return bool((totals[np.cumsum(counts)] == np.cumsum(sums)).all())

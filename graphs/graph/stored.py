@@ -281,7 +281,7 @@ def _named_nodes(arrays: StoredArrays) -> list[tuple[str, Int32]]:
 
 
 def _outside(numbers: Int32, bound: int) -> int | None:
-    """The worst of the numbers that are not from 0 to ``bound`` - 1."""
+    """Return the worst of the numbers outside 0 to ``bound`` - 1."""
     if not numbers.size or 0 <= numbers.min() <= numbers.max() < bound:
         return None
     return int(numbers.min() if numbers.min() < 0 else numbers.max())
@@ -341,6 +341,6 @@ class Convert:
 
 
 def worker_died(rows: list[Row]) -> list[Converted | Failure]:
-    """The records of rows that took their process down with them."""
+    """Return the records of rows whose process died."""
     message = "the process that converted this graph died, out of memory perhaps"
     return [Failure(post_id, "tensors", "worker_died", message) for post_id, _, _ in rows]

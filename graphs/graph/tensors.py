@@ -39,7 +39,7 @@ class GraphArrays:
         relations: int32 (E,), ascending.
         representatives: int32 (V,), the nodes of the retrieval vectors: formulas, sentences, the document last.
         representative_kinds: uint8 (V,), ``VirtualKind`` of each.
-        num_virtual: the last so many nodes are virtual, the document's the very last.
+        num_virtual: number of virtual nodes; they are the last ones, the document's the very last.
     """
 
     labels: Int32

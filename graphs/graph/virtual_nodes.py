@@ -31,7 +31,7 @@ structure      virtual nodes                                                    
                                                                                              roots
 =============  ============================================================================  =========================
 
-The i-th representative of kind formula stands for ``FORMULA_i``, always. A formula without any of the kept trees has
+The i-th representative of kind formula always represents ``FORMULA_i``. A formula without any of the kept trees has
 its formula node as the only constituent. A sentence root that is a formula node is represented once, as the formula.
 """
 
@@ -60,7 +60,7 @@ MAX_AUXILIARY_EDGES = 1_500_000
 
 
 class VirtualKind(IntEnum):
-    """What a virtual node, or a representative in its place, stands for."""
+    """Kind of a virtual node, or of a representative in its place."""
 
     FORMULA = 0
     SENTENCE = 1
@@ -69,7 +69,7 @@ class VirtualKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class VirtualNodeSpec:
-    """What is put on top of a graph, and which formula trees stay in it (thesis, 4.3.1 to 4.3.3).
+    """Virtual nodes on top of a graph, and the formula trees that stay in it (thesis, 4.3.1 to 4.3.3).
 
     With structure ``global`` or ``none`` the auxiliary edges of ``connectivity`` run between the formula nodes and
     sentence roots, which then stand for formulas and sentences.
@@ -225,7 +225,7 @@ def in_document_order(graph: DocumentGraph, members: Sequence[tuple[VirtualKind,
 
 
 def places(graph: DocumentGraph) -> list[int]:
-    """The sentence that each formula is read after.
+    """Return the sentence that each formula is read after.
 
     Formulas are numbered by occurrence in the text, so one that the parser left in no sentence (it hangs from the
     document root) comes right after the formula before it, or at the start of the first sentence.

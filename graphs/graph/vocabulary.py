@@ -172,7 +172,7 @@ class _CountRows:
 
 
 def _keeps(index: int, count: int, number_threshold: int) -> bool:
-    """Whether a numbered role has a relation of its own."""
+    """Return whether a numbered role has a relation of its own."""
     return index <= _ALWAYS_KEPT_INDEX or (index <= _HIGHEST_KEPT_INDEX and count >= number_threshold)
 
 
@@ -216,7 +216,7 @@ class Vocabulary:
         self._label_ids = {label: i for i, label in enumerate(self.labels)}
         self._relation_ids = {role: 2 * i for i, role in enumerate(self.relations)}
         if len(self._label_ids) != len(self.labels) or len(self._relation_ids) != len(self.relations):
-            raise GraphError("a label or relation stands twice in the vocabulary")
+            raise GraphError("a label or relation is twice in the vocabulary")
         self._kept_numbers: dict[str, list[int]] = {}
         for role in self.relations:
             if parsed := numbered(role):
@@ -273,7 +273,7 @@ class Vocabulary:
         return 2 * len(self.relations)
 
     def label_id(self, label: str, kind: NodeKind) -> int:
-        """Id of a label as it stands in a graph; 0 where the vocabulary has none."""
+        """Id of a label of a graph; 0 where the vocabulary lacks it."""
         normal = normalize(label, kind)
         found = self._label_ids.get(normal)
         if found is None:

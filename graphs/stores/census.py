@@ -1,4 +1,4 @@
-"""What is in a collection: the counts of the thesis's Table 4.2.
+"""Census of a collection: the counts of the thesis's Table 4.2.
 
     census = take(Collection("collection.db"), vocabulary_size=20_000, number_threshold=5)
     print(table(census))

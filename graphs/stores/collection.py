@@ -6,7 +6,7 @@
 
 Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached)``, ``failure(post_id,
 stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several processes; it may be
-killed at any moment and started again, and then goes on with the posts that are in neither table. Of several posts with
+killed at any moment and started again: it then continues with the posts in neither table. Of several posts of
 one id the first counts, the others are records of failures with the ids ``255 #2``, ``255 #3`` ... No post can have
 these ids: one with a blank or a control character in its id, which no run file could hold, is a record of a failure.
 
@@ -51,7 +51,7 @@ _COLUMNS = "post_id, kind, penman, formula_map, attachments, reattached"
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """What a collection holds: graphs, failures by (stage, kind), formulas, and how these are attached.
+    """Counts of a collection: graphs, failures by (stage, kind), formulas, and how these are attached.
 
     Of an import, ``renamed_roles`` counts the edges of formula trees whose role had another release's name, and
     ``unknown_roles`` those by (tree, role) whose role is no release's that we know.
@@ -141,7 +141,7 @@ def add_graphs(path: str | os.PathLike[str], graphs: Iterable[StoredGraph], *, s
 
 @contextmanager
 def _in_process(connection: sqlite3.Connection, workers: int) -> Iterator[bool]:
-    """Whether to work in this process alone: with one worker, unless the last that did so has died of it."""
+    """Return whether to work in this process alone: with one worker, unless the last that did so has died of it."""
     died = bool(database.read_meta(connection).get(_ALONE))
     alone = workers == 1 and not died
     if alone:
@@ -193,7 +193,7 @@ def _storable(message: str) -> str:
 def _pending_batches(
     connection: sqlite3.Connection, posts: Iterable[Post | Failure], skipped: Callable[[int], None]
 ) -> Iterator[list[Post | Failure]]:
-    """Batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
+    """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
     stream = _identified(posts)
     while batch := list(islice(stream, BATCH_SIZE)):
         first: dict[str, Post | Failure] = {}
@@ -210,7 +210,7 @@ def _pending_batches(
 def _identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
     """The posts, each with an id of its own.
 
-    A record that could not be read may have no id, and a post one that is none (:func:`graphs.corpus.post.is_id`): the
+    A record that could not be read may have no id, and a post an invalid one (:func:`graphs.corpus.post.is_id`): the
     message, which names its place, or the id itself gives it one. A post with the id of an earlier one becomes a
     failure. The ids are kept in a temporary file, so that memory stays flat.
     """
@@ -241,7 +241,7 @@ _COUNT_ID = "INSERT INTO seen VALUES (?, 1) ON CONFLICT(post_id) DO UPDATE SET t
 
 
 def _known(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:
-    """Those of the posts that are in either table."""
+    """Return the ids of ``posts`` that are in either table."""
     marks = ",".join("?" * len(post_ids))
     return {
         row[0]
@@ -326,13 +326,13 @@ class Collection:
             yield Failure(*row)
 
     def without_graph(self, stage: str = "", kind: str = "") -> int:
-        """The number of posts that have a record of a failure (of one stage and kind) and no graph."""
+        """Return the number of posts with a record of a failure (of one stage and kind) and no graph."""
         chosen = " AND stage = ? AND kind = ?" if stage else ""
         query = f"SELECT count(DISTINCT post_id) FROM failure WHERE post_id NOT IN (SELECT post_id FROM graph){chosen}"
         return int(self._connection.execute(query, (stage, kind) if stage else ()).fetchone()[0])
 
     def incomplete(self) -> int:
-        """The number of posts that have both a graph and a record of a failure: a part of their text is missing."""
+        """Return the number of posts with both a graph and a record of a failure: a part of their text is missing."""
         query = "SELECT count(*) FROM graph WHERE post_id IN (SELECT post_id FROM failure)"
         return int(self._connection.execute(query).fetchone()[0])
 

@@ -13,7 +13,7 @@
 the lines, only ``# ::id`` and ``# ::formula_map`` must be there, and the graphs may be laid out in any way. Below a
 formula's ``:opt`` or ``:slt`` the roles may have the names of another release (:mod:`graphs.formulas.roles`): these get
 ours, others stay and are counted in the summary. An id that
-would not read back as it is, for it holds ``::`` or a line's end, stands there as a JSON string; JSON has ``:\\u003a``
+would not read back as it is, for it holds ``::`` or a line's end, is written as a JSON string; JSON has ``:\\u003a``
 for ``::``.
 """
 
@@ -155,7 +155,7 @@ _OTHERS = "others"
 
 
 def _identity(source: Path) -> dict[str, str]:
-    """What the file's first line says of the collection that it was exported from."""
+    """Return the description of the exported collection in the file's first line."""
     with source.open(encoding="utf-8", errors="replace") as lines:
         first = lines.readline()
     if not first.startswith(_HEADER):
@@ -164,7 +164,7 @@ def _identity(source: Path) -> dict[str, str]:
         found = json.loads(first.removeprefix(_HEADER))
         return {key: str(found[key]) for key in _IDENTITY if key in found}
     except (ValueError, TypeError) as error:
-        message = f"{first[:80]!r}: after '# ::collection' stands a JSON object ({error})"
+        message = f"{first[:80]!r}: '# ::collection' is followed by a JSON object ({error})"
         raise StoreError(message, path=source, line=1) from error
 
 
@@ -181,7 +181,7 @@ def _json(value: object) -> str:
 
 
 def _text(word: str) -> str:
-    """What :func:`_word` wrote; ``ValueError`` for what no database can hold."""
+    """Read what :func:`_word` wrote; ``ValueError`` for what no database can hold."""
     if word.startswith('"') and word.endswith('"') and len(word) > 1:
         word = str(json.loads(word))
     word.encode()

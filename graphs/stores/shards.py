@@ -58,7 +58,7 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     def holds(self, post_id: str) -> bool:
-        """Whether the post belongs to this shard."""
+        """Return whether the post belongs to this shard."""
         digest = hashlib.blake2b(post_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "big") % self.count == self.number - 1
 
@@ -114,7 +114,7 @@ def _post_id(record: StoredGraph | Failure) -> str:
 
 
 def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
-    """What the merged collection says of itself."""
+    """Return the description of the merged collection."""
     if not parts:
         raise StoreError("no shard is given; a merge needs all of them")
     meta = [part.meta for part in parts]

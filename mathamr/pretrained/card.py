@@ -83,8 +83,9 @@ class CardFacts:
 def card(facts: CardFacts) -> str:
     """Return the text of a card."""
     loss = "" if facts.validation_loss is None else f" Lowest validation loss: {facts.validation_loss:.4f}."
+    epochs = "1 epoch" if facts.epochs == 1 else f"{facts.epochs} epochs"
     training = (
-        f"{facts.parameters:,} parameters, {facts.epochs} epochs, seed {facts.seed}.{loss} AMR parser of the training "
+        f"{facts.parameters:,} parameters, {epochs}, seed {facts.seed}.{loss} AMR parser of the training "
         f"posts: `{facts.parser}`."
     )
     rows = [f"| {name} | {value:.3f} |" for name, value in facts.scores.items()]

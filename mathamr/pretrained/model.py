@@ -294,7 +294,7 @@ class MathAMR:
         return explain(own, first.nodes, other, second.nodes)
 
     def index(self, posts: Sequence[str | Post], folder: str | os.PathLike[str] | None = None) -> PostIndex:
-        """Return an index of posts, which scripts/search.py and scripts/serve.py can open.
+        """Return an index of posts, which mathamr search and mathamr serve can open.
 
         Args:
             posts: texts, with their places as ids, or posts with ids of their own.

@@ -30,7 +30,7 @@ class Block:
 
 
 def blocks(sizes: np.ndarray, block: int) -> Iterator[Block]:
-    """The layout that follows from descending sizes (N,)."""
+    """Return the layout for descending sizes (N,)."""
     row = 0
     for first in range(0, len(sizes), block):
         part = sizes[first : first + block]

@@ -37,7 +37,7 @@ NodeName = Literal["formula", "sentence", "document"]
 
 @dataclass(frozen=True, slots=True)
 class VirtualNode:
-    """What a vector of a set stands for: the LaTeX of a formula, the text of a sentence, or the whole document.
+    """Part of a post that a vector represents: the LaTeX of a formula, the text of a sentence, or the whole document.
 
     ``number`` counts within the kind. ``text`` is "" for a document, and where the graph does not tell which sentence.
     """
@@ -94,7 +94,7 @@ def explain(
 def nodes_of(
     text: PlaceholderText, formula_ids: Sequence[str], count: int, structure: Structure = "full"
 ) -> list[VirtualNode]:
-    """What the ``count`` vectors of a post stand for: formulas, sentences, the document last.
+    """Return the parts that the ``count`` vectors of a post represent: formulas, sentences, the document last.
 
     Args:
         text: sentences and formulas of the post.

@@ -1,4 +1,4 @@
-"""The folder that an index is kept in: a header, and the data it names, switched in one step.
+"""Folder of an index: a header, and the data it names, switched in one step.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp()) / "index"

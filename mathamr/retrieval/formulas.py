@@ -12,7 +12,7 @@ One post of two formulas; the query is the second formula of a topic:
 [[Hit(doc_id='2619', score=0.800000011920929, post_id='255'), Hit(doc_id='2618', score=0.0, post_id='255')]]
 
 Formulas come first in a post's set of vectors, in the order of its formula map (FORMULA_0, FORMULA_1 ...); so the i-th
-formula of the map has the i-th vector. Formulas that look alike have one visual id, and are judged once: of these only
+formula of the map has the i-th vector. Formulas of equal looks have one visual id, and are judged once: of these only
 the best is returned, as the evaluation would drop the others.
 """
 
@@ -192,7 +192,7 @@ class FormulaIndex:
     def search(self, queries: Tensor, k: int = MAX_PER_TOPIC, *, exact: bool = True) -> list[list[Hit]]:
         """At most ``k`` formulas of different visual ids for each of the query vectors (num_queries, p), best first.
 
-        A formula without a visual id stands for itself. Of formulas that look alike the best counts. More formulas than
+        A formula without a visual id is its own group. Of formulas of equal looks the best counts. More formulas than
         ``k`` are looked up, until enough of them differ.
         """
         found: list[list[Hit]] = [[] for _ in range(len(queries))]

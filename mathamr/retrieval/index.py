@@ -1,4 +1,4 @@
-"""What an index is: documents as sets of vectors, searched by one of three strategies, behind one protocol.
+"""Index of documents as sets of vectors, searched by one of three strategies, behind one protocol.
 
 >>> Strategy("doc_vn_maxsim", pool=200)
 Strategy(name='doc_vn_maxsim', exact=True, pool=200, ef=128)

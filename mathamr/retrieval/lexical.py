@@ -1,4 +1,4 @@
-r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one of those that look alike.
+r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one of those of equal looks.
 
 >>> posts = [
 ...     Post("7", "question", body="Is $x^2=2$ solvable?", markup="text"),
@@ -34,7 +34,7 @@ Progress = Callable[[int], None]
 
 
 class Tokens:
-    """What posts and formulas are compared ``by``; trees come from ``formulas_db`` where it has them, else from LaTeX.
+    """Features ``by`` which posts and formulas are compared; trees come from ``formulas_db``, else from LaTeX.
 
     Raises:
         ConfigError: ``by`` is neither text nor formulas.
@@ -58,7 +58,7 @@ class Tokens:
         return (list(tokens_of_formula(parsed)) for parsed in self._trees.of(formulas))
 
     def of_query_formula(self, topic: Topic) -> list[str] | None:
-        """The tokens of the formula that a topic asks for; None where its post lacks it."""
+        """Return the tokens of a topic's formula; None where its post lacks it."""
         formulas = extract(topic.post).formulas
         for formula, tokens in zip(formulas, self.of_formulas(formulas), strict=True):
             if formula.formula_id == topic.formula_id:
@@ -152,6 +152,6 @@ def index_formulas(
 
 
 def visual_ids_of(formulas: Sequence[FormulaRef], store: FormulaStore | None) -> dict[str, str]:
-    """The visual ids that ``store`` knows; without one, a formula looks like itself alone."""
+    """Return the visual ids in ``store``; without one, a formula looks like itself alone."""
     names = [formula.formula_id for formula in formulas]
     return {name: name for name in names} if store is None else store.visual_ids(names)

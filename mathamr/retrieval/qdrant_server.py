@@ -153,7 +153,7 @@ class ServerIndex:
         options: ServerOptions = ServerOptions(),
         client: QdrantClient | None = None,
     ) -> ServerIndex:
-        """The collection that the alias names; with ``model_hash``, one of another model is refused."""
+        """Return the collection behind the alias; with ``model_hash``, refuse one of another model."""
         client = client or _connect(location, options)
         call = _Caller(location, options)
         if not call(lambda: client.collection_exists(options.alias)):
@@ -299,7 +299,7 @@ def _remove(client: QdrantClient, alias: str, name: str) -> None:
 
 
 def _collection_of(client: QdrantClient, alias: str) -> str | None:
-    """The collection that ``alias`` names."""
+    """Return the name of the collection behind ``alias``."""
     return next((a.collection_name for a in client.get_aliases().aliases if a.alias_name == alias), None)
 
 

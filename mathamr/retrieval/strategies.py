@@ -53,7 +53,7 @@ def search(
 def search_reference(
     post_ids: Sequence[str], documents: VectorSets, queries: VectorSets, strategy: Strategy, k: int
 ) -> list[Ranking]:
-    """What :func:`search` finds in an index of ``documents``, by the definition."""
+    """Return the results of :func:`search` in an index of ``documents``, by the definition."""
     single = maxsim.scores_reference(queries.documents_only(), documents.documents_only())
     multi = maxsim.scores_reference(queries, documents)
     rankings = []

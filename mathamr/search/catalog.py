@@ -1,6 +1,6 @@
 """A folder with all that a search needs: vectors, formulas, texts, and the model and vocabulary that made them.
 
-    build("index", post_ids, documents, material)       # scripts/index.py
+    build("index", post_ids, documents, material)       # mathamr index
     catalog = Catalog.open(Path("index"))
     catalog.search(query.vectors, Strategy("maxsim"), k=10)       # [[('540', 3.71), ...]]
     catalog.explain(query, ["540"])                               # {'540': Explanation(...)}
@@ -56,7 +56,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What goes into a catalog beside the vectors.
+    """Content of a catalog beside the vectors.
 
     ``model`` is the checkpoint folder and ``model_hash`` its hash; ``parser`` names the AMR parser of the posts;
     ``formula_ids`` are those of each post's graph, by the order of its vectors; ``texts`` the posts of the collection.
@@ -159,7 +159,7 @@ def _check_texts(texts: Path, post_ids: Sequence[str], path: Path) -> None:
 
 
 def check_backend(backend: str, location: str | None = None) -> None:
-    """Refuse a backend that there is not, or that is not kept at ``location``."""
+    """Refuse an unknown backend, or one that is not kept at ``location``."""
     backends.check(backend, Strategy(), location=location)
 
 

@@ -8,7 +8,7 @@ r"""An index and the model that made it, opened once, that answer what a person 
     (result,) = engine.explain(r"Why is $\sqrt 2$ irrational?", "255").results
     result.explanation.similarities                     # the heat map (thesis, Figure 4.1)
 
-scripts/search.py and the web page of scripts/serve.py are two faces of it.
+mathamr search and the web page of mathamr serve are two faces of it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Answer:
 
 
 class Engine:
-    """What :meth:`open` makes. One thread at a time may ask it."""
+    """Take the parts that :meth:`open` makes. One thread at a time may search."""
 
     def __init__(self, catalog: Catalog, reader: QueryEncoder) -> None:
         self.catalog = catalog
@@ -85,14 +85,14 @@ class Engine:
 
     @property
     def note(self) -> str:
-        """What whoever searches should know about the index, "" if there is nothing."""
+        """Warning about the index for whoever searches, or ""."""
         if not self.catalog.parser or self.catalog.parser.startswith("embedded"):
             return ""
         return f"the posts were parsed by {self.catalog.parser}, the query is parsed by the embedded parser"
 
     @property
     def strategies(self) -> list[Strategy]:
-        """What this index can be searched by."""
+        """Tasks that this index can be searched by."""
         return [s for exact in (True, False) for name in STRATEGIES if self._can(s := Strategy(name, exact))]
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class Engine:
         return Answer(query, results, best, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:
-        """The answer that has this post alone, for its explanation; its score is MaxSim.
+        """Return an answer with this post alone, for its explanation; its score is MaxSim.
 
         Raises :class:`RetrievalError` for a post that the index does not have.
         """
@@ -190,7 +190,7 @@ def _no_post(post_id: str) -> RetrievalError:
 
 
 def check(task: str, k: int) -> None:
-    """Refuse a task that there is not, and more or fewer results than can be shown."""
+    """Refuse an unknown task, and more or fewer results than can be shown."""
     if task not in TASKS:
         raise ConfigError(f"task={task}; there are {', '.join(TASKS)}")
     if not 1 <= k <= MAX_RESULTS:

@@ -43,7 +43,7 @@ _EMBEDDED = ParserFactory(EmbeddedParser)
 
 @dataclass(frozen=True, slots=True)
 class EncodedQuery:
-    """A query as a set of vectors: ``vectors`` holds one set, ``nodes`` says what each vector stands for.
+    """A query as a set of vectors: ``vectors`` holds one set, ``nodes`` has the part that each vector represents.
 
     ``formula_ids`` are the formulas in the order of their vectors; a formula typed in has the id ``query:i``.
     ``words`` says what of the query the model knows.

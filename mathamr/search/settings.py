@@ -1,4 +1,4 @@
-"""Words of a command line -> how to search: what scripts/search.py and scripts/serve.py have in common.
+"""Words of a command line -> how to search: what mathamr search and mathamr serve have in common.
 
 >>> settings, others = read(["index=outputs/index", "k=3", "strategy=single_vector", "Why is $a=b$?"])
 >>> settings.k, settings.strategy.name, settings.task, others
@@ -21,7 +21,7 @@ KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "model", "devic
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``index`` is a folder of scripts/index.py; ``model`` a checkpoint that must be the one that made it."""
+    """``index`` is a folder of mathamr index; ``model`` a checkpoint that must be the one that made it."""
 
     index: Path
     strategy: Strategy
@@ -34,12 +34,12 @@ class Settings:
 def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list[str]]:
     """The settings ``KEY=VALUE`` among the words, and the other words, in any order.
 
-    Words of the keys ``more`` are left among the others. Raises :class:`ConfigError` for a key or value that there is
-    not; a word with spaces, or with ``=`` after something else than a name, such as ``$a=b$``, is no setting.
+    Words of the keys ``more`` are left among the others. Raises :class:`ConfigError` for an unknown key
+    or value; a word with spaces, or with ``=`` after something else than a name, such as ``$a=b$``, is no setting.
     """
     given: dict[str, str] = {}
     others = []
-    for word in words:
+    for word in as_settings(words):
         key, equals, value = word.partition("=")
         if equals and key in KEYS:
             given[key] = value
@@ -62,6 +62,23 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     return Settings(Path(given["index"]), strategy, k, task, model, given.get("device", "cpu")), others
 
 
+def as_settings(words: Sequence[str]) -> list[str]:
+    """Return the words with ``--index FOLDER``, as other commands have it, made ``index=FOLDER``.
+
+    >>> as_settings(["--index", "outputs/index", "--k=3", "Why is $2>1$?"])
+    ['index=outputs/index', 'k=3', 'Why is $2>1$?']
+    """
+    out: list[str] = []
+    for word in words:
+        if out and out[-1].removeprefix("--") in KEYS and out[-1].startswith("--"):
+            out[-1] = f"{out[-1][2:]}={word}"
+        elif word.startswith("--") and word[2:].partition("=")[0] in KEYS and "=" in word:
+            out.append(word[2:])
+        else:
+            out.append(word)
+    return out
+
+
 def opened(settings: Settings) -> tuple[Engine, str]:
     """The engine of these settings; and a line that tells what was loaded, and another one if there is a note."""
     start = time.perf_counter()
@@ -71,7 +88,7 @@ def opened(settings: Settings) -> tuple[Engine, str]:
 
 
 def whole(given: Mapping[str, str], key: str, default: int) -> int:
-    """The whole number of ``key``, ``default`` where it is not given; :class:`ConfigError` for what is none."""
+    """Return the whole number of ``key``, or ``default``; raise :class:`ConfigError` for anything else."""
     try:
         return int(given.get(key, default))
     except ValueError as error:

@@ -79,7 +79,7 @@ class ParsedCollection:
 
     @property
     def needed(self) -> NeededPosts | None:
-        """The posts that are parsed; None: all."""
+        """Posts to parse; None: all."""
         return self._needed
 
     @contextmanager
@@ -159,7 +159,7 @@ class ParsedCollection:
                 f"{mine.graphs[:12]}; build it again from data.root"
             )
         if shard != "1/1":
-            raise ConfigError(f"data.collection={given} is shard {shard}; merge all shards with scripts/collection.py")
+            raise ConfigError(f"data.collection={given} is shard {shard}; merge all shards with mathamr collection")
         if not meta.get("finished") and self._needed is None:
             raise ConfigError(f"data.collection={given} is not finished; run its build again until it ends")
         wanted = self._needed.all if self._needed is not None else self._files.text_ids()
@@ -252,7 +252,7 @@ class ParsedCollection:
         if others:
             raise ConfigError(
                 f"data.formulas={given} was not made from {len(others)} of {len(wanted)} formula files of data.root, "
-                f"e.g. {others[0]}; build it again with scripts/build_formulas.py"
+                f"e.g. {others[0]}; build it again with mathamr build formulas"
             )
 
     def _given(self, config: JobSettings, name: Literal["collection", "formulas"]) -> Path | None:
@@ -373,7 +373,7 @@ def _copy_topics(given: Path, path: Path, topics: Iterable[str], source: str) ->
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether every post went through: not after ``scripts/collection.py`` has forgotten the failures."""
+    """Return whether every post went through: not after ``mathamr collection`` has forgotten the failures."""
     with Collection(path) as source:
         return bool(source.meta.get("finished"))
 

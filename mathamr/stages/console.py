@@ -53,8 +53,8 @@ class Stage:
 class Console:
     """Where an experiment says what it is doing."""
 
-    def __init__(self) -> None:
-        self._rich = RichConsole(stderr=True, highlight=False, soft_wrap=True)
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._rich = RichConsole(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
         self._said: set[str] = set()
 
     def say(self, message: str) -> None:
@@ -92,7 +92,7 @@ class Console:
         sys.stderr.flush()
 
     def _log_line(self) -> Callable[[Stage], None]:
-        """Says how a stage stands, every half minute."""
+        """Prints the progress of a stage, every half minute."""
         last = time.monotonic()
 
         def report(stage: Stage) -> None:

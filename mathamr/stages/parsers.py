@@ -1,4 +1,4 @@
-"""The AMR parser that a configuration chooses, with its options: ``graph.parser`` and the group ``parsers``.
+"""AMR parser of a configuration, with its options: ``graph.parser`` and the group ``parsers``.
 
 >>> options = {"embedded": {"model": None}, "amrlib": {"model_dir": "models/bart-large", "batch_size": 16}}
 >>> select("embedded", options)

@@ -1,4 +1,4 @@
-"""The further collections that a job learns from: ``data.sources`` describes them, ``train.pairs`` and
+"""Further collections to learn from: ``data.sources`` describes them, ``train.pairs`` and
 ``train.pretrain_pairs`` name those in use.
 
 >>> described = {"math": SourceSettings("problems", "/data/math-train")}
@@ -61,12 +61,12 @@ def opened(
         pretrain_pairs: names in ``train.pretrain_pairs``.
 
     Raises:
-        ConfigError: a name that is none of them, that two collections have, or that cannot stand before post ids; or
+        ConfigError: a name that is unknown, that two collections have, or that cannot begin post ids; or
             a source that cannot be opened.
     """
     for name in described:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
-            raise ConfigError(f"data.sources: {name!r} stands before post ids; use letters, digits and . _ - only")
+            raise ConfigError(f"data.sources: {name!r} would begin post ids; use letters, digits and . _ - only")
         if name == collection:
             raise ConfigError(f"data.sources: {name} is the name of the collection itself; choose another one")
     found: dict[str, Source] = {}
@@ -94,7 +94,7 @@ def fingerprints(config: PreparationSettings) -> dict[str, str]:
 
 
 def post_id_of(source: str, post_id: str) -> str:
-    """The id that a source's post has beside the posts of others.
+    """Return the id of a source's post beside the posts of others.
 
     >>> post_id_of("math", "train-1/solution")
     'math/train-1/solution'
@@ -128,5 +128,5 @@ def source_of(post_id: str, known: Container[str]) -> str:
 
 
 def pairs_of(source: str, pairs: Iterable[Pair]) -> list[Pair]:
-    """Likewise the pairs of a source."""
+    """Yield the pairs of a source."""
     return [Pair(post_id_of(source, pair.question_id), post_id_of(source, pair.answer_id)) for pair in pairs]

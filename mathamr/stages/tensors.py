@@ -1,4 +1,4 @@
-"""What the jobs of the graph track share: posts -> graphs -> tensors, each stage made once.
+"""Shared files of the graph track: posts -> graphs -> tensors, each stage made once.
 
 It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
 
@@ -117,7 +117,7 @@ class Preparation:
         self._sources: dict[str, Source] = {}
 
     def __call__(self, config: PreparationSettings, topic_sets: Sequence[TopicSet]) -> Prepared:
-        """What the configuration needs; looked for once a process, later files of others do not change it."""
+        """Return the tensors of a configuration; looked for once a process, later files of others do not change it."""
         key = self._key(config)
         if key not in self._prepared:
             further = {
@@ -138,11 +138,11 @@ class Preparation:
         return json.dumps(plan, sort_keys=True), learned  # a frozen set computes its hash once
 
     def of(self, config: PreparationSettings) -> Prepared:
-        """What an earlier call has prepared."""
+        """Return the tensors that an earlier call has prepared."""
         return self._prepared[self._key(config)]
 
     def counts(self, config: PreparationSettings) -> Counts:
-        """What the vocabulary of a prepared configuration was built from: its collection and its sources together."""
+        """Return the graphs behind a configuration's vocabulary: those of its collection and its sources together."""
         return together([parsed.counts(config) for parsed in self.collections(config).values()])
 
     def collections(self, config: PreparationSettings) -> Mapping[str, ParsedCollection]:
@@ -150,7 +150,7 @@ class Preparation:
         return self._parsed[self._key(config)]
 
     def sources(self, config: PreparationSettings) -> dict[str, Source]:
-        """The sources that a configuration learns from; each is read once a process."""
+        """Return the sources of a configuration; each is read once a process."""
         return {name: self._sources.setdefault(name, source) for name, source in sources.sources_of(config).items()}
 
     def _parse(

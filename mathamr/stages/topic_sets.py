@@ -91,7 +91,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Encoded:
-    """What a model makes of posts and topics, and the ``costs`` of it (encode_docs_per_second, ...)."""
+    """Vectors of posts and topics, and the ``costs`` of making them (encode_docs_per_second, ...)."""
 
     vectors: Any
     costs: Costs = field(default_factory=dict)

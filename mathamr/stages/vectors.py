@@ -1,4 +1,4 @@
-"""The vectors that a model makes of posts and topics, kept beside it: those that were asked for so far.
+"""Vectors of posts and topics, kept beside their model: those that were asked for so far.
 
     place = EncodedPosts(model_folder, model_hash)
     place.add(encoder, store, place.missing(post_ids), "posts")
@@ -97,7 +97,7 @@ class EncodedPosts:
         return ExactIndex.build(post_ids, self.sets(post_ids), model_hash=self.model_hash)
 
     def costs(self, posts: int) -> dict[str, float]:
-        """Columns of the results table: posts and topics encoded a second, and the seconds for so many ``posts``.
+        """Columns of the results table: posts and topics encoded a second, and the seconds for the number ``posts``.
 
         Each vector was made once; every row that uses it names the same rates. Empty where a kill lost the times.
         """
@@ -200,7 +200,7 @@ def encode_missing(
 
 
 def kinds_of(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[np.integer]:
-    """Return what each vector of the posts stands for (:data:`mathamr.analysis.collapse.KINDS`), post after post."""
+    """Return the kind of part of each vector (:data:`mathamr.analysis.collapse.KINDS`), post after post."""
     kinds: dict[str, NDArray[np.integer]] = {}
     for graphs in stores:
         own = frozenset(graphs.post_ids())

@@ -79,7 +79,7 @@ def _run_of(path: Path, task: Task) -> Run:
 
 
 def _places(settings: FusionSettings) -> list[Path]:
-    """The folders of the jobs that are fused."""
+    """Return the folders of the fused jobs."""
     jobs = settings.outputs / settings.experiment / "jobs"
     return [jobs / f"{part}-seed{settings.seed}" for part in settings.fusion.of]
 

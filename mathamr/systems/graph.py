@@ -8,6 +8,7 @@ vectors of their virtual nodes, with that of the query formula.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -104,8 +105,9 @@ class GraphSystem(System[GraphSettings]):
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
                 "graph.formulas=both, opt or slt"
             )
-        with ranks(training.device):
-            pass  # refuses a device that is not there
+        with ranks(training.device) as world:  # refuses a device that is not there
+            if training.device == "auto" and world.device.type == "cpu" and "SLURM_JOB_ID" in os.environ:
+                self.console.once("NO GPU IN THIS SLURM JOB: training runs on the CPU; ask for one with --gpus=1")
         self.post_files.read(texts=extent_of(settings.data) == "all")
         sources.check_apart(self._pairs(training)[0], self._preparation.sources(settings))
         further = self._source_pairs(settings)

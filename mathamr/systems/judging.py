@@ -52,7 +52,7 @@ def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -
 
 
 def judged(topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Qrels:
-    """The judgments that count. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
+    """Return the judgments that count. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
     qrels, collection = qrels_of(topic_set.judgments), topic_set.collection
     if visual_ids is not None and topic_set.regime == "mini":
         collection = frozenset(visual_ids.values())

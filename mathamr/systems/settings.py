@@ -53,7 +53,7 @@ class GraphSettings(SearchSettings, PreparationSettings):
 
     model: ModelConfig
 
-    free: ClassVar = {"train": ("device", "workers", "checkpoint_every"), "index": ("location", "keep")}
+    free: ClassVar = {"train": ("device", "processes", "workers", "checkpoint_every"), "index": ("location", "keep")}
 
     def model_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of graphs, model and training, and the further collections that are learned from."""
@@ -107,7 +107,7 @@ class TextSettings(SearchSettings):
 
     @property
     def is_trained(self) -> bool:
-        """Whether the encoder is pretrained or fine-tuned, instead of taken as it is."""
+        """True if the encoder is pretrained or fine-tuned, instead of taken as it is."""
         return bool(self.text.epochs or self.text.pretraining_epochs)
 
     def model_key_parts(self) -> Mapping[str, Any]:
@@ -135,7 +135,7 @@ _PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed"
 
 @dataclass(frozen=True, kw_only=True)
 class BM25Config:
-    """What BM25 compares: ``by`` text, words and LaTeX; or formulas, pairs of symbols in their trees."""
+    """Settings of BM25: compare ``by`` text, words and LaTeX; or by formulas, pairs of symbols in their trees."""
 
     by: str
 

@@ -86,6 +86,8 @@ class TrainConfig:
         distill_temperature: divisor of the teacher's cosines.
         seed: seed of weights, order and augmentation. The held-out questions do not depend on it.
         device: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        processes: ranks that train together on this machine, each in a process of its own; ``auto``: one for each GPU.
+            Losses are equal up to the order of sums, but for augmentation, which each rank draws for its own part.
         precision: ``fp32`` or ``bf16``, arithmetic of the encoder; scores and loss are always float32.
         workers: threads that prepare batches ahead; 0 prepares each on demand. Results do not depend on it.
         checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
@@ -131,12 +133,15 @@ class TrainConfig:
     precision: str
     workers: int
     checkpoint_every: int
+    processes: int | str = 1
 
     def __post_init__(self) -> None:
         check_bounds("train", self, at_least=_AT_LEAST, positive=_POSITIVE, one_of=_ONE_OF)
         for name in ("node_mask", "edge_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"train.{name}={getattr(self, name)} must be at least 0 and less than 1")
+        if self.processes != "auto" and not (isinstance(self.processes, int) and self.processes >= 1):
+            raise ConfigError(f"train.processes={self.processes} is not a number of processes; use auto, or 1 or more")
         self._check_sources()
         if self.max_pairs is not None and self.max_pairs < self.batch_size:
             raise ConfigError(

@@ -163,9 +163,11 @@ def _device(name: str, local_rank: int) -> torch.device:
     if device.type != "cuda" or not there:
         raise ConfigError(f"train.device={name} is not available; use train.device=auto or cpu")
     index = local_rank if device.index is None else device.index
+    if device.index is None and torch.cuda.device_count() == 1 and "SLURM_PROCID" in os.environ:
+        index = 0  # Slurm has bound a GPU to each task, which sees that one alone
     if index >= torch.cuda.device_count():
         raise ConfigError(
-            f"train.device={name}needs GPU {index}, but there are {torch.cuda.device_count()}; start fewer ranks on "
+            f"train.device={name} needs GPU {index}, but there are {torch.cuda.device_count()}; start fewer ranks on "
             "a node"
         )
     return torch.device("cuda", index)

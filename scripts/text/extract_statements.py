@@ -1,7 +1,7 @@
 """Theorems, lemmas, definitions, propositions and corollaries of LaTeX papers, as one JSON object a paper.
 
-    python scripts/text/extract_statements.py --papers arxiv/*.tar.gz --out papers.jsonl --workers 8
-    python scripts/text/extract_statements.py --papers my_thesis/ notes.tex --out papers.jsonl
+    mathamr text statements --papers arxiv/*.tar.gz --out papers.jsonl --workers 8
+    mathamr text statements --papers my_thesis/ notes.tex --out papers.jsonl
 
 A paper is an archive (``.tar.gz``, ``.gz``, ``.tar``), a folder or a file. ``--categories`` is a TSV of paper ids and
 subject categories (``2501.00001<TAB>math.CO math.RT``). Archives are read in memory, never unpacked to disk; hostile

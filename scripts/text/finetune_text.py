@@ -1,8 +1,8 @@
 """Fine-tune a text encoder on a file of pairs, and print a summary.
 
-    python scripts/text/finetune_text.py --pairs pairs.jsonl --out model
-    python scripts/text/finetune_text.py --pairs pairs.jsonl --out model text=thesis text.epochs=1
-    python scripts/text/finetune_text.py --pairs pairs.jsonl --out model text.pretraining_epochs=3 --texts texts.txt
+    mathamr text finetune --pairs pairs.jsonl --out model
+    mathamr text finetune --pairs pairs.jsonl --out model text=thesis text.epochs=1
+    mathamr text finetune --pairs pairs.jsonl --out model text.pretraining_epochs=3 --texts texts.txt
     torchrun --nproc-per-node 4 scripts/text/finetune_text.py --pairs pairs.jsonl --out model
 
 text_pairs.py makes the file of pairs. Any key of the group ``text`` of ``conf/`` can be set. ``model/best`` is
@@ -29,7 +29,7 @@ from experiments.command import command, parser_of
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; return the exit code."""
     parser = parser_of(__doc__)
-    parser.add_argument("--pairs", type=Path, required=True, help="JSON lines of scripts/text/text_pairs.py")
+    parser.add_argument("--pairs", type=Path, required=True, help="JSON lines of mathamr text pairs")
     parser.add_argument("--validation", type=Path, help="other pairs that select the best epoch; default: a part")
     parser.add_argument("--texts", type=Path, help="texts to pretrain on, one a line; default: the pairs' documents")
     parser.add_argument("--out", type=Path, required=True, help="folder of the encoder")

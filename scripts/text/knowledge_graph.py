@@ -1,6 +1,6 @@
 """Make a knowledge graph of the terms and names that papers define, without a language model.
 
-    python scripts/text/knowledge_graph.py --papers papers.jsonl --out graph.json
+    mathamr text concepts --papers papers.jsonl --out graph.json
 
 extract_statements.py makes ``papers.jsonl`` from LaTeX sources; text_pairs.py makes pairs, or a collection with tests,
 from the graph. mathamr/text/concepts.py defines concepts and edges.

@@ -1,12 +1,12 @@
 """Make a file of pairs to fine-tune a text encoder on.
 
-    python scripts/text/text_pairs.py answers --corpus arqmath --root DIR --out pairs.jsonl        # question -> answer
-    python scripts/text/text_pairs.py answers --corpus titles --root DIR --out pairs.jsonl         # title -> body
-    python scripts/text/text_pairs.py statements --papers papers.jsonl --out pairs.jsonl         # query -> statement
-    python scripts/text/text_pairs.py formulas --papers papers.jsonl --out pairs.jsonl           # text <-> formula
-    python scripts/text/text_pairs.py concepts --graph graph.json --sources DIR --out pairs.jsonl    # concept -> chunk
+    mathamr text pairs answers --corpus arqmath --root DIR --out pairs.jsonl        # question -> answer
+    mathamr text pairs answers --corpus titles --root DIR --out pairs.jsonl         # title -> body
+    mathamr text pairs statements --papers papers.jsonl --out pairs.jsonl         # query -> statement
+    mathamr text pairs formulas --papers papers.jsonl --out pairs.jsonl           # text <-> formula
+    mathamr text pairs concepts --graph graph.json --sources DIR --out pairs.jsonl    # concept -> chunk
 
-    python scripts/text/text_pairs.py statements --papers papers.jsonl --benchmark DIR          # with separate tests
+    mathamr text pairs statements --papers papers.jsonl --benchmark DIR          # with separate tests
 
 With ``--benchmark`` (or ``--collection``) each makes a folder for an experiment (``data=pairs data.root=DIR``):
 documents
@@ -16,7 +16,7 @@ extract_statements.py makes ``papers.jsonl`` from LaTeX sources. With ``--model 
 queries
 for statements; otherwise they are the paper's own words. ``--raw`` leaves formulas as typed (a collection always does;
 ``text.linearize`` chooses how they are read). ``concepts`` reads the paper P of the graph from ``DIR/P.tar.gz``,
-``DIR/P.tex`` or the folder ``DIR/P``; scripts/text/knowledge_graph.py makes a graph.
+``DIR/P.tex`` or the folder ``DIR/P``; mathamr text concepts makes a graph.
 """
 
 from __future__ import annotations

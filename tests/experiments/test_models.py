@@ -35,7 +35,7 @@ def test_a_model_that_another_process_trains_is_left_to_it(bench: Any) -> None:
     folder.mkdir(parents=True)
     with (folder / LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert bench.models.state(bench.job()) == "in work elsewhere"
+        assert bench.models.state(bench.job()) == "training elsewhere"
         assert bench.run(bench.job()) is Outcome.NEED_ELSEWHERE
         assert status(bench.job(), bench.folder) == "missing"  # and its place is free for the other process
         assert bench.run(bench.job(epochs=2)) is Outcome.ENDED

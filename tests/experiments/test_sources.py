@@ -86,7 +86,7 @@ def test_what_the_key_of_a_model_depends_on(collection: Path, math: Path, tmp_pa
         (["train.pairs=[math]", "data.sources.math.root=/nowhere"], "data.sources.math: data.root='/nowhere' is not"),
         (["train.pairs=[math]", "data.sources.math.most_pairs=0"], "data.sources.math.most_pairs=0 must be at least 1"),
         (["+data.sources={jsonl: {name: mathdocs}}"], "data.sources: jsonl is the name of the collection itself"),
-        (["+data.sources={a/b: {name: mathdocs}}"], "'a/b' stands before post ids"),
+        (["+data.sources={a/b: {name: mathdocs}}"], "'a/b' would begin post ids"),
     ],
 )
 def test_sources_that_cannot_be_are_refused(collection: Path, math: Path, overrides: list[str], message: str) -> None:

@@ -69,3 +69,17 @@ COMP_WORDS=(mathamr build te); COMP_CWORD=2; _mathamr; echo "${COMPREPLY[@]}"
     ).stdout  # fmt: skip
     done = subprocess.run(["bash", "-c", steps], input=written, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["build", "tensors"]
+
+
+def test_the_help_of_run_lists_every_experiment_and_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; from experiments.cli import main; main(['run', '--help']); print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert not HEAVY & set(done.stderr.split())
+    assert all(f"\n  {path.stem} " in done.stdout for path in (ROOT / "conf" / "exp").glob("*.yaml"))
+
+
+def test_an_experiment_may_be_named_without_the_plus(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "exp=trial", "nonsense=1"]) == 2
+    assert "unknown key nonsense" in capsys.readouterr().err

@@ -138,7 +138,7 @@ def test_rows_without_data_say_what_to_get(
     assert printed.count("no data") == 4
     assert "ARQMATH is not set; its folder needs Posts*" in printed
     assert "mathamr data get arqmath --to FOLDER" in " ".join(printed.split())
-    assert "scripts/collection.py import" in " ".join(printed.split())
+    assert "mathamr collection import" in " ".join(printed.split())
     (tmp_path / "data").mkdir()
     for name in ("Posts.V1.3.xml", "PostLinks.V1.3.xml"):
         (tmp_path / "data" / name).touch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,16 @@ def test_a_search_shows_title_text_score_and_why(index: Path, capsys: pytest.Cap
 def test_a_search_says_what_of_the_query_the_model_knows(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert scripts.search.main([f"index={index}", "k=1", "Is $\\sqrt2$ irrational or zzzqqq?"]) == 0
     assert "query: known: irrational; unknown: zzzqqq; 1 formula\n" in capsys.readouterr().err
+
+
+def test_a_search_as_json_with_options_as_other_commands_have_them(
+    index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scripts.search.main(["--index", str(index), "--k=2", "--json", ANSWERS["14"]]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["query"] == ANSWERS["14"]
+    assert len(answer["results"]) == 2
+    assert {"post_id", "title", "score", "matches"} <= answer["results"][0].keys()
 
 
 def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -132,7 +132,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_exit_codes_and_dependencies(slurm: Slurm) -> None:
     script = "slurm/seeds_array.sbatch"
-    partial = slurm.submit("--array=2-3", script, "+exp=vn_connectivity")
+    partial = slurm.submit("--array=2-3", "--gpus=0", script, "+exp=vn_connectivity")
     after = slurm.submit(f"--dependency=afterok:{partial}", "--wrap", "exit 0")
     anyway = slurm.submit(f"--dependency=afterany:{partial}", "--wrap", "exit 7")
     assert slurm.wait(f"{partial}_2", "FAILED")["ExitCode"] == "2:0"
@@ -145,7 +145,7 @@ def test_exit_codes_and_dependencies(slurm: Slurm) -> None:
 def test_an_experiment_as_an_array(slurm: Slurm, collection: Path, tmp_path: Path) -> None:
     question = ["+exp=trial", "experiment.name=demo", "experiment.seeds=[1,2]", "data=jsonl", f"data.root={collection}"]
     settings = [f"outputs={tmp_path}", "workers=1", *SMALL, "train.epochs=60", "train.patience=60"]
-    element = ["--cpus-per-task=1", "slurm/seeds_array.sbatch", *question, *settings]
+    element = ["--cpus-per-task=1", "--gpus=0", "slurm/seeds_array.sbatch", *question, *settings]
     # The first of two jobs, stopped while it trains ...
     array = slurm.submit("--array=1", *element, JOBS="2")
     first = f"{array}_1"

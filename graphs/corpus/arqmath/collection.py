@@ -152,7 +152,7 @@ class ArqMath:
         return accepted_pairs(posts)
 
     def _intact_rows(self) -> Iterator[Mapping[str, str]]:
-        """The rows of the Posts file that can be read and have usable ids; :meth:`posts` reports the others."""
+        """Yield the readable rows of the Posts file with usable ids; :meth:`posts` reports the others."""
         try:
             for _, row in surviving_rows(self.posts_file):
                 if not isinstance(row, Failure) and row.get("Id") and not _BLANK.search(row["Id"]):
@@ -161,7 +161,7 @@ class ArqMath:
             return
 
     def _intact_posts(self) -> Iterator[Post | Failure]:
-        """The posts of the rows that can be read."""
+        """Yield the posts of readable rows."""
         found = (_post(row, self.posts_file, 0) for row in self._intact_rows())
         return (post for post in found if post is not None)
 
@@ -268,7 +268,7 @@ class ArqMath:
     # -- files -----------------------------------------------------------------------------------------------------
 
     def formulas(self) -> FormulaFiles:
-        """The formula TSVs of posts and topics that are there; an empty tuple where a representation is missing."""
+        """Formula TSVs of posts and topics; an empty tuple where a representation is missing."""
         latex, slt, opt = (self._representation(name) for name in get_args(Representation))
         topics = []
         for year in sorted({int(str(year)) for year, _, _ in self._layout.topic_formulas}):

@@ -367,7 +367,7 @@ def _range(response: http.client.HTTPResponse) -> tuple[int | None, int | None]:
 
 
 def _tag(headers: Message) -> str:
-    """What identifies a version: a strong ETag, else the date of its last change, else nothing."""
+    """Return the mark of a version: a strong ETag, else the date of its last change, else nothing."""
     tag = headers.get("ETag", "")
     return tag if tag.startswith('"') else headers.get("Last-Modified", "")
 

@@ -1,1 +1,1 @@
-"""The collection that comes with the installation: docstrings of mathematical packages."""
+"""Collection that every installation has: docstrings of mathematical packages."""

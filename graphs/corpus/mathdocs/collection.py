@@ -152,7 +152,7 @@ class MathDocs:
 
 
 def is_topic(name: str) -> bool:
-    """Whether the object of this dotted name is a test topic: decided by the name alone, so for good."""
+    """Return whether the object of this dotted name is a test topic: decided by the name alone, so for good."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") < TOPIC_SHARE * 2**32
 
 
@@ -261,7 +261,7 @@ def _entry(docstring: Docstring, names: Names) -> _Entry | None:
 
 
 def _answering(section: Section, is_math_role: bool) -> list[Paragraph]:
-    """The paragraphs of a section that belong to the answer."""
+    """Return the paragraphs of a section for the answer."""
     if _DROPPED.fullmatch(section.title) and not _PROSE.fullmatch(section.title):
         return []
     text = section.text
@@ -326,7 +326,7 @@ def _links(entries: Sequence[_Entry]) -> dict[str, set[str]]:
 
 
 def _may_be(name: str, written: str, namer: str) -> bool:
-    """Whether ``written`` in the See Also of ``namer`` may mean ``name``: of the same package, unless it names one."""
+    """Return whether ``written`` in the See Also of ``namer`` means ``name``: of its package, unless it names one."""
     package = written.partition(".")[0] if "." in written else ""
     package = {"np": "numpy", "nx": "networkx"}.get(package, package)
     return name.partition(".")[0] == (package if package in PACKAGES else namer.partition(".")[0])

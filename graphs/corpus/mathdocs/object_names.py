@@ -73,7 +73,7 @@ class Names:
         return re.sub(r"\bthis (function|class|method|module) \1\b", r"this \1", masked)
 
     def is_code(self, word: str) -> bool:
-        """Whether a word of the prose is a name and no word of the language: ``besselj``, ``hyp2f1``, ``kv``.
+        """Return whether a word of the prose is a name and no word of the language: ``besselj``, ``hyp2f1``, ``kv``.
 
         The words that are names too (``center``, ``Maxwell``, ``reciprocity``) carry what a question asks.
         """

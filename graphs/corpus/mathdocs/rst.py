@@ -166,7 +166,7 @@ def _content(lines: list[str], number: int, indent: int) -> tuple[list[str], int
 
 
 def _paragraph(lines: list[str], number: int) -> tuple[list[str], int]:
-    """The stripped lines of the paragraph or list item that starts at ``number``, and the number after it."""
+    """Return the stripped lines of the paragraph or list item from ``number`` on, and the number after it."""
     block: list[str] = []
     first = _LIST_ITEM.match(lines[number].strip())
     margin = _indent(lines[number])

@@ -54,7 +54,7 @@ class PairCollection(JsonPosts):
     name = "pairs"
 
     def posts(self) -> Iterator[Post | Failure]:
-        """What is searched, then all other texts of pairs, as questions."""
+        """Yield the documents, then all other texts of pairs, as questions."""
         yield from super().posts()
         seen = set().union(*self._answers)
         for pair in self._lines("related" if self._has_related else "accepted"):
@@ -70,7 +70,7 @@ class PairCollection(JsonPosts):
             yield Pair(pair["query_id"], pair["document_id"])
 
     def related(self) -> Iterator[Pair]:
-        """Those of ``related.jsonl``."""
+        """Pairs of ``related.jsonl``."""
         known = dict.fromkeys(self.pairs())
         for pair in self._lines("related"):
             one = Pair(pair["query_id"], pair["document_id"])

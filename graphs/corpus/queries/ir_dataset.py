@@ -91,7 +91,7 @@ class IrDataset(QueryCollection):
 
     @cached_property
     def _train(self) -> Any:
-        """The sibling that pairs are read from, or None."""
+        """Return the sibling with the pairs, or None."""
         stem, _, last = self.dataset_id.rpartition("/")
         if not stem or last == "train":
             return None
@@ -121,7 +121,7 @@ class IrDataset(QueryCollection):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """What the package raises where it can neither find nor download a file, as one of our errors."""
+        """Turn what the package raises for a file that it can neither find nor download into one of our errors."""
         try:
             yield
         except (OSError, EOFError, ValueError, RuntimeError, KeyError) as error:

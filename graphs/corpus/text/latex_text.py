@@ -25,7 +25,7 @@ def as_text(text: PlaceholderText) -> str:
 
 
 def parts(sentence: str, text: PlaceholderText) -> list[str | FormulaRef]:
-    """``sentence`` taken apart into words and the formulas that ``FORMULA_i`` stands for.
+    """``sentence`` taken apart into words and the formulas of ``FORMULA_i``.
 
     >>> parts("Take FORMULA_0.", PlaceholderText((), (FormulaRef("7", "x^2"),)))
     ['Take ', FormulaRef(formula_id='7', latex='x^2'), '.']

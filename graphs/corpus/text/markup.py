@@ -143,7 +143,7 @@ def read_text(markup: str) -> list[Block]:
 
 
 def _is_formula(attributes: str) -> bool:
-    """Whether the first ``class`` among a span's attributes is that of formulas."""
+    """Return whether the first ``class`` among a span's attributes is that of formulas."""
     found = _CLASS.search(attributes)
     return found is not None and _MATH_CONTAINER.search(found[found.lastindex or 0]) is not None
 

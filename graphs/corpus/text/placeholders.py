@@ -52,7 +52,7 @@ MAX_JOINED = 3
 def extract(post: Post) -> PlaceholderText:
     """The sentences of ``post`` with ``FORMULA_i`` for its formulas, title first, and the formulas by ``i``.
 
-    Never fails, whatever the markup; an empty post has no sentences. No formula is lost, and each stands in one place.
+    Never fails, whatever the markup; an empty post has no sentences. No formula is lost, and each has one place.
     A post past the bounds (:mod:`graphs.corpus.bounds`) is read up to them, as ``cut`` of the result then says.
     """
     read = read_html if post.markup == "html" else read_text
@@ -100,7 +100,7 @@ def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> 
 
 
 def _formula_id(post: Post, given: str | None, index: int) -> str:
-    """The id that the markup gives a formula, or one of ours where no table or run file could hold that."""
+    """Return the id of a formula in the markup, or one of ours where no table or run file could hold that."""
     if given:
         formula_id = post.formula_prefix + given
         if formula_id.isprintable() and " " not in formula_id:

@@ -6,7 +6,7 @@
 ['The value is 3.14 ... or so, cf. Eq. (5).', 'FORMULA_0 holds']
 
 A sentence ends at ``.``, ``!``, ``?`` or ``…`` (with closing quotes and brackets) before white space, unless what
-stands on either side speaks against it: an abbreviation, an initial, the number of an enumeration, an ellipsis in mid
+is on either side speaks against it: an abbreviation, an initial, the number of an enumeration, an ellipsis in mid
 sentence, a small letter after a factorial. ``FORMULA_i`` counts as a word and as a possible beginning.
 No sentence is longer than :data:`MAX_WORDS` words: AMR parsers read a few hundred tokens at most, and a post without
 any punctuation should cost one of its cuts, not its graph.
@@ -84,7 +84,7 @@ def split(text: str) -> list[str]:
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
-    """Whether the punctuation of ``match`` ends the sentence that began at ``start``."""
+    """Return whether the punctuation of ``match`` ends the sentence that began at ``start``."""
     stop, following = match["stop"], match["next"]
     at = match.start("stop")
     found = _LAST_WORD.search(text, max(start, at - 40), at)

@@ -81,7 +81,7 @@ def find(text: str) -> list[tuple[int, int, str]]:
 
 
 def is_formula(inner: str, before: str, after: str) -> bool:
-    """Whether ``inner``, found between two dollars, is a formula; ``before`` and ``after`` are the characters around.
+    """Return whether ``inner``, between two dollars, is a formula; ``before`` and ``after`` are the characters around.
 
     >>> is_formula("x", " ", " "), is_formula("5 and ", " ", "1"), is_formula(" is odd and ", "x", "y")
     (True, False, False)

@@ -2,6 +2,8 @@ r"""Delimiters of a given size: ``\left( ... \right)``, ``\middle|``, ``\bigl[``
 
 from __future__ import annotations
 
+from functools import cache
+
 from graphs.formulas.latex.nodes import Node, Token
 from graphs.formulas.latex.reader import EMPTY, GROUP_END, Reader, handles
 from graphs.formulas.latex.symbols import SYMBOLS
@@ -62,26 +64,23 @@ def _delimiter(reader: Reader, command: str, out: list[Node]) -> Node | None:
     if found is None:
         reader.stack.append(token)
         return None
-    if side is None:
-        return found
-    key = (found.value, side)
-    delimiter = _MADE_DELIMITERS.get(key)
-    if delimiter is None:
-        if found.value in _DELIMITERS:
-            role = side
-        elif found.role == "VERTBAR":
-            role = "MIDDLE" if side == "MIDDLE" else "VERTBAR"
-        else:
-            role = found.role
-        delimiter = Token(
-            role,
-            found.value,
-            found.slt if found.slt[1:2] != "!" else found.slt[2:],
-            f"V!{clean_plain(found.value)}",
-            name=found.value if found.name.endswith("Vert") else found.name,
-        )
-        _MADE_DELIMITERS[key] = delimiter
-    return delimiter
+    return found if side is None else _fence(token, side)
 
 
-_MADE_DELIMITERS: dict[tuple[str, str], Token] = {}
+@cache
+def _fence(token: str, side: str) -> Token:
+    r"""Make the fence of a symbol by its command: ``\lvert`` is another one than ``|``, of equal value."""
+    found = SYMBOLS[token]
+    if found.value in _DELIMITERS:
+        role = side
+    elif found.role == "VERTBAR":
+        role = "MIDDLE" if side == "MIDDLE" else "VERTBAR"
+    else:
+        role = found.role
+    return Token(
+        role,
+        found.value,
+        found.slt if found.slt[1:2] != "!" else found.slt[2:],
+        f"V!{clean_plain(found.value)}",
+        name=found.value if found.name.endswith("Vert") else found.name,
+    )

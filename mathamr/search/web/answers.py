@@ -1,4 +1,4 @@
-r"""What the engine finds, as JSON for the page.
+r"""Answers of the engine, as JSON for the page.
 
 Text goes out in parts, words as strings and formulas as objects, so that the page need not guess what is a formula:
 
@@ -111,7 +111,7 @@ def _matches(why: Explanation, query: PlaceholderText, document: PlaceholderText
 
 
 def _around(formula: FormulaRef, own: PostText) -> Parts:
-    """The sentence that ``formula`` stands in."""
+    """Return the sentence with ``formula``."""
     for sentence in own.text.sentences:
         if formula in parts(sentence, own.text):
             return as_parts(sentence, own.text, formula)

@@ -41,7 +41,7 @@ MAX_WAITING = 8  # questions, the one being answered among them
 
 
 class SearchRequest(BaseModel):
-    """What is left out is as the server was started."""
+    """Settings of one request; those that it leaves out are the server's."""
 
     query: str
     task: str | None = None
@@ -68,7 +68,7 @@ class Turns:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
     async def __call__(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What ``work`` returns; raises :class:`Busy` where no place is free."""
+        """Return the result of ``work``; raise :class:`Busy` where no place is free."""
         if self._taken >= self._places:
             raise Busy
         self._taken += 1
@@ -79,7 +79,7 @@ class Turns:
 
 
 def create_app(engine: Engine, settings: Settings, *, names: Collection[str] = ()) -> Guard:
-    """The application that answers from ``engine``, by ``settings`` unless asked otherwise.
+    """Return the application that answers from ``engine``, by ``settings`` unless asked otherwise.
 
     ``names`` are names of this host, see :mod:`mathamr.search.web.guard`.
     """
@@ -163,4 +163,4 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def failed(_: Request, __: Exception) -> JSONResponse:
-        return error(500, "the server has failed at this request; what happened stands in its terminal")
+        return error(500, "the server has failed at this request; its terminal has the details")

@@ -1,4 +1,4 @@
-"""What stands between the network and the page: requests of other sites and of any size stay outside.
+"""Guard between the network and the page: requests of other sites and of any size stay outside.
 
 A page on this machine is within reach of every web site that its user visits. So a request is refused when
 

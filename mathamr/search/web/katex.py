@@ -1,6 +1,6 @@
 """KaTeX, which typesets formulas in a browser, from files that come with this package.
 
-A page that stands alone, such as a report, takes it in whole, style, fonts and program; formulas between dollar signs
+A page of one file, such as a report, takes it in whole, style, fonts and program; formulas between dollar signs
 are then typeset in every element of the class ``math``, and an element of the class ``latex`` is one formula. Nothing
 is loaded from elsewhere:
 
@@ -27,7 +27,7 @@ _FONT = re.compile(r"url\((fonts/[\w-]+\.woff2)\)")
 
 @cache
 def inline() -> str:
-    """HTML for the head of a page that stands alone, some 700 kB: KaTeX, and a call of ``typeset`` once it is loaded.
+    """HTML for the head of a page of one file, some 700 kB: KaTeX, and a call of ``typeset`` once it is loaded.
 
     What the page adds later is typeset by ``typeset(element)``, a function of ``page/typeset.js``.
     """

@@ -139,7 +139,7 @@ class CollectionSettings:
         if self.limit is not None and self.shard.count > 1:
             raise ConfigError(f"limit={self.limit} with shard={self.shard}: a trial needs no shards, leave one out")
         if self.formulas_db is not None and not self.formulas_db.is_file():
-            raise ConfigError(f"{self.formulas_db}: no such file; scripts/build_formulas.py makes formulas.db")
+            raise ConfigError(f"{self.formulas_db}: no such file; mathamr build formulas makes formulas.db")
 
 
 def build_collection(

@@ -79,7 +79,7 @@ class PostFiles:
 
     @property
     def has_all_texts(self) -> bool:
-        """Whether posts.db has the texts of all posts."""
+        """Return whether posts.db has the texts of all posts."""
         return is_done(self._done, self._texts, self._console)
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The vectors of the text encoder that a graph model is trained to follow (``train.teacher=minilm``).
+"""Vectors of the text encoder that teaches a graph model (``train.teacher=minilm``).
 
     teacher("minilm", ["154", "math/train-1"], ["255"], {"": parsed, "math": parsed_problems}, "cpu", console)
 

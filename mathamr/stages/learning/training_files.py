@@ -1,4 +1,4 @@
-"""Files that scripts/train.py learns from: collection.db -> preprocessed.db, pairs.tsv, negatives.tsv.
+"""Files that mathamr train learns from: collection.db -> preprocessed.db, pairs.tsv, negatives.tsv.
 
 made = prepare_training(corpus, Path("collection.db"), Path("work"), settings, TrainConfig(...), Console())
 print(made)         # work/preprocessed.db: 1,024 graphs, 1,003 labels, 40 relations ...
@@ -86,5 +86,5 @@ def _prepare(
 
 
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
-    """Write two columns with a tab between, as scripts/train.py reads them."""
+    """Write two columns with a tab between, as mathamr train reads them."""
     write_whole(path, "".join(f"{first}\t{second}\n" for first, second in pairs))

@@ -1,4 +1,4 @@
-"""Index that people search: tensors and a checkpoint -> vectors -> a folder for scripts/search.py.
+"""Index that people search: tensors and a checkpoint -> vectors -> a folder for mathamr search.
 
 built = build_search_index(
     IndexedFiles((Path("preprocessed.db"),), Path("collection.db"), Path("model/best")),

@@ -103,7 +103,7 @@ def read_papers(path: Path) -> Iterator[Paper]:
             try:
                 paper = _paper(json.loads(line.decode()))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                message = f"is not a paper ({error}); make the file with scripts/text/extract_statements.py"
+                message = f"is not a paper ({error}); make the file with mathamr text statements"
                 raise CorpusError(message, path=path, line=number) from error
             yield paper
 

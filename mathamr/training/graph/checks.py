@@ -52,7 +52,7 @@ def check(
     if config.negatives and not negatives:
         raise ConfigError(
             f"train.negatives={config.negatives} hard negatives for each question, but none are given; "
-            "scripts/preprocess.py writes a file of them, scripts/train.py needs none with "
+            "mathamr build tensors writes a file of them, mathamr train needs none with "
             "train.negative_source=model, and mathamr.negatives.mining.negatives_of makes them"
         )
     if config.compares_formulas and not visual_ids:

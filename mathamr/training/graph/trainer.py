@@ -60,7 +60,7 @@ from mathamr.training.state import RunState, differences, refuse_another_run
 __all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
 
 # Settings that results do not depend on; a run may resume with other values.
-_FREE = frozenset({"device", "workers", "checkpoint_every"})
+_FREE = frozenset({"device", "processes", "workers", "checkpoint_every"})
 
 
 def train(

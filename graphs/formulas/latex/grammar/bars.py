@@ -19,7 +19,21 @@ _BARS = frozenset(("VERTBAR", "MIDDLE"))
 _BEFORE_OPERAND = frozenset(
     ("OPEN", "PUNCT", "PERIOD", "RELOP", "ARROW", "METARELOP", "ADDOP", "MULOP", "BIGOP", "VERTBAR")
 )
+_SIDES = frozenset(("OPEN", "CLOSE"))
 _WITH_CONDITIONS = frozenset(("{", "⟨"))
+
+
+def of_one_kind(items: list[Node]) -> list[Node]:
+    r"""Return the items with every ``\lvert`` and ``\rvert`` made a plain bar, where they make no pairs."""
+    opening = [item.role for item in items if item.value == "|" and item.role in _SIDES]
+    if opening.count("OPEN") == opening.count("CLOSE"):
+        return items
+    return [
+        Token("VERTBAR", "|", item.slt, item.opt, name=item.name)
+        if isinstance(item, Token) and item.value == "|" and item.role in _SIDES
+        else item
+        for item in items
+    ]
 
 
 def without_fences(items: list[Node]) -> list[Node]:

@@ -1,11 +1,10 @@
 r"""Repair of lists that the grammar does not read, for common forms in typed LaTeX.
 
 Runs of punctuation, of relation signs and of stars become one sign. Each script gets a base, a dot between bars
-becomes a
-variable, and an unclosed brace begins a system. Parts after ``\pmod{n}`` are another formula, and bars that fence
-nothing
-are signs (:mod:`graphs.formulas.latex.grammar.bars`). All symbols stay, in order; only their grouping changes. A list
-that the grammar reads is not repaired, so formulas that LaTeXML reads have LaTeXML's reading.
+becomes a variable, and an unclosed brace begins a system. Parts after ``\pmod{n}`` are another formula, an
+``\lvert`` that ``|`` closes is ``|``, too, and bars that fence nothing are signs
+(:mod:`graphs.formulas.latex.grammar.bars`). All symbols stay, in order; only their grouping changes. A list that the
+grammar reads is not repaired, so formulas that LaTeXML reads have LaTeXML's reading.
 
 >>> from graphs.formulas.latex.reader import Reader
 >>> [item.role for item in mended(Reader(r"x\colon = y,,z").formula().items)]
@@ -14,7 +13,7 @@ that the grammar reads is not repaired, so formulas that LaTeXML reads have LaTe
 
 from __future__ import annotations
 
-from graphs.formulas.latex.grammar.bars import without_fences
+from graphs.formulas.latex.grammar.bars import of_one_kind, without_fences
 from graphs.formulas.latex.nodes import Dual, Named, Node, Row, Script, ScriptMark, Table
 from graphs.formulas.latex.symbols import INVISIBLE_COMMA, SPACE, SYMBOLS, symbol
 
@@ -32,7 +31,7 @@ _KEEPS_ROLE = frozenset(("METARELOP", "MODIFIEROP"))
 
 def mended(items: list[Node]) -> list[Node]:
     """Return the items with their slips mended; the given list is unchanged."""
-    items = without_fences(items)
+    items = without_fences(of_one_kind(items))
     out: list[Node] = []
     position = 0
     end = len(items)

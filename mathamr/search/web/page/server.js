@@ -12,7 +12,7 @@ export async function ask(path, body, signal) {
     response = await fetch(path, { ...request, signal });
   } catch (problem) {
     if (problem.name === "AbortError") throw problem;
-    throw new Error("The server does not answer; is scripts/serve.py still running?");
+    throw new Error("The server does not answer; is mathamr serve still running?");
   }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(sentence(answer.error ?? `the server answers ${response.status} ${response.statusText}`));

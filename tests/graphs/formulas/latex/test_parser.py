@@ -2,6 +2,9 @@ r"""What a formula in LaTeX becomes: the trees that Tangent-S makes of LaTeXML's
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from graphs.formulas.latex import MAX_CHARACTERS, parse_latex, read_macros
@@ -237,3 +240,21 @@ def test_refusals_name_the_bound() -> None:
     assert "60 deep" in refusal(parse_latex("{" * 10_000 + "}" * 10_000))
     assert "uses of macros" in refusal(parse_latex(r"\def\a{\b\b}\def\b{\a}\a"))
     assert "empty" in refusal(parse_latex("  "))
+
+
+@pytest.mark.parametrize("latex", [r"\left\lvert b\right| = 1", r"\lvert b| = 1", r"|b\right\rvert = 1"])
+def test_a_bar_closes_a_bar_of_another_command(latex: str) -> None:
+    opt = parse_latex(latex).opt
+    assert opt is not None
+    assert opt.tangent_string() == "[U!eq,0[F!abs,0[V!b]],1[N!1]]"
+
+
+def test_no_tree_depends_on_the_formulas_before_it() -> None:
+    """What the parser keeps for the next formula must be the same whichever came first."""
+    bars = ("|", r"\vert", r"\lvert", r"\rvert", r"\mid", r"\|", r"\Vert", r"\lVert", r"\rVert", r"\parallel")
+    fences = (*bars, "(", ")", "[", "]", r"\{", r"\}", "<", ">", r"\langle", r"\rangle", "/", r"\uparrow")
+    formulas = [rf"\{size}{fence} x \right{fence} y" for size in ("left", "bigl", "middle", "big") for fence in fences]
+    formulas += [rf"\left{first} x \right{last} y" for first in bars for last in bars if first != last]
+    command = "import sys; from graphs.formulas.latex import parse_latex as p; print(*map(p, sys.argv[1:]), sep=chr(0))"
+    backwards = subprocess.run([sys.executable, "-c", command, *formulas[::-1]], capture_output=True, check=True)
+    assert backwards.stdout.decode().rstrip("\n").split("\0")[::-1] == [str(parse_latex(one)) for one in formulas]

@@ -1,0 +1,218 @@
+"""Ranks of one training, each in a process of its own on this machine, started and watched from here.
+
+    trained = run_ranks(2, "cpu", train_rank, (settings, shared, topic_sets, folder), log)
+
+Each process calls the function, whose ranks meet in :func:`mathamr.training.distributed.ranks`; what rank 0 logs and
+returns comes back. A signal is passed on: all ranks save and stop. When one dies, of whatever, the others are stopped
+within :data:`GRACE` seconds, and its reason is raised here; when this process dies, they die with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import torch
+
+from graphs.errors import ConfigError, MathAMRError, TrainingError
+from mathamr.training.distributed import ranks
+from mathamr.training.interruption import Interrupted, StopSignal, listen
+
+GRACE = 20.0
+"""Seconds that ranks may take to notice that another one is gone; then they are killed."""
+Log = Callable[[dict[str, Any]], None]
+_LOST = "lost another rank"  # how the others see it, whatever the reason was
+
+_Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+
+
+def number_of(processes: int | str, device: str) -> int:
+    """Return the number of processes that ``train.processes`` asks for; ``auto`` is one for each GPU.
+
+    >>> number_of(3, "cpu"), number_of("auto", "cpu")
+    (3, 1)
+    """
+    if processes != "auto":
+        return int(processes)
+    return max(1, torch.cuda.device_count()) if device in ("auto", "cuda") and torch.cuda.is_available() else 1
+
+
+def run_ranks(
+    count: int,
+    device: str,
+    function: Callable[Concatenate[Log, _Arguments], _Result],
+    arguments: tuple[Any, ...],
+    log: Log,
+) -> _Result:
+    """Call ``function(log, *arguments)`` in ``count`` processes; return what rank 0 returns.
+
+    Args:
+        count: ranks.
+        device: ``train.device``, which says how the ranks speak to each other.
+        function: importable by its name; so are the types of its arguments and of its result.
+        log: is called with each record that rank 0 logs.
+
+    Raises:
+        Interrupted: all ranks have saved and stopped, after a signal.
+        TrainingError: a rank has failed or died.
+    """
+    if device.startswith("cuda") and device != "cuda":
+        raise ConfigError(f"train.device={device} is one GPU; use train.device=cuda with train.processes={count}")
+    context = multiprocessing.get_context("spawn")
+    port = _free_port()
+    pipes = [context.Pipe(duplex=False) for _ in range(count)]
+    processes = [
+        context.Process(target=_rank, args=(rank, count, port, device, pipe[1], function, arguments), daemon=True)
+        for rank, pipe in enumerate(pipes)
+    ]
+    with listen() as stop:
+        try:
+            with _few_threads(count):
+                for process in processes:
+                    process.start()
+            for _, sender in pipes:
+                sender.close()  # else the end of a process would not be the end of its pipe
+            return _Watch(processes, [receiver for receiver, _ in pipes], log, stop).result()
+        finally:
+            for process in processes:
+                if process.is_alive():
+                    process.kill()
+                process.join()
+
+
+class _Watch:
+    """Reads the messages of all ranks until all have ended."""
+
+    def __init__(self, processes: list[SpawnProcess], pipes: list[Connection], log: Log, stop: StopSignal) -> None:
+        self._processes, self._pipes, self._log, self._stop = processes, pipes, log, stop
+        self._results: dict[int, Any] = {}
+        self._errors: dict[int, str] = {}
+        self._interrupted: tuple[int, str] | None = None
+        self._training = False  # only then do the ranks know what to do with a signal
+
+    def result(self) -> Any:
+        open_pipes = dict(zip(self._pipes, range(len(self._pipes)), strict=True))
+        passed_on, deadline = False, float("inf")
+        while open_pipes:
+            for pipe in wait(list(open_pipes), timeout=0.2):
+                assert isinstance(pipe, Connection)
+                rank = open_pipes[pipe]
+                try:
+                    self._take(rank, *pipe.recv())
+                except EOFError:
+                    del open_pipes[pipe]
+                    self._ended(rank)
+            if self._stop.received is not None and self._training and not passed_on:
+                passed_on = True
+                number = signal.SIGUSR1 if self._stop.received is signal.SIGUSR1 else signal.SIGTERM
+                for process in self._processes:
+                    if process.is_alive() and process.pid is not None:
+                        os.kill(process.pid, number)
+            if self._errors:
+                deadline = min(deadline, time.monotonic() + GRACE)
+            if time.monotonic() > deadline:
+                for process in self._processes:
+                    process.kill()
+        if self._errors:
+            first = next((text for text in self._errors.values() if _LOST not in text), None)
+            raise TrainingError(first or next(iter(self._errors.values())))
+        if self._interrupted is not None:
+            raise Interrupted(self._stop.received, *self._interrupted)
+        return self._results[0]
+
+    def _take(self, rank: int, kind: str, content: Any) -> None:
+        if kind == "log":
+            self._training = True
+            self._log(content)
+        elif kind == "result":
+            self._results[rank] = content
+        elif kind == "interrupted":
+            self._interrupted = content
+        else:
+            self._errors[rank] = content
+
+    def _ended(self, rank: int) -> None:
+        process = self._processes[rank]
+        process.join()
+        if rank in self._results or rank in self._errors or self._interrupted is not None:
+            return
+        code = process.exitcode or 0
+        died = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        memory = "; perhaps the memory did not suffice: try a smaller train.node_budget" if code == -9 else ""
+        self._errors[rank] = f"rank {rank} of {len(self._processes)} {died}{memory}; the same command resumes"
+
+
+def _rank(
+    rank: int,
+    count: int,
+    port: int,
+    device: str,
+    pipe: Connection,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> None:
+    """Run one rank: the target of its process."""
+    _die_with_parent()
+    group = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ.update({name: str(value) for name, value in group.items()})
+
+    def log(record: dict[str, Any]) -> None:
+        if rank == 0:
+            pipe.send(("log", record))
+
+    try:
+        with ranks(device):
+            result = function(log, *arguments)
+        pipe.send(("result", result if rank == 0 else None))
+    except Interrupted as stopped:
+        pipe.send(("interrupted", (stopped.step, str(stopped.path))))
+    except MathAMRError as error:
+        pipe.send(("error", str(error)))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the process that has started this one says it
+        traceback.print_exc(file=sys.stderr)
+        pipe.send(("error", f"{type(error).__name__} on rank {rank} of {count}: {error}"))
+    finally:
+        pipe.close()
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _few_threads(count: int) -> Iterator[None]:
+    """Let the processes that start now share the cores, unless the environment says how many threads each has."""
+    name = "OMP_NUM_THREADS"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = str(max(1, (os.cpu_count() or 1) // count))
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
