@@ -1,7 +1,7 @@
 """Build collection.db, the MathAMR+ graphs of a collection's posts, and count what is in it.
 
     mathamr build graphs --corpus mathdocs --out work/collection.db --workers 2
-    mathamr build formulas   --corpus arqmath --root arqmath --out formulas.db --workers 16
+    mathamr build formulas --corpus arqmath --root arqmath --out formulas.db --workers 16
     mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out collection.db \\
         --kinds question answer topic --years 2020 2021 2022 --workers 16
     mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out shard-3.db \\

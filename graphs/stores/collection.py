@@ -193,7 +193,7 @@ def _storable(message: str) -> str:
 def _pending_batches(
     connection: sqlite3.Connection, posts: Iterable[Post | Failure], skipped: Callable[[int], None]
 ) -> Iterator[list[Post | Failure]]:
-    """Yield batches of the posts in neither table; ``skipped`` is called with the number of the others."""
+    """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
     stream = _identified(posts)
     while batch := list(islice(stream, BATCH_SIZE)):
         first: dict[str, Post | Failure] = {}

@@ -177,7 +177,7 @@ def test_the_list_tells_commands(capsys: pytest.CaptureFixture[str], monkeypatch
     assert "seen in commit 680aedf" in printed
     command = "python -m experiments.run +exp=vn_connectivity data=arqmath train.epochs=3 'data.root=$ARQMATH_MINI'"
     assert command in printed
-    assert "needs arqmath-mini, not there: Posts*.xml" in printed
+    assert "needs arqmath-mini, not there: Posts*" in printed
 
 
 @pytest.mark.parametrize(
