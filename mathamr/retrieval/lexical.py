@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from graphs.corpus.post import FormulaRef, Post, Topic
+from graphs.corpus.post import FormulaRef, Post, PostKind, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
@@ -85,20 +85,31 @@ def index_answers(
     tokens: Tokens,
     *,
     wanted: Container[str] | None = None,
+    kind: PostKind = "answer",
+    question_of: Callable[[Post], Post | None] | None = None,
     progress: Progress | None = None,
 ) -> BM25Index:
-    """Index the answers among ``posts``, with ``wanted`` those of these ids; ``progress`` hears of each that is read.
+    """Index the answers among ``posts``.
+
+    Args:
+        posts: posts of the collection.
+        tokens: reads the tokens of a post.
+        wanted: ids of the answers that are indexed; None: all.
+        kind: kind of the posts that are indexed in the place of answers.
+        question_of: returns the question whose tokens an answer is found by as well; None: answers stay alone.
+        progress: called with the number of posts indexed.
 
     Raises:
-        RetrievalError: there are none.
+        RetrievalError: nothing to index.
     """
     post_ids: list[str] = []
 
     def documents() -> Iterator[list[str]]:
         for post in posts:
-            if isinstance(post, Post) and post.kind == "answer" and (wanted is None or post.post_id in wanted):
+            if isinstance(post, Post) and post.kind == kind and (wanted is None or post.post_id in wanted):
                 post_ids.append(post.post_id)
-                yield tokens.of_post(post)
+                question = None if question_of is None else question_of(post)
+                yield [*([] if question is None else tokens.of_post(question)), *tokens.of_post(post)]
                 if progress is not None:
                     progress(1)
 

@@ -198,11 +198,33 @@ class RetrievalConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThreadConfig:
+    """How the thread of an answer takes part in its score (:mod:`mathamr.stages.retrieval.threads`).
+
+    Attributes:
+        read: the posts that are compared with a topic: answer; question, the one that it answers; or both together.
+        depth: results of a topic that are left for conditions that learn from scores; None: those of the run file.
+    """
+
+    read: str = "answer"
+    depth: int | None = None
+
+    def key_parts(self) -> dict[str, Any]:
+        """Return what rankings depend on; keys stay unchanged where the thread takes no part."""
+        return {} if self == ThreadConfig() else {"thread": asdict(self)}
+
+    def results(self, k: int) -> int:
+        """Return the number of results that a search must find for a run of ``k``."""
+        return max(k, self.depth or 0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SearchSettings(JobSettings):
     """Settings of jobs that search vectors."""
 
     index: IndexConfig
     retrieval: RetrievalConfig
+    thread: ThreadConfig = field(default_factory=ThreadConfig)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,6 +70,7 @@ class GraphSystem(System[GraphSettings]):
     """Search by the vectors of virtual nodes, of a graph encoder."""
 
     partial = False
+    reads = frozenset({"answer", "question"})
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         super().__init__(corpus, shared, console)
@@ -244,7 +245,7 @@ class GraphSystem(System[GraphSettings]):
 
     def _searched(self, prepared: Prepared, topic_set: TopicSet) -> list[str]:
         """Return the posts that are searched for the topics, read once."""
-        key = prepared.collection, prepared.content, prepared.added_content, topic_set.task
+        key = prepared.collection, prepared.content, prepared.added_content, topic_set.task, topic_set.kind
         if key not in self._searched_of:
             self._searched_of[key] = searched_posts(prepared.collection, topic_set, partial(self._formulas, prepared))
         return self._searched_of[key]
@@ -273,7 +274,7 @@ class GraphSystem(System[GraphSettings]):
             say_lost(self.console, topic_set, with_formula, "have no graph, or it lacks the query formula")
             formulas = self._formulas(prepared)
             return search_formulas(settings.retrieval, vectors, indexed, with_formula, maps, formulas)
-        return search_posts(settings.retrieval, vectors, indexed, topics)
+        return search_posts(settings, vectors, indexed, topics)
 
     def visual_ids(self, settings: GraphSettings) -> Mapping[str, str]:
         """Return the visual id of each formula of the collection, read once."""

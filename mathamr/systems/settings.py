@@ -22,7 +22,7 @@ from mathamr.model.config import EncoderConfig
 from mathamr.stages import parsers, sources
 from mathamr.stages.collection import given_parser
 from mathamr.stages.needed import extent_of
-from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
+from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings, ThreadConfig
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import identity
 from mathamr.training import checkpoint
@@ -69,7 +69,7 @@ class GraphSettings(SearchSettings, PreparationSettings):
 
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the search."""
-        return {group: self.key_settings(group) for group in ("index", "retrieval")}
+        return {group: self.key_settings(group) for group in ("index", "retrieval")} | self.thread.key_parts()
 
 
 # Settings that may name a text encoder.
@@ -117,12 +117,13 @@ class TextSettings(SearchSettings):
         del text["late_interaction"]  # the search alone
         if self.is_trained:
             return {"text": text, "train": {name: getattr(self.train, name) for name in _PAIRS}}
-        return {"text": {name: text[name] for name in _AS_IT_IS}}
+        kept = {name: text[name] for name in _AS_IT_IS}
+        return {"text": kept if self.text.precision == "fp32" else {**kept, "precision": self.text.precision}}
 
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the search."""
         search = {group: self.key_settings(group) for group in ("index", "retrieval")}
-        return {**search, "late_interaction": self.text.late_interaction}
+        return {**search, "late_interaction": self.text.late_interaction, **self.thread.key_parts()}
 
 
 # Settings that the vectors of an encoder depend on that is not trained, and those that make the pairs of one that is.
@@ -146,10 +147,11 @@ class BM25Settings(JobSettings):
 
     bm25: BM25Config
     retrieval: RetrievalConfig
+    thread: ThreadConfig = field(default_factory=ThreadConfig)
 
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return its own settings, and the number of results."""
-        return {"bm25": self.key_settings("bm25"), "k": self.retrieval.k}
+        return {"bm25": self.key_settings("bm25"), "k": self.retrieval.k, **self.thread.key_parts()}
 
 
 # -- track=fusion ----------------------------------------------------------------------------------------------------
@@ -160,7 +162,8 @@ class FusionConfig:
     """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
 
     ``of``: two or more conditions of the experiment. ``how``: rrf, by ranks with the constant
-    ``k``; or weighted, by scores with one of ``weights`` each. Weights are named here, before anything is measured.
+    ``k``; weighted, by scores with one of ``weights`` each; or standard, by sums of standard scores. Weights are named
+    here, before anything is measured.
     """
 
     of: list[str]

@@ -2,7 +2,7 @@
 
 options = index_options(settings, folder, model_hash)                # of mathamr.retrieval.build
 indexed = index_posts(settings, vectors, post_ids, folder)           # vectors: mathamr.stages.vectors.EncodedPosts
-found = search_posts(settings.retrieval, vectors, indexed, topics)   # Retrieved, with the queries a second
+found = search_posts(settings, vectors, indexed, topics)             # Retrieved, with the queries a second
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def index_posts(settings: SearchSettings, vectors: EncodedPosts, post_ids: Seque
 
 
 def search_posts(
-    retrieval: RetrievalConfig, vectors: EncodedPosts, indexed: Indexed, topics: Sequence[Topic]
+    settings: SearchSettings, vectors: EncodedPosts, indexed: Indexed, topics: Sequence[Topic]
 ) -> Retrieved:
     """Return the best posts for each topic, which all have vectors; ``queries_per_second`` is of the search alone."""
     queries = vectors.sets([topic.post.post_id for topic in topics])
-    strategy, k = strategy_of(retrieval), retrieval.k
+    strategy, k = strategy_of(settings.retrieval), settings.thread.results(settings.retrieval.k)
     search_once(lambda few: search(indexed.index, queries.select(few), strategy, k), len(queries))
     with Stopwatch() as watch:
         rankings = search(indexed.index, queries, strategy, k, model_hash=vectors.model_hash)
