@@ -44,6 +44,7 @@ ORDER = {
         "training",
         "text",
         "retrieval",
+        "ranking",
         "negatives",
         "analysis",
         "search",

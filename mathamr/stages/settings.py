@@ -101,6 +101,7 @@ class JobSettings:
         conf: folder with the values of a package's groups, ``GROUP/default.yaml`` and further choices; None: the
             repository's ``conf/``.
         free: settings of a group that no result depends on.
+        judged: rankings depend on judgments, which a system learns from.
     """
 
     track: str
@@ -115,6 +116,7 @@ class JobSettings:
 
     conf: ClassVar[Path | None] = None
     free: ClassVar[Mapping[str, Sequence[str]]] = {}
+    judged: ClassVar[bool] = False
 
     @classmethod
     def groups(cls) -> dict[str, type]:

@@ -79,11 +79,12 @@ class BM25System(System[BM25Settings]):
         if settings.thread.read != "both" or self._texts is None:
             yield None
             return
+        topics = frozenset(question for own in self.own_questions.values() for question in own)
         with PostTexts(self._texts) as texts:
 
             def question_of(answer: Post) -> Post | None:
                 own = answer.parent_id
-                if own is None or own in self.topic_questions:
+                if own is None or own in topics:
                     return None
                 return texts.posts([own]).get(own)
 

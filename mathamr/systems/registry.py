@@ -2,10 +2,10 @@
 
 >>> find("bm25").__name__
 'BM25System'
->>> find("bm52")
+>>> find("bm52")  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: track=bm52 is not known; the tracks are graph, text, bm25, fusion, run; did you mean bm25?
+graphs.errors.ConfigError: track=bm52 is not known; the tracks are graph, text, bm25, ...; did you mean bm25?
 
 A system of another package is a class with the decorator, and a line in that package's ``pyproject.toml``:
 

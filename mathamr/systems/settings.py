@@ -191,6 +191,67 @@ class FusionSettings(JobSettings):
         return parts
 
 
+# -- track=learned ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedConfig:
+    """Conditions whose scores are weighted, and how weights are learned (:mod:`mathamr.systems.learned`).
+
+    Attributes:
+        of: conditions of the experiment.
+        learner: ridge, logistic, convex or lambdamart.
+        features: families of features (:mod:`mathamr.ranking.features`).
+        weights: weights.json of a job; None: weights are learned.
+    """
+
+    of: list[str]
+    learner: str
+    features: list[str]
+    weights: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedSettings(JobSettings):
+    """Settings of :class:`mathamr.systems.learned.LearnedSystem`."""
+
+    learned: LearnedConfig
+    retrieval: RetrievalConfig
+
+    judged: ClassVar = True
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings, the number of results, and the content hash of given weights.
+
+        Raises:
+            ConfigError: the file of weights does not exist.
+        """
+        path = self.weights_path
+        given = {} if path is None else {"weights": hashlib.sha256(path.read_bytes()).hexdigest()}
+        return {"learned": self.key_settings("learned") | given, "k": self.retrieval.k}
+
+    @property
+    def weights_path(self) -> Path | None:
+        """The file of given weights.
+
+        Raises:
+            ConfigError: there is no such file.
+        """
+        if self.learned.weights is None:
+            return None
+        path = Path(self.learned.weights)
+        if not path.is_file():
+            raise ConfigError(f"learned.weights={path} is no file; name the weights.json of a job")
+        return path
+
+    def needs(self) -> Sequence[str]:
+        """Return the conditions whose scores are weighted."""
+        parts = self.learned.of
+        if not parts or len(set(parts)) < len(parts):
+            raise ConfigError(f"learned.of={parts}; learning takes one or more different conditions")
+        return parts
+
+
 # -- track=run -------------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +331,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "text": BuiltIn(TextSettings, "mathamr.systems.text:TextSystem"),
     "bm25": BuiltIn(BM25Settings, "mathamr.systems.bm25:BM25System"),
     "fusion": BuiltIn(FusionSettings, "mathamr.systems.fusion:FusionSystem"),
+    "learned": BuiltIn(LearnedSettings, "mathamr.systems.learned:LearnedSystem"),
     "run": BuiltIn(GivenRunSettings, "mathamr.systems.given_run:GivenRunSystem"),
 }
 """The systems by the names that ``track=`` takes."""

@@ -61,7 +61,7 @@ class System(ABC, Generic[Settings]):
         shared: folder for what jobs share of the collection.
         console: progress and messages.
         post_files: posts of the collection, kept in ``shared``, so that it is read once.
-        topic_questions: questions that are a topic; :meth:`threads` finds them.
+        own_questions: questions that are the topic, by its id; :meth:`threads` finds them.
     """
 
     name: ClassVar[str]
@@ -85,7 +85,7 @@ class System(ABC, Generic[Settings]):
         self._some_posts: NeededPosts | None = None  # whose texts are made; None: of all posts
         self._visual_ids: dict[str, str] | None = None
         self._threads: Threads | None = None
-        self.topic_questions: frozenset[str] = frozenset()
+        self.own_questions: Mapping[str, frozenset[str]] = {}
 
     # -- before anything runs ------------------------------------------------------------------------------------
 
@@ -166,9 +166,8 @@ class System(ABC, Generic[Settings]):
                 parents = {post.post_id: post.parent_id for post in posts if post.kind == "answer" and post.parent_id}
                 topics = [topic for topic_set in topic_sets for topic in topic_set.topics]
                 asked = topics_may_be_posts(self.corpus)
-                own = questions_of_topics(catalogue.with_digests(), topics) if asked else {}
-            self._threads = Threads(parents, own)
-            self.topic_questions = frozenset(question for questions in own.values() for question in questions)
+                self.own_questions = questions_of_topics(catalogue.with_digests(), topics) if asked else {}
+            self._threads = Threads(parents, self.own_questions)
         return self._threads
 
     # -- examples and analyses -----------------------------------------------------------------------------------

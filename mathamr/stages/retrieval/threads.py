@@ -77,7 +77,7 @@ class Threads:
     @cached_property
     def _answers(self) -> Mapping[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for answer, question in sorted(self._parents.items()):
+        for answer, question in sorted(self._parents.items(), reverse=True):
             found.setdefault(question, []).append(answer)
         return found
 
@@ -99,7 +99,9 @@ class Threads:
         return replace(topic_set, judgments=judgments, searched=searched, kind="question")
 
     def answers(self, found: Retrieved, topic_set: TopicSet, limit: int) -> Retrieved:
-        """Return the answers to the questions that were found, best question first, equal ones by id.
+        """Return the answers to the questions that were found, best question first.
+
+        Answers of one question are equal, and come as trec_eval orders ties: by id, descending.
 
         Args:
             found: rankings of questions.
