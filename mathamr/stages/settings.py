@@ -6,7 +6,7 @@ A system declares its own settings as a subclass, with a field for each of its g
 ... class CountingSettings(SearchSettings):
 ...     graph: GraphConfig
 >>> list(CountingSettings.groups())
-['index', 'retrieval', 'graph']
+['index', 'retrieval', 'thread', 'graph']
 
 Dataclasses of the library are groups as they are (``TrainConfig``), so a setting is described where it acts. Neither
 torch nor OmegaConf is imported: the values come from ``conf/``, and :mod:`experiments.config` fills them in.

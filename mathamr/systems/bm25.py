@@ -79,14 +79,11 @@ class BM25System(System[BM25Settings]):
         if settings.thread.read != "both" or self._texts is None:
             yield None
             return
-        topics = frozenset(question for own in self.own_questions.values() for question in own)
         with PostTexts(self._texts) as texts:
 
             def question_of(answer: Post) -> Post | None:
-                own = answer.parent_id
-                if own is None or own in topics:
-                    return None
-                return texts.posts([own]).get(own)
+                question = self.joined_questions(settings, [answer.post_id]).get(answer.post_id)
+                return None if question is None else texts.posts([question]).get(question)
 
             yield question_of
 

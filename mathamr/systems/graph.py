@@ -70,7 +70,7 @@ class GraphSystem(System[GraphSettings]):
     """Search by the vectors of virtual nodes, of a graph encoder."""
 
     partial = False
-    reads = frozenset({"answer", "question"})
+    reads = frozenset({"answer", "question", "both"})
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         super().__init__(corpus, shared, console)
@@ -223,6 +223,9 @@ class GraphSystem(System[GraphSettings]):
         topics = self._graphs(settings, prepared.topics)
         have_graph = {post_id for posts in stores for post_id in posts.post_ids()}
         searched = [post_id for topic_set in topic_sets for post_id in self._searched(prepared, topic_set)]
+        if settings.thread.read == "both":
+            self.threads(topic_sets)
+            searched += dict.fromkeys(self.joined_questions(settings, searched).values())
         example = settings.example.post
         wanted = [post_id for post_id in [*searched, *filter(None, [example])] if post_id in have_graph]
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
@@ -258,7 +261,7 @@ class GraphSystem(System[GraphSettings]):
         vectors: EncodedPosts = encoded.vectors
         post_ids = vectors.encoded(self._searched(prepared, topic_set))
         if topic_set.task == 1:
-            return index_posts(settings, vectors, post_ids, folder)
+            return index_posts(settings, vectors, post_ids, folder, self.joined_questions(settings, post_ids))
         return index_formulas(settings, vectors, post_ids, self._formulas(prepared), folder)
 
     def retrieve(self, settings: GraphSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:

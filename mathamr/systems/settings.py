@@ -1,7 +1,7 @@
 """Settings of the systems of this package, and where each system is.
 
 >>> list(BUILT_IN["graph"].settings.groups())
-['graph', 'train', 'index', 'retrieval', 'model']
+['graph', 'train', 'index', 'retrieval', 'thread', 'model']
 >>> BUILT_IN["bm25"].place
 'mathamr.systems.bm25:BM25System'
 

@@ -40,7 +40,7 @@ from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.needed import NeededPosts, needed_posts
-from mathamr.stages.retrieval.threads import Threads
+from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
 from mathamr.stages.vectors import EncodedPosts
@@ -159,7 +159,11 @@ class System(ABC, Generic[Settings]):
         return self._visual_ids
 
     def threads(self, topic_sets: Sequence[TopicSet]) -> Threads:
-        """Return the answers with their questions, and the questions that are topics; read once."""
+        """Return the answers with their questions, and the questions that are topics; read once.
+
+        Args:
+            topic_sets: topics of the job, the first time.
+        """
         if self._threads is None:
             with self.post_files.catalogue() as catalogue:
                 posts = (post for post in catalogue.posts() if isinstance(post, Post))
@@ -169,6 +173,17 @@ class System(ABC, Generic[Settings]):
                 self.own_questions = questions_of_topics(catalogue.with_digests(), topics) if asked else {}
             self._threads = Threads(parents, self.own_questions)
         return self._threads
+
+    def joined_questions(self, settings: JobSettings, answers: Sequence[str]) -> Mapping[str, str]:
+        """Return the question of each answer that is one document with it: none unless ``thread.read`` is both.
+
+        A question that is a topic is left out.
+        """
+        if thread_of(settings).read != "both":
+            return {}
+        topics = {question for own in self.own_questions.values() for question in own}
+        found = self.threads(()).question_of(answers)
+        return {answer: question for answer, question in found.items() if question not in topics}
 
     # -- examples and analyses -----------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ class TextSystem(System[TextSettings]):
     """Search by the vectors of a text encoder."""
 
     tasks = frozenset({1})  # it has vectors of whole posts, and none of formulas
-    reads = frozenset({"answer", "question"})
+    reads = frozenset({"answer", "question", "both"})
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         super().__init__(corpus, shared, console)
@@ -232,6 +232,9 @@ class TextSystem(System[TextSettings]):
             sides: tuple[Side, Side] = ("document", "query") if topic_set.swapped else ("query", "document")
             topics |= {t.post.post_id: sides[0] for t in topic_set.topics if texts[t.post.post_id].strip()}
             posts |= dict.fromkeys(self._searched(topic_set), sides[1])
+        if settings.thread.read == "both":
+            self.threads(topic_sets)
+            posts |= dict.fromkeys(self.joined_questions(settings, list(posts)).values(), "document")
         device = torch.device(device_of(settings.train.device))
         with arithmetic(_precision(settings), device):
             encode_texts(
@@ -254,7 +257,8 @@ class TextSystem(System[TextSettings]):
     def index(self, settings: TextSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Put posts into an index."""
         vectors: EncodedPosts = encoded.vectors
-        return index_posts(settings, vectors, vectors.encoded(self._searched(topic_set)), folder)
+        post_ids = vectors.encoded(self._searched(topic_set))
+        return index_posts(settings, vectors, post_ids, folder, self.joined_questions(settings, post_ids))
 
     def retrieve(self, settings: TextSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics."""

@@ -7,7 +7,7 @@ found = search_posts(settings, vectors, indexed, topics)             # Retrieved
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from graphs.corpus.post import Topic
 from graphs.errors import ConfigError
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.result_names import title
+from mathamr.maxsim import VectorSets
 from mathamr.retrieval import Strategy, search
 from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
@@ -73,11 +74,25 @@ def index_options(settings: SearchSettings, folder: Path, model_hash: str) -> di
     }
 
 
-def index_posts(settings: SearchSettings, vectors: EncodedPosts, post_ids: Sequence[str], folder: Path) -> Indexed:
-    """Return an index of the posts, which all have vectors."""
+def index_posts(
+    settings: SearchSettings,
+    vectors: EncodedPosts,
+    post_ids: Sequence[str],
+    folder: Path,
+    questions: Mapping[str, str] | None = None,
+) -> Indexed:
+    """Return an index of the posts, which all have vectors.
+
+    Args:
+        settings: settings of the job.
+        vectors: vectors of posts.
+        post_ids: posts that are indexed.
+        folder: place of the index, where it lies on disk.
+        questions: question of each post whose vectors stand in one set with those of its question; None: of no post.
+    """
     options = index_options(settings, folder, vectors.model_hash)
-    shares = options["backend"] == "exact" and options["path"] is None
-    documents = None if shares else vectors.sets(post_ids)
+    shares = options["backend"] == "exact" and options["path"] is None and not questions
+    documents = None if shares else with_question_vectors(vectors, post_ids, questions or {})
     with Stopwatch() as watch:
         index: Index
         if documents is None:
@@ -86,6 +101,24 @@ def index_posts(settings: SearchSettings, vectors: EncodedPosts, post_ids: Seque
             index = build_index(post_ids=post_ids, documents=documents, **options)
     costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "vectors": index.num_vectors}
     return Indexed(index, costs)
+
+
+def with_question_vectors(vectors: EncodedPosts, post_ids: Sequence[str], questions: Mapping[str, str]) -> VectorSets:
+    """Return one set of vectors a post: those of its question, if it has vectors, and then its own.
+
+    MaxSim takes for each vector of a topic the best of both posts. The last vector stays that of the post itself.
+    """
+    own = vectors.sets(post_ids)
+    asked = {post_id: questions[post_id] for post_id in post_ids if post_id in questions}
+    read = vectors.encoded(sorted(set(asked.values())))
+    if not read:
+        return own
+    of_question = dict(zip(read, vectors.sets(read), strict=True))
+    together = [
+        torch.cat([of_question[asked[post_id]], one]) if asked.get(post_id) in of_question else one
+        for post_id, one in zip(post_ids, own, strict=True)
+    ]
+    return VectorSets.of(together)
 
 
 def search_posts(
