@@ -88,7 +88,7 @@ def index_posts(
         vectors: vectors of posts.
         post_ids: posts that are indexed.
         folder: place of the index, where it lies on disk.
-        questions: question of each post whose vectors stand in one set with those of its question; None: of no post.
+        questions: question of each post that is in one set of vectors with its question; None: no post is.
     """
     options = index_options(settings, folder, vectors.model_hash)
     shares = options["backend"] == "exact" and options["path"] is None and not questions
