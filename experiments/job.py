@@ -9,6 +9,7 @@
         log.jsonl                            the records of training
         heat_map.json, examples.json,
         examples-task2.json                  see experiments.analyses.job_examples
+        scores.npz                           longer rankings, where thread.depth asks for them
         geometry.json, weighting.json        see experiments.analyses.geometry and experiments.analyses.weighting
         failures.md                          see experiments.analyses.failures
         failed.json, traceback.txt           in place of result.json: why the job failed
@@ -36,7 +37,7 @@ from contextlib import AbstractContextManager, closing
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from experiments import logbook
 from experiments.analyses import failures, geometry, job_examples, sampling, weighting
@@ -49,12 +50,14 @@ from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation
 from mathamr.evaluation.result_names import column, file_name, title, titles
 from mathamr.evaluation.runs import Run, read_run, write_run
+from mathamr.retrieval.scores import SCORES, write_scores
 from mathamr.stages import leak_control
 from mathamr.stages.console import Console
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
 from mathamr.systems.judging import check_searched, completed, judge, judged
 from mathamr.systems.system import System
+from mathamr.systems.thread_search import ThreadSearch, searches_of
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
 
@@ -95,10 +98,11 @@ def run_job(
             _check_needs(job, folder)
             system.prepare(job.settings, topic_sets)
             with _logbook(job, folder, console) as book:
-                made = models.stage(job, system, topic_sets, book.record)
+                searches = searches_of(system, job.settings, topic_sets)
+                made = models.stage(job, system, [search.asked for search in searches], book.record)
                 if made is None:
                     return Outcome.NEED_ELSEWHERE
-                result = _run(job, place, system, models, *made, topic_sets, book, console)
+                result = _run(job, place, system, models, *made, searches, book, console)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
         except Exception as error:  # noqa: BLE001 - whatever one job dies of (no memory, a library), others go on
@@ -153,11 +157,12 @@ def _run(
     models: Models,
     trained: Trained,
     encoded: Encoded,
-    topic_sets: Sequence[TopicSet],
+    searches: Sequence[ThreadSearch],
     book: Logbook,
     console: Console,
 ) -> dict[str, Any]:
     """From the model's vectors to scores."""
+    topic_sets = [search.topic_set for search in searches]
     log = models.folder(job) / LOG
     if job.model_key and log.exists():
         shutil.copyfile(log, place / LOG)
@@ -172,13 +177,16 @@ def _run(
     shown = next((topic_set for topic_set in topic_sets if topic_set.task == 1), None)
     source = system.rankings_source(job.settings)
     kept = _kept_rankings(job, place, source)
+    left: list[str] = [] if kept is None else _take_along(place, *kept)
     found: dict[str, Mapping[str, float]] = {}
-    for topic_set in topic_sets:
+    for search in searches:
+        topic_set = search.topic_set
         if kept is None:
             costs: Mapping[str, float]
-            retrieved, costs = _search(job, place / "index", system, encoded, topic_set)
+            retrieved, costs = _search(job, place / "index", system, encoded, search)
             run = Run.from_results(job.name, retrieved.results, task=topic_set.task)
             visual_ids = retrieved.visual_ids
+            left += _leave(place, retrieved, search)
         else:
             run, costs = _read_rankings(job, *kept, topic_set)
             visual_ids = system.visual_ids(job.settings) if topic_set.task == 2 else None
@@ -195,7 +203,7 @@ def _run(
         }
         if topic_set.judged_by:
             measured["judgments"] = topic_set.judged_by
-        whole = completed(system, encoded, topic_set, run, visual_ids)
+        whole = completed(system, encoded, topic_set, run, visual_ids, search.searchable)
         for line in whole.short():
             console.say(f"  {title(topic_set.test_name)}: {line}")
         measured |= whole.columns()
@@ -209,8 +217,9 @@ def _run(
             )
         if topic_set is shown:
             _show(job, place, system, encoded, topic_set, run)
-            result |= _look_into(job, place, system, encoded, topic_set, run)
-    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": found})
+            if search.asked is topic_set:  # else the vectors are those of questions
+                result |= _look_into(job, place, system, encoded, topic_set, run)
+    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": found, "left": left})
     book.scores(result)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.experiment.name}-{job.name}", "model", files, result)
@@ -237,20 +246,41 @@ def _read_rankings(
 
 
 def _search(
-    job: Job, folder: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet
+    job: Job, folder: Path, system: System[Any], encoded: Encoded, search: ThreadSearch
 ) -> tuple[Retrieved, dict[str, float]]:
     """Return the rankings, and the costs of index and search; remove the index unless it is to be kept."""
-    check_searched(system, encoded, topic_set)
+    asked = search.asked
+    check_searched(system, encoded, asked)
     keep = isinstance(job.settings, SearchSettings) and job.settings.index.keep
-    own = folder.with_name(file_name(topic_set.test_name, folder.name))
+    own = folder.with_name(file_name(asked.test_name, folder.name))
     shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
     try:
-        with closing(system.index(job.settings, encoded, topic_set, own)) as indexed:
-            retrieved = system.retrieve(job.settings, encoded, indexed, topic_set)
+        with closing(system.index(job.settings, encoded, asked, own)) as indexed:
+            retrieved = search.answers(system.retrieve(job.settings, encoded, indexed, asked))
     finally:
         if not keep:
             shutil.rmtree(own, ignore_errors=True)
     return retrieved, {**indexed.costs, **retrieved.costs}
+
+
+def _leave(place: Path, retrieved: Retrieved, search: ThreadSearch) -> list[str]:
+    """Leave what other conditions and the report read of a search beside its run file; return the names."""
+    test, names = search.topic_set.test_name, []
+    if search.depth is not None and search.topic_set.task == 1:
+        pairs = cast(Mapping[str, Sequence[tuple[str, float]]], retrieved.results)
+        names.append(file_name(test, SCORES))
+        write_scores(place / names[-1], pairs, search.depth)
+    for name, content in retrieved.records.items():
+        names.append(file_name(test, name))
+        write_json(place / names[-1], content)
+    return names
+
+
+def _take_along(place: Path, folder: Path, record: Mapping[str, Any]) -> list[str]:
+    """Copy what earlier rankings have left beside their run files; return the names."""
+    for name in record.get("left", []):
+        shutil.copyfile(folder / Path(name).name, place / Path(name).name)
+    return list(record.get("left", []))
 
 
 def _show(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run) -> None:

@@ -17,6 +17,7 @@ from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked
 from mathamr.evaluation.efficiency import give_back_memory
 from mathamr.stages.console import Console
+from mathamr.stages.retrieval.threads import check_thread
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
@@ -74,7 +75,9 @@ class Runner:
                 raise ConfigError(f"condition {job.condition}: {error}") from error
 
     def _check(self, settings: JobSettings) -> None:
-        registry.check_abilities(registry.find(settings.track), self._topic_sets)
+        kind = registry.find(settings.track)
+        registry.check_abilities(kind, self._topic_sets)
+        check_thread(settings, kind.reads, self._topic_sets)
         self._system(settings.track).check(settings, self._topic_sets)
 
     def run(self, jobs: Sequence[Job]) -> None:

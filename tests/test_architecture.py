@@ -45,6 +45,7 @@ ORDER = {
         "text",
         "retrieval",
         "structure",
+        "ranking",
         "negatives",
         "analysis",
         "search",

@@ -21,7 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from experiments.command import command
-from experiments.report import figures, geometry_report, heat_map, page, results, taking_part, weighting_report, years
+from experiments.report import (
+    figures,
+    geometry_report,
+    heat_map,
+    page,
+    results,
+    taking_part,
+    weighting_report,
+    weights_report,
+    years,
+)
 from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.report.results import Experiment, Row
 from experiments.report.tables import (
@@ -111,6 +121,7 @@ def report_of(experiment: Experiment) -> list[Block]:
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
             ("The embedding space", lambda: geometry_report.blocks(experiment)),
             ("Other weights of virtual nodes", lambda: weighting_report.blocks(experiment)),
+            ("Learned weights", lambda: weights_report.blocks(experiment)),
             ("First results", lambda: _examples(experiment, "examples.json")),
             ("First formulas", lambda: _examples(experiment, "examples-task2.json")),
             ("Efficiency", lambda: _efficiency(experiment)),

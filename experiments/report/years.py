@@ -3,15 +3,11 @@
 The best of many conditions looks better on its selection topics than it is. So results are read year by year: each year
 selects a condition, and the other years show what the selection is worth.
 
->>> year_of("A.77"), year_of("B.237"), year_of("A.301"), year_of("q17")
-(2020, 2021, 2022, None)
-
 Conditions with one baseline are rivals; a baseline can be selected too, and then confirms itself.
 """
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -21,18 +17,12 @@ from experiments.report.tables import p_value
 from experiments.report.topic_scores import of_conditions
 from mathamr.evaluation.result_names import ARQMATH, TestName
 from mathamr.evaluation.significance import Comparison, compare, paired_t_test
+from mathamr.ranking.judged import year_of as year_of
 
 _MEASURE = "ndcg_prime"
 _REPORTED = 2022  # ARQMath-3 is for the final report: nothing is selected on its topics
-_HUNDREDS = {0: 2020, 2: 2021, 3: 2022}  # of the topics' numbers: 1-100, 201-300, 301-400
 
 _Years = dict[int, dict[str, dict[str, float]]]  # year -> condition -> topic -> score
-
-
-def year_of(topic: str) -> int | None:
-    """Return the year of a topic of ARQMath; None for any other name."""
-    found = re.fullmatch(r"[AB]\.(\d+)", topic)
-    return _HUNDREDS.get((int(found[1]) - 1) // 100) if found else None
 
 
 def blocks(experiment: Experiment, task: TestName) -> list[Block]:

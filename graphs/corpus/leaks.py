@@ -119,6 +119,39 @@ def pairs_apart(
     return PairsApart(kept, left_out, [leak for leak in leaks.values() if leak.question_id in guilty])
 
 
+def questions_of_topics(
+    posts: Iterable[tuple[Post, QuestionMarks]], topics: Iterable[Topic]
+) -> dict[str, frozenset[str]]:
+    """Return the questions that are a topic, by the id of the topic; topics without one are left out.
+
+    >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("9", "question", title="And $y$?")]
+    >>> topic = Topic("t1", Post("query:t1", "topic", title="is $x$ odd"))
+    >>> questions_of_topics([(post, marks(post)) for post in posts], [topic])
+    {'t1': frozenset({'7'})}
+
+    Args:
+        posts: all posts of the collection, with or without texts, and the :func:`marks` of each.
+        topics: topics that the experiment is measured on.
+    """
+    topics = list(topics)
+    by_text: dict[bytes, set[str]] = {}
+    by_id: dict[str, set[str]] = {}
+    for topic in topics:
+        for digest in _digests(topic.post):
+            by_text.setdefault(digest, set()).add(topic.topic_id)
+        if topic.post.parent_id:
+            by_id.setdefault(topic.post.parent_id, set()).add(topic.topic_id)
+    near = NearTexts({topic.topic_id: _text(topic.post) for topic in topics})
+    found: dict[str, set[str]] = {}
+    for post, known in posts:
+        if post.kind == "question":
+            own = by_id.get(post.post_id, set()).union(*(by_text.get(digest, ()) for digest in known.digests))
+            nearest = near.nearest(known.signature)
+            for topic_id in own | ({nearest[0]} if nearest is not None else set()):
+                found.setdefault(topic_id, set()).add(post.post_id)
+    return {topic_id: frozenset(questions) for topic_id, questions in found.items()}
+
+
 def _leak(
     post: Post, known: QuestionMarks, ids: dict[str, str], texts: dict[bytes, str], near: NearTexts
 ) -> Leak | None:

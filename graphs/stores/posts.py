@@ -49,12 +49,23 @@ CREATE TABLE IF NOT EXISTS formulas(post_id TEXT PRIMARY KEY, formula_ids TEXT N
 
 @dataclass(frozen=True, slots=True)
 class PostText:
-    """A post as it is shown; ``heading`` is its title, ``formula_ids`` by the order of its vectors."""
+    """A post as it is shown.
+
+    Attributes:
+        post_id: id of the post.
+        heading: its title; of an answer that of its question.
+        text: title and body.
+        formula_ids: formulas by the order of their vectors.
+        question_id: id of the question that it answers; "" where it answers none.
+        question: title and body of that question; None where the question is unknown.
+    """
 
     post_id: str
     heading: PlaceholderText
     text: PlaceholderText
     formula_ids: list[str]
+    question_id: str = ""
+    question: PlaceholderText | None = None
 
     @property
     def title(self) -> str:
@@ -67,14 +78,25 @@ class PostText:
 
     def beginning(self, characters: int = SNIPPET_CHARACTERS) -> str:
         """The beginning of the text, some ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``."""
-        words: list[str] = []
-        length = 0
-        for word in " ".join(self.text.sentences).split(" "):
-            if length + len(word) > characters:
-                return " ".join([*words, "..."])
-            words.append(word)
-            length += len(with_latex(word, self.text)) + 1
-        return " ".join(words)
+        return beginning_of(self.text, characters)
+
+    def question_snippet(self, characters: int = SNIPPET_CHARACTERS) -> str:
+        """Return the beginning of the question, formulas between dollars; "" where the question is unknown."""
+        if self.question is None:
+            return ""
+        return with_latex(beginning_of(self.question, characters), self.question)
+
+
+def beginning_of(text: PlaceholderText, characters: int = SNIPPET_CHARACTERS) -> str:
+    """Return the beginning of a text, some ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``."""
+    words: list[str] = []
+    length = 0
+    for word in " ".join(text.sentences).split(" "):
+        if length + len(word) > characters:
+            return " ".join([*words, "..."])
+        words.append(word)
+        length += len(with_latex(word, text)) + 1
+    return " ".join(words)
 
 
 def build(
@@ -173,15 +195,22 @@ class PostTexts(database.OpenFile):
         for start in range(0, len(post_ids), IDS_PER_QUERY):
             ids = post_ids[start : start + IDS_PER_QUERY]
             query = (
-                "SELECT p.post_id, p.kind, p.title, p.body, p.markup, p.formula_prefix, q.title, f.formula_ids"
+                "SELECT p.post_id, p.kind, p.title, p.body, p.markup, p.formula_prefix, f.formula_ids,"
+                " q.post_id, q.title, q.body, q.markup, q.formula_prefix"
                 " FROM post p LEFT JOIN post q ON q.post_id = p.parent_id LEFT JOIN formulas f ON f.post_id = p.post_id"
                 f" WHERE p.post_id IN ({','.join('?' * len(ids))})"
             )
-            for post_id, kind, title, body, markup, prefix, parent_title, names in self._connection.execute(query, ids):
+            for post_id, kind, title, body, markup, prefix, names, *parent in self._connection.execute(query, ids):
                 post = Post(post_id, cast(PostKind, kind), title, body, cast(Markup, markup), formula_prefix=prefix)
-                heading = Post("title", "question", title=title or parent_title or "", markup=cast(Markup, markup))
-                found[post_id] = PostText(post_id, extract(heading), extract(post), _ids(post_id, names))
+                heading = Post("title", "question", title=title or parent[1] or "", markup=cast(Markup, markup))
+                question = None if parent[0] is None else _question(*parent)
+                text, own = extract(post), _ids(post_id, names)
+                found[post_id] = PostText(post_id, extract(heading), text, own, parent[0] or "", question)
         return found
+
+
+def _question(post_id: str, title: str, body: str, markup: str, prefix: str) -> PlaceholderText:
+    return extract(Post(post_id, "question", title, body, cast(Markup, markup), formula_prefix=prefix))
 
 
 def _ids(post_id: str, names: str | None) -> list[str]:

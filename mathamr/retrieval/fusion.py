@@ -1,4 +1,4 @@
-"""Fusing the runs of several systems: by ranks (RRF) or by scores (convex interpolation).
+"""Fusing the runs of several systems: by ranks (RRF) or by scores (convex interpolation, sums of standard scores).
 
 >>> text = {"A.1": [("a", 9.0), ("b", 8.0), ("c", 1.0)]}
 >>> graph = {"A.1": [("b", 0.9), ("d", 0.8)]}
@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+import numpy as np
+
 from graphs.errors import RetrievalError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Run
 from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.scores import TopicScores, documents_of, scores_in, standard_scores
 
 Rankings = Mapping[str, Ranking]
 """For each topic ``(document id, score)``, best first."""
@@ -87,6 +90,38 @@ def interpolate(
         return {doc_id: (score - low) / (high - low) if high > low else 1.0 for doc_id, score in ranking}
 
     return _fuse(runs, [weight / sum(weights) for weight in weights], points, limit)
+
+
+def standard_sum(
+    parts: Sequence[Mapping[str, TopicScores]], weights: Sequence[float] | None = None, *, limit: int = MAX_PER_TOPIC
+) -> dict[str, Ranking]:
+    """Score each document by the weighted sum of its standard scores over all documents that any system found.
+
+    >>> from mathamr.retrieval.scores import topic_scores
+    >>> answers, questions = ({"A.1": topic_scores(r, 9)} for r in ([("a", 2.0), ("b", 1.0)], [("b", 9.0)]))
+    >>> standard_sum([answers, questions], [0.5, 1.0])
+    {'A.1': [('b', 0.5), ('a', -0.5)]}
+
+    Args:
+        parts: scores of each system by topic.
+        weights: a weight for each system; None: 1 for each.
+        limit: most results of a topic.
+
+    Raises:
+        RetrievalError: another number of weights than of systems.
+    """
+    weights = [1.0] * len(parts) if weights is None else weights
+    if len(weights) != len(parts):
+        raise RetrievalError(f"weights {list(weights)} for {len(parts)} runs; one is needed for each")
+    fused: dict[str, Ranking] = {}
+    for topic in dict.fromkeys(topic for part in parts for topic in part):
+        documents = documents_of(parts, topic)
+        total = np.zeros(len(documents))
+        for weight, part in zip(weights, parts, strict=True):
+            total += weight * standard_scores(scores_in(part, topic, documents))
+        order = np.argsort(-total, kind="stable")[:limit]
+        fused[topic] = [(documents[place], float(total[place])) for place in order]
+    return fused
 
 
 def tune_weight(

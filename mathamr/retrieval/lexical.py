@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
-from graphs.corpus.post import FormulaRef, Post, Topic
+from graphs.corpus.post import FormulaRef, Post, PostKind, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
@@ -82,28 +82,35 @@ def index_answers(
     tokens: Tokens,
     *,
     wanted: Container[str] | None = None,
+    kind: PostKind = "answer",
+    question_of: Callable[[Post], Post | None] | None = None,
     progress: Progress | None = None,
 ) -> BM25Index:
     """Index the answers among ``posts``; of answers with one id the first counts.
 
     Args:
-        wanted: ids of the answers; None: all.
-        progress: called with 1 for each answer.
+        posts: posts of the collection.
+        tokens: reads the tokens of a post.
+        wanted: ids of the answers that are indexed; None: all.
+        kind: kind of the posts that are indexed in the place of answers.
+        question_of: returns the question whose tokens an answer is found by as well; None: answers stay alone.
+        progress: called with 1 for each post that is indexed.
 
     Raises:
-        RetrievalError: there are none.
+        RetrievalError: nothing to index.
     """
     post_ids: list[str] = []
     known: set[str] = set()
 
     def documents() -> Iterator[list[str]]:
         for post in posts:
-            if not isinstance(post, Post) or post.kind != "answer" or post.post_id in known:
+            if not isinstance(post, Post) or post.kind != kind or post.post_id in known:
                 continue
             if wanted is None or post.post_id in wanted:
                 known.add(post.post_id)
                 post_ids.append(post.post_id)
-                yield tokens.of_post(post)
+                question = None if question_of is None else question_of(post)
+                yield [*([] if question is None else tokens.of_post(question)), *tokens.of_post(post)]
                 if progress is not None:
                     progress(1)
 

@@ -6,7 +6,7 @@ A system declares its own settings as a subclass, with a field for each of its g
 ... class CountingSettings(SearchSettings):
 ...     graph: GraphConfig
 >>> list(CountingSettings.groups())
-['index', 'retrieval', 'graph']
+['index', 'retrieval', 'thread', 'graph']
 
 Dataclasses of the library are groups as they are (``TrainConfig``), so a setting is described where it acts. Neither
 torch nor OmegaConf is imported: the values come from ``conf/``, and :mod:`experiments.config` fills them in.
@@ -101,6 +101,7 @@ class JobSettings:
         conf: folder with the values of a package's groups, ``GROUP/default.yaml`` and further choices; None: the
             repository's ``conf/``.
         free: settings of a group that no result depends on.
+        judged: rankings depend on judgments, which a system learns from.
     """
 
     track: str
@@ -115,6 +116,7 @@ class JobSettings:
 
     conf: ClassVar[Path | None] = None
     free: ClassVar[Mapping[str, Sequence[str]]] = {}
+    judged: ClassVar[bool] = False
 
     @classmethod
     def groups(cls) -> dict[str, type]:
@@ -198,11 +200,33 @@ class RetrievalConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThreadConfig:
+    """How the thread of an answer takes part in its score (:mod:`mathamr.stages.retrieval.threads`).
+
+    Attributes:
+        read: the posts that are compared with a topic: answer; question, the one that it answers; or both together.
+        depth: results of a topic that are left for conditions that learn from scores; None: those of the run file.
+    """
+
+    read: str = "answer"
+    depth: int | None = None
+
+    def key_parts(self) -> dict[str, Any]:
+        """Return what rankings depend on; keys stay unchanged where the thread takes no part."""
+        return {} if self == ThreadConfig() else {"thread": asdict(self)}
+
+    def results(self, k: int) -> int:
+        """Return the number of results that a search must find for a run of ``k``."""
+        return max(k, self.depth or 0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SearchSettings(JobSettings):
     """Settings of jobs that search vectors."""
 
     index: IndexConfig
     retrieval: RetrievalConfig
+    thread: ThreadConfig = field(default_factory=ThreadConfig)
 
 
 @dataclass(frozen=True, kw_only=True)

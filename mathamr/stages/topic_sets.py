@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ class TopicSet:
         searched: ids of the answers that may be found; None: all.
         swapped: queries and documents trade roles, compared with the training pairs.
         judged_by: the files that the judgments were read from, where a collection has several.
+        kind: kind of the posts that are searched (:mod:`mathamr.stages.retrieval.threads`); of Task 2 every kind.
     """
 
     task: Task
@@ -60,6 +61,7 @@ class TopicSet:
     swapped: bool = False
     relevant: int = RELEVANT
     judged_by: str = ""
+    kind: Literal["answer", "question"] = "answer"
 
     @property
     def test_name(self) -> TestName:
@@ -112,12 +114,15 @@ class Indexed:
 class Retrieved:
     """At most 1,000 results for each topic, best first, and the ``costs`` of finding them (queries_per_second).
 
-    ``visual_ids`` (formula id -> visual id) are those of all formulas that could be found, in Task 2.
+    ``visual_ids`` (formula id -> visual id) are those of all formulas that could be found, in Task 2. Of answers there
+    may be more results, for conditions that learn from scores. ``records`` are left in the job's folder, as JSON, by
+    the names of their files.
     """
 
     results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]]
     costs: Costs = field(default_factory=dict)
     visual_ids: Mapping[str, str] | None = None
+    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

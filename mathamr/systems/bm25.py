@@ -5,12 +5,15 @@ In Task 1 answers are found, in Task 2 formulas, one of each visual id. The same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphs.corpus.post import Post
 from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
+from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.retrieval.bm25 import BM25Index
@@ -26,6 +29,8 @@ from mathamr.systems.system import System
 class BM25System(System[BM25Settings]):
     """Search by words or by formulas, without a model."""
 
+    reads = frozenset({"answer", "question", "both"})
+
     def check(self, settings: BM25Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Check ``bm25.by`` and ``retrieval.k``."""
         try:
@@ -37,6 +42,8 @@ class BM25System(System[BM25Settings]):
 
     def prepare(self, settings: BM25Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Make posts.db, and formulas.db where trees or visual ids are needed; no graphs."""
+        if settings.thread.read == "both":
+            self.threads(topic_sets)
         needs_formulas = settings.bm25.by == "formulas" or any(topic_set.task == 2 for topic_set in topic_sets)
         self.prepare_texts(settings, topic_sets, formulas=needs_formulas)
 
@@ -47,7 +54,15 @@ class BM25System(System[BM25Settings]):
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
             posts = self.posts_for(topic_set)
             if topic_set.task == 1:
-                answers = index_answers(posts, tokens, wanted=topic_set.indexed, progress=advance)
+                with self._questions(settings) as question_of:
+                    answers = index_answers(
+                        posts,
+                        tokens,
+                        wanted=topic_set.indexed,
+                        kind=topic_set.kind,
+                        question_of=question_of,
+                        progress=advance,
+                    )
                 searchable, size = _Searchable(tokens, answers), answers.nbytes
             else:
                 store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
@@ -58,13 +73,27 @@ class BM25System(System[BM25Settings]):
             costs["formulas"] = len(formulas.index)
         return Indexed(searchable, costs)
 
+    @contextmanager
+    def _questions(self, settings: BM25Settings) -> Iterator[Callable[[Post], Post | None] | None]:
+        """Give a function from an answer to its question, where both are read as one text."""
+        if settings.thread.read != "both" or self._texts is None:
+            yield None
+            return
+        with PostTexts(self._texts) as texts:
+
+            def question_of(answer: Post) -> Post | None:
+                question = self.joined_questions(settings, [answer.post_id]).get(answer.post_id)
+                return None if question is None else texts.posts([question]).get(question)
+
+            yield question_of
+
     def retrieve(self, settings: BM25Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         tokens, made, k = indexed.index.tokens, indexed.index.made, settings.retrieval.k
         if isinstance(made, BM25Index):
             asked = [tokens.of_post(topic.post) for topic in topic_set.topics]
             with Stopwatch() as watch:
-                rankings = made.search(asked, k)
+                rankings = made.search(asked, settings.thread.results(k))
             results = {topic.topic_id: ranking for topic, ranking in zip(topic_set.topics, rankings, strict=True)}
             return Retrieved(results, speed(len(asked), watch))
         queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in topic_set.topics}

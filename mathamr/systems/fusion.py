@@ -10,18 +10,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphs.errors import ConfigError, RetrievalError
-from graphs.shared_files import read_json
 from mathamr.evaluation.efficiency import Stopwatch
-from mathamr.evaluation.result_names import column, file_name
+from mathamr.evaluation.result_names import file_name
 from mathamr.evaluation.runs import Hit, Run, Task, read_run
-from mathamr.retrieval.fusion import Rankings, interpolate, one_a_look, rankings_of, reciprocal_rank_fusion
+from mathamr.retrieval.fusion import (
+    Rankings,
+    interpolate,
+    one_a_look,
+    rankings_of,
+    reciprocal_rank_fusion,
+    standard_sum,
+)
 from mathamr.retrieval.index import Ranking
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.systems.parts import joint_size, joint_speed, places_of, scores_left
 from mathamr.systems.registry import system
 from mathamr.systems.settings import FusionSettings
 from mathamr.systems.system import System
 
-HOW = ("rrf", "weighted")
+HOW = ("rrf", "weighted", "standard")
 
 
 @system("fusion")
@@ -33,6 +40,12 @@ class FusionSystem(System[FusionSettings]):
         how, weights, count = settings.fusion.how, settings.fusion.weights, len(settings.fusion.of)
         if how not in HOW:
             raise ConfigError(f"fusion.how={how} is not one of {', '.join(HOW)}")
+        if how == "standard":
+            if weights is not None and len(weights) != count:
+                raise ConfigError(f"fusion.weights={weights} for {count} conditions; one is needed for each")
+            if any(topic_set.task == 2 for topic_set in topic_sets):
+                raise ConfigError("fusion.how=standard is for answers; use rrf or weighted in Task 2")
+            return
         if (how == "weighted") != (weights is not None):
             raise ConfigError(f"fusion.weights={weights} with fusion.how={how}; weighted needs weights, rrf takes none")
         try:
@@ -42,16 +55,17 @@ class FusionSystem(System[FusionSettings]):
 
     def index(self, settings: FusionSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are the sums of the parts'."""
-        results = [read_json(place / "result.json") or {} for place in _places(settings)]
-        columns = {name: column(topic_set.test_name, name) for name in _SUMMED}
-        known = {name: [own[key] for own in results if key in own] for name, key in columns.items()}
-        return Indexed(None, {name: sum(values) for name, values in known.items() if values})
+        return Indexed(None, joint_size(settings, settings.fusion.of, topic_set))
 
     def retrieve(self, settings: FusionSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Fuse the rankings that the parts have left."""
+        if settings.fusion.how == "standard":
+            scores = [scores_left(place, topic_set.test_name) for place in places_of(settings, settings.fusion.of)]
+            with Stopwatch() as watch:
+                summed = standard_sum(scores, settings.fusion.weights, limit=settings.retrieval.k)
+            return Retrieved(summed, joint_speed(settings, settings.fusion.of, topic_set, watch.seconds))
         second = topic_set.task == 2
-        name, speed = file_name(topic_set.test_name, "run.tsv"), column(topic_set.test_name, "queries_per_second")
-        places = _places(settings)
+        name, places = file_name(topic_set.test_name, "run.tsv"), places_of(settings, settings.fusion.of)
         runs = [_run_of(place / name, topic_set.task) for place in places]
         rankings: list[dict[str, Ranking]] = [rankings_of(run) for run in runs]
         visual_ids = self.visual_ids(settings) if second else None
@@ -59,10 +73,7 @@ class FusionSystem(System[FusionSettings]):
             if visual_ids is not None:
                 rankings = one_a_look(rankings, visual_ids)
             fused = _fused(settings, rankings)
-        rates = [float((read_json(place / "result.json") or {}).get(speed, 0)) for place in places]
-        costs = {}
-        if all(rates):
-            costs["queries_per_second"] = 1 / (sum(1 / rate for rate in rates) + watch.seconds / len(topic_set.topics))
+        costs = joint_speed(settings, settings.fusion.of, topic_set, watch.seconds)
         if visual_ids is None:
             return Retrieved(fused, costs)
         post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
@@ -70,18 +81,9 @@ class FusionSystem(System[FusionSettings]):
         return Retrieved(found, costs, visual_ids)
 
 
-_SUMMED = ("index_bytes", "vectors", "formulas")
-
-
 def _run_of(path: Path, task: Task) -> Run:
     """A part's run; one that found nothing for any topic is empty, which is not how a run file is cut short here."""
     return read_run(path, task=task) if path.stat().st_size else Run(path.parent.name, {}, task)
-
-
-def _places(settings: FusionSettings) -> list[Path]:
-    """Return the folders of the fused jobs."""
-    jobs = settings.outputs / settings.experiment / "jobs"
-    return [jobs / f"{part}-seed{settings.seed}" for part in settings.fusion.of]
 
 
 def _fused(settings: FusionSettings, rankings: Sequence[Rankings]) -> dict[str, Ranking]:

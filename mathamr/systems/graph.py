@@ -73,6 +73,7 @@ class GraphSystem(System[GraphSettings]):
     """Search by the vectors of virtual nodes, of a graph encoder."""
 
     partial = False
+    reads = frozenset({"answer", "question", "both"})
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         super().__init__(corpus, shared, console)
@@ -235,6 +236,9 @@ class GraphSystem(System[GraphSettings]):
         topics = self._graphs(settings, prepared.topics)
         have_graph = {post_id for posts in stores for post_id in posts.post_ids()}
         searched = [post_id for topic_set in topic_sets for post_id in self._searched(prepared, topic_set)]
+        if settings.thread.read == "both":
+            self.threads(topic_sets)
+            searched += dict.fromkeys(self.joined_questions(settings, searched).values())
         example = settings.example.post
         wanted = [post_id for post_id in [*searched, *filter(None, [example])] if post_id in have_graph]
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
@@ -257,7 +261,7 @@ class GraphSystem(System[GraphSettings]):
 
     def _searched(self, prepared: Prepared, topic_set: TopicSet) -> list[str]:
         """Return the posts that are searched for the topics, read once."""
-        key = prepared.collection, prepared.content, prepared.added_content, topic_set.task
+        key = prepared.collection, prepared.content, prepared.added_content, topic_set.task, topic_set.kind
         if key not in self._searched_of:
             self._searched_of[key] = searched_posts(prepared.collection, topic_set, partial(self._formulas, prepared))
         return self._searched_of[key]
@@ -270,7 +274,7 @@ class GraphSystem(System[GraphSettings]):
         vectors: EncodedPosts = encoded.vectors
         post_ids = vectors.encoded(self._searched(prepared, topic_set))
         if topic_set.task == 1:
-            return index_posts(settings, vectors, post_ids, folder)
+            return index_posts(settings, vectors, post_ids, folder, self.joined_questions(settings, post_ids))
         return index_formulas(settings, vectors, post_ids, self._formulas(prepared), folder)
 
     def retrieve(self, settings: GraphSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
@@ -286,7 +290,7 @@ class GraphSystem(System[GraphSettings]):
             say_lost(self.console, topic_set, with_formula, "have no graph, or it lacks the query formula")
             formulas = self._formulas(prepared)
             return search_formulas(settings.retrieval, vectors, indexed, with_formula, maps, formulas)
-        return search_posts(settings.retrieval, vectors, indexed, topics)
+        return search_posts(settings, vectors, indexed, topics)
 
     def visual_ids(self, settings: GraphSettings) -> Mapping[str, str]:
         """Return the visual id of each formula of the collection, read once."""

@@ -6,7 +6,7 @@ whole = completed(system, encoded, topic_set, run, None)      # Completeness: li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphs.errors import ConfigError
@@ -15,6 +15,8 @@ from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.runs import Qrels, Run, qrels_of
 from mathamr.stages.topic_sets import Encoded, TopicSet
 from mathamr.systems.system import System
+
+Searchable = Callable[[System[Any], Encoded, Sequence[str]], Sequence[str]]
 
 
 def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
@@ -60,12 +62,27 @@ def judged(topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> 
 
 
 def completed(
-    system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run, visual_ids: Mapping[str, str] | None = None
+    system: System[Any],
+    encoded: Encoded,
+    topic_set: TopicSet,
+    run: Run,
+    visual_ids: Mapping[str, str] | None = None,
+    searchable: Searchable | None = None,
 ) -> Completeness:
-    """Count the topics and judged documents that take part in a result."""
+    """Count the topics and judged documents that take part in a result.
+
+    Args:
+        system: the system of the job.
+        encoded: what it made of posts and topics.
+        topic_set: topics with their judgments.
+        run: what was found.
+        visual_ids: those of all formulas of the collection, in Task 2.
+        searchable: returns those of some answers that can be found; None: those that the system has.
+    """
     qrels = judged(topic_set, visual_ids)
     documents = sorted({document for grades in qrels.values() for document in grades})
-    indexed = frozenset(system.searchable(encoded, documents) if visual_ids is None else visual_ids.values())
+    able = searchable or type(system).searchable
+    indexed = frozenset(able(system, encoded, documents) if visual_ids is None else visual_ids.values())
     posts = {topic.post.post_id: topic.topic_id for topic in topic_set.topics}
     read = {posts[post_id] for post_id in system.readable(encoded, list(posts))}
     found = {topic_id for topic_id, hits in run.rankings.items() if hits}

@@ -1,7 +1,7 @@
 """Settings of the systems of this package, and where each system is.
 
 >>> list(BUILT_IN["graph"].settings.groups())
-['graph', 'train', 'index', 'retrieval', 'model']
+['graph', 'train', 'index', 'retrieval', 'thread', 'model']
 >>> BUILT_IN["bm25"].place
 'mathamr.systems.bm25:BM25System'
 
@@ -22,7 +22,7 @@ from mathamr.model.config import EncoderConfig
 from mathamr.stages import parsers, sources
 from mathamr.stages.collection import given_parser
 from mathamr.stages.needed import extent_of
-from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
+from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings, ThreadConfig
 from mathamr.structure.scoring import StructureConfig
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import identity
@@ -70,7 +70,7 @@ class GraphSettings(SearchSettings, PreparationSettings):
 
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the search."""
-        return {group: self.key_settings(group) for group in ("index", "retrieval")}
+        return {group: self.key_settings(group) for group in ("index", "retrieval")} | self.thread.key_parts()
 
 
 # Settings that may name a text encoder.
@@ -118,12 +118,13 @@ class TextSettings(SearchSettings):
         del text["late_interaction"]  # the search alone
         if self.is_trained:
             return {"text": text, "train": {name: getattr(self.train, name) for name in _PAIRS}}
-        return {"text": {name: text[name] for name in _AS_IT_IS}}
+        kept = {name: text[name] for name in _AS_IT_IS}
+        return {"text": kept if self.text.precision == "fp32" else {**kept, "precision": self.text.precision}}
 
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the search."""
         search = {group: self.key_settings(group) for group in ("index", "retrieval")}
-        return {**search, "late_interaction": self.text.late_interaction}
+        return {**search, "late_interaction": self.text.late_interaction, **self.thread.key_parts()}
 
 
 # Settings that the vectors of an encoder depend on that is not trained, and those that make the pairs of one that is.
@@ -147,10 +148,11 @@ class BM25Settings(JobSettings):
 
     bm25: BM25Config
     retrieval: RetrievalConfig
+    thread: ThreadConfig = field(default_factory=ThreadConfig)
 
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return its own settings, and the number of results."""
-        return {"bm25": self.key_settings("bm25"), "k": self.retrieval.k}
+        return {"bm25": self.key_settings("bm25"), "k": self.retrieval.k, **self.thread.key_parts()}
 
 
 # -- track=structure -------------------------------------------------------------------------------------------------
@@ -176,7 +178,8 @@ class FusionConfig:
     """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
 
     ``of``: two or more conditions of the experiment. ``how``: rrf, by ranks with the constant
-    ``k``; or weighted, by scores with one of ``weights`` each. Weights are named here, before anything is measured.
+    ``k``; weighted, by scores with one of ``weights`` each; or standard, by sums of standard scores. Weights are named
+    here, before anything is measured.
     """
 
     of: list[str]
@@ -201,6 +204,67 @@ class FusionSettings(JobSettings):
         parts = self.fusion.of
         if len(set(parts)) < max(2, len(parts)):
             raise ConfigError(f"fusion.of={parts}; fusing takes two or more different conditions")
+        return parts
+
+
+# -- track=learned ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedConfig:
+    """Conditions whose scores are weighted, and how weights are learned (:mod:`mathamr.systems.learned`).
+
+    Attributes:
+        of: conditions of the experiment.
+        learner: ridge, logistic, convex or lambdamart.
+        features: families of features (:mod:`mathamr.ranking.features`).
+        weights: weights.json of a job; None: weights are learned.
+    """
+
+    of: list[str]
+    learner: str
+    features: list[str]
+    weights: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedSettings(JobSettings):
+    """Settings of :class:`mathamr.systems.learned.LearnedSystem`."""
+
+    learned: LearnedConfig
+    retrieval: RetrievalConfig
+
+    judged: ClassVar = True
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings, the number of results, and the content hash of given weights.
+
+        Raises:
+            ConfigError: the file of weights does not exist.
+        """
+        path = self.weights_path
+        given = {} if path is None else {"weights": hashlib.sha256(path.read_bytes()).hexdigest()}
+        return {"learned": self.key_settings("learned") | given, "k": self.retrieval.k}
+
+    @property
+    def weights_path(self) -> Path | None:
+        """The file of given weights.
+
+        Raises:
+            ConfigError: there is no such file.
+        """
+        if self.learned.weights is None:
+            return None
+        path = Path(self.learned.weights)
+        if not path.is_file():
+            raise ConfigError(f"learned.weights={path} is no file; name the weights.json of a job")
+        return path
+
+    def needs(self) -> Sequence[str]:
+        """Return the conditions whose scores are weighted."""
+        parts = self.learned.of
+        if not parts or len(set(parts)) < len(parts):
+            raise ConfigError(f"learned.of={parts}; learning takes one or more different conditions")
         return parts
 
 
@@ -284,6 +348,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "bm25": BuiltIn(BM25Settings, "mathamr.systems.bm25:BM25System"),
     "structure": BuiltIn(StructureSettings, "mathamr.systems.structure:StructureSystem"),
     "fusion": BuiltIn(FusionSettings, "mathamr.systems.fusion:FusionSystem"),
+    "learned": BuiltIn(LearnedSettings, "mathamr.systems.learned:LearnedSystem"),
     "run": BuiltIn(GivenRunSettings, "mathamr.systems.given_run:GivenRunSystem"),
 }
 """The systems by the names that ``track=`` takes."""

@@ -27,8 +27,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
-from graphs.corpus.corpus import Corpus
-from graphs.corpus.leaks import PairsApart
+from graphs.corpus.corpus import Corpus, topics_may_be_posts
+from graphs.corpus.leaks import PairsApart, questions_of_topics
 from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure
@@ -40,6 +40,7 @@ from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.needed import NeededPosts, needed_posts
+from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
 from mathamr.stages.vectors import EncodedPosts
@@ -55,16 +56,19 @@ class System(ABC, Generic[Settings]):
         settings: type of its settings, the argument of ``System[...]``.
         tasks: tasks that it can do: 1 finds answers, 2 formulas.
         partial: it can search some answers only, as tests with names may ask for.
+        reads: values of ``thread.read`` that it can do; with question it searches the posts of ``topic_set.kind``.
         corpus: the collection.
         shared: folder for what jobs share of the collection.
         console: progress and messages.
         post_files: posts of the collection, kept in ``shared``, so that it is read once.
+        own_questions: questions that are the topic, by its id; :meth:`threads` finds them.
     """
 
     name: ClassVar[str]
     settings: ClassVar[type[JobSettings]] = JobSettings
     tasks: ClassVar[frozenset[int]] = frozenset({1, 2})
     partial: ClassVar[bool] = True
+    reads: ClassVar[frozenset[str]] = frozenset({"answer"})
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -80,6 +84,8 @@ class System(ABC, Generic[Settings]):
         self._formulas_db: Path | None = None
         self._some_posts: NeededPosts | None = None  # whose texts are made; None: of all posts
         self._visual_ids: dict[str, str] | None = None
+        self._threads: Threads | None = None
+        self.own_questions: Mapping[str, frozenset[str]] = {}
 
     # -- before anything runs ------------------------------------------------------------------------------------
 
@@ -155,6 +161,33 @@ class System(ABC, Generic[Settings]):
             for post in (post for post in self.post_files.every_post() if isinstance(post, Post)):
                 self._visual_ids |= visual_ids_of(extract(post).formulas, store)
         return self._visual_ids
+
+    def threads(self, topic_sets: Sequence[TopicSet]) -> Threads:
+        """Return the answers with their questions, and the questions that are topics; read once.
+
+        Args:
+            topic_sets: topics of the job, the first time.
+        """
+        if self._threads is None:
+            with self.post_files.catalogue() as catalogue:
+                posts = (post for post in catalogue.posts() if isinstance(post, Post))
+                parents = {post.post_id: post.parent_id for post in posts if post.kind == "answer" and post.parent_id}
+                topics = [topic for topic_set in topic_sets for topic in topic_set.topics]
+                asked = topics_may_be_posts(self.corpus)
+                self.own_questions = questions_of_topics(catalogue.with_marks(), topics) if asked else {}
+            self._threads = Threads(parents, self.own_questions)
+        return self._threads
+
+    def joined_questions(self, settings: JobSettings, answers: Sequence[str]) -> Mapping[str, str]:
+        """Return the question of each answer that is one document with it: none unless ``thread.read`` is both.
+
+        A question that is a topic is left out.
+        """
+        if thread_of(settings).read != "both":
+            return {}
+        topics = {question for own in self.own_questions.values() for question in own}
+        found = self.threads(()).question_of(answers)
+        return {answer: question for answer, question in found.items() if question not in topics}
 
     # -- examples and analyses -----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from graphs.corpus.corpus import Corpus
@@ -59,7 +60,7 @@ from mathamr.text.encoder import Side, TextEncoder, make_tiny, open_encoder
 from mathamr.text.linearize import linearized
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
-from mathamr.text.training.adapting import fingerprint, limit_length
+from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import sample_pairs
 
@@ -73,6 +74,7 @@ class TextSystem(System[TextSettings]):
     """Search by the vectors of a text encoder."""
 
     tasks = frozenset({1})  # it has vectors of whole posts, and none of formulas
+    reads = frozenset({"answer", "question", "both"})
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         super().__init__(corpus, shared, console)
@@ -176,7 +178,9 @@ class TextSystem(System[TextSettings]):
         else:
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})
-        model_hash = f"{fingerprint(encoder)}-{text.max_length}{'-linearized' if text.linearize else ''}"
+        parts = [fingerprint(encoder), str(text.max_length)]
+        parts += [name for name, on in (("linearized", text.linearize), ("bf16", _precision(settings) == "bf16")) if on]
+        model_hash = "-".join(parts)
         write_json(best / "encoder.json", {"encoder": text.encoder, "identity": model_hash})
         return trained
 
@@ -234,34 +238,40 @@ class TextSystem(System[TextSettings]):
             sides: tuple[Side, Side] = ("document", "query") if topic_set.swapped else ("query", "document")
             topics |= {t.post.post_id: sides[0] for t in topic_set.topics if texts[t.post.post_id].strip()}
             posts |= dict.fromkeys(self._searched(topic_set), sides[1])
-        encode_texts(
-            place,
-            lambda: self._open(settings, trained.folder if settings.is_trained else None),
-            TextsToEncode(posts, lambda ids: self._read(ids, written)),
-            TextsToEncode(topics, lambda ids: [texts[name] for name in ids]),
-            self.console,
-            tokens=tokens,
-        )
+        if settings.thread.read == "both":
+            self.threads(topic_sets)
+            posts |= dict.fromkeys(self.joined_questions(settings, list(posts)).values(), "document")
+        device = torch.device(device_of(settings.train.device))
+        with arithmetic(_precision(settings), device):
+            encode_texts(
+                place,
+                lambda: self._open(settings, trained.folder if settings.is_trained else None),
+                TextsToEncode(posts, lambda ids: self._read(ids, written)),
+                TextsToEncode(topics, lambda ids: [texts[name] for name in ids]),
+                self.console,
+                tokens=tokens,
+            )
         return Encoded(place, place.costs(len(posts)))
 
     def _searched(self, topic_set: TopicSet) -> list[str]:
-        """Return the answers that have a text, of those that are searched."""
+        """Return the posts that have a text, of those that are searched."""
         with PostTexts(self._posts_db) as texts:
-            answers = texts.post_ids("answer")
+            posts = texts.post_ids(topic_set.kind)
         wanted = topic_set.indexed
-        return answers if wanted is None else [post_id for post_id in answers if post_id in wanted]
+        return posts if wanted is None else [post_id for post_id in posts if post_id in wanted]
 
     def index(self, settings: TextSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
-        """Put answers into an index."""
+        """Put posts into an index."""
         vectors: EncodedPosts = encoded.vectors
-        return index_posts(settings, vectors, vectors.encoded(self._searched(topic_set)), folder)
+        post_ids = vectors.encoded(self._searched(topic_set))
+        return index_posts(settings, vectors, post_ids, folder, self.joined_questions(settings, post_ids))
 
     def retrieve(self, settings: TextSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics."""
         vectors: EncodedPosts = encoded.vectors
         topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
         say_lost(self.console, topic_set, topics, "have no text")
-        return search_posts(settings.retrieval, vectors, indexed, topics)
+        return search_posts(settings, vectors, indexed, topics)
 
     def visual_ids(self, settings: TextSettings) -> Mapping[str, str]:
         """Return nothing: whole posts are searched, and no formulas."""
@@ -297,6 +307,11 @@ class TextSystem(System[TextSettings]):
 def _written(settings: TextSettings) -> Written:
     """Return how a post's text is written for the encoder."""
     return (lambda text: as_text(linearized(text))) if settings.text.linearize else as_text
+
+
+def _precision(settings: TextSettings) -> str:
+    """Return the arithmetic of encoding: vectors of a trained encoder are always made in fp32."""
+    return "fp32" if settings.is_trained else settings.text.precision
 
 
 def _own_pairs(corpus: PairCollection, training: TrainConfig, written: Written) -> Iterator[TextPair]:

@@ -68,7 +68,8 @@ class TextConfig:
         negative_pool: largest number of them to keep, best first; each batch draws from them.
         negative_closest: ratio; candidates that score above it times the positive are dropped; None drops nothing.
         negative_refresh: epochs after which ``model`` ranks again.
-        precision: ``fp32`` or ``bf16``, arithmetic of the encoder; the loss is always float32.
+        precision: ``fp32`` or ``bf16``, arithmetic of training, or of encoding where the encoder is taken as it is; the
+            loss is always float32.
         checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
         pretraining_epochs: passes of masked language modelling over the collection's texts before fine-tuning; 0: none.
         pretraining_window: tokens of a window; longer texts are cut into several.

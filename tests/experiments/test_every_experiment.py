@@ -99,6 +99,8 @@ def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: s
     for condition in config.experiment.conditions.values():
         if "batch_size" in condition.get("train", {}):  # the conditions keep their order of sizes
             condition.train.batch_size = {32: 4, 256: 8, 1024: 16}[condition.train.batch_size]
+        if condition.get("text", {}).get("encoder") == "mpnet":  # whose weights are not here
+            condition.text.encoder = "tiny"
     if name == "quality":
         OmegaConf.set_struct(config.experiment.conditions, False)
         del config.experiment.conditions.duplicates  # this collection has no links between questions
@@ -108,7 +110,7 @@ def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: s
 def costs_of(condition: Any) -> list[str]:
     """The columns that a condition has by its track."""
     track, search = condition.get("track", "graph"), ["index_bytes", "queries_per_second"]
-    if track == "fusion":
+    if track in ("fusion", "learned"):
         return search
     if track in ("bm25", "structure"):
         return [*search, "peak_memory_bytes"]
@@ -124,7 +126,8 @@ def leave_out_text(experiment: Any) -> None:
     gone = {
         name for name, condition in conditions.items() if condition.get("track") == "text" or "minilm" in str(condition)
     }
-    gone |= {name for name, condition in conditions.items() if gone & set(condition.get("fusion", {}).get("of", []))}
+    for group in ("fusion", "learned"):
+        gone |= {name for name, condition in conditions.items() if gone & set(condition.get(group, {}).get("of", []))}
     for name in gone:
         del conditions[name]
     experiment.baselines = {name: of for name, of in experiment.baselines.items() if not {name, of} & gone}

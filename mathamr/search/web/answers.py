@@ -14,7 +14,7 @@ from typing import Any
 from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.corpus.text.latex_text import parts
 from graphs.errors import RetrievalError
-from graphs.stores.posts import PostText
+from graphs.stores.posts import PostText, beginning_of
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.search.engine import Answer, Result
 
@@ -100,6 +100,9 @@ def _result(result: Result, found: Answer) -> dict[str, Any]:
     why = result.explanation
     matches = [] if why is None else _matches(why, found.query.text, own.text)
     more = 0 if why is None else len(why.query) - len(matches)
+    if own.question is not None:
+        asked = {"post_id": own.question_id, "snippet": as_parts(beginning_of(own.question), own.question)}
+        shown |= {"question": asked}
     return shown | {"snippet": as_parts(own.beginning(), own.text), "matches": matches, "more_matches": more}
 
 

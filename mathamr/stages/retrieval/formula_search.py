@@ -53,14 +53,14 @@ def read_formulas(collection: Path, formulas_db: Path | None) -> Formulas:
 
 
 def searched_posts(collection: Path, topic_set: TopicSet, formulas: Callable[[], Formulas]) -> list[str]:
-    """Return the posts that are searched: answers, or every post for its formulas; in the regime judged the judged.
+    """Return the posts of one kind that are searched, or all for their formulas; in the regime judged the judged.
 
     Args:
         collection: collection.db.
         formulas: reads the formulas of the collection.
     """
     with Collection(collection) as source:
-        posts = source.post_ids("answer") if topic_set.task == 1 else source.post_ids("question", "answer")
+        posts = source.post_ids(topic_set.kind) if topic_set.task == 1 else source.post_ids("question", "answer")
     if topic_set.regime != "judged":
         return posts
     judged = {judgment.doc_id for judgment in topic_set.judgments}

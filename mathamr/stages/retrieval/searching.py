@@ -2,12 +2,12 @@
 
 options = index_options(settings, folder, model_hash)                # of mathamr.retrieval.build
 indexed = index_posts(settings, vectors, post_ids, folder)           # vectors: mathamr.stages.vectors.EncodedPosts
-found = search_posts(settings.retrieval, vectors, indexed, topics)   # Retrieved, with the queries a second
+found = search_posts(settings, vectors, indexed, topics)             # Retrieved, with the queries a second
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from graphs.corpus.post import Topic
 from graphs.errors import ConfigError
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.result_names import title
+from mathamr.maxsim import VectorSets
 from mathamr.retrieval import Strategy, search
 from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
@@ -73,11 +74,25 @@ def index_options(settings: SearchSettings, folder: Path, model_hash: str) -> di
     }
 
 
-def index_posts(settings: SearchSettings, vectors: EncodedPosts, post_ids: Sequence[str], folder: Path) -> Indexed:
-    """Return an index of the posts, which all have vectors."""
+def index_posts(
+    settings: SearchSettings,
+    vectors: EncodedPosts,
+    post_ids: Sequence[str],
+    folder: Path,
+    questions: Mapping[str, str] | None = None,
+) -> Indexed:
+    """Return an index of the posts, which all have vectors.
+
+    Args:
+        settings: settings of the job.
+        vectors: vectors of posts.
+        post_ids: posts that are indexed.
+        folder: place of the index, where it lies on disk.
+        questions: question of each post that is in one set of vectors with its question; None: no post is.
+    """
     options = index_options(settings, folder, vectors.model_hash)
-    shares = options["backend"] == "exact" and options["path"] is None
-    documents = None if shares else vectors.sets(post_ids)
+    shares = options["backend"] == "exact" and options["path"] is None and not questions
+    documents = None if shares else with_question_vectors(vectors, post_ids, questions or {})
     with Stopwatch() as watch:
         index: Index
         if documents is None:
@@ -88,12 +103,30 @@ def index_posts(settings: SearchSettings, vectors: EncodedPosts, post_ids: Seque
     return Indexed(index, costs)
 
 
+def with_question_vectors(vectors: EncodedPosts, post_ids: Sequence[str], questions: Mapping[str, str]) -> VectorSets:
+    """Return one set of vectors a post: those of its question, if it has vectors, and then its own.
+
+    MaxSim takes for each vector of a topic the best of both posts. The last vector stays that of the post itself.
+    """
+    own = vectors.sets(post_ids)
+    asked = {post_id: questions[post_id] for post_id in post_ids if post_id in questions}
+    read = vectors.encoded(sorted(set(asked.values())))
+    if not read:
+        return own
+    of_question = dict(zip(read, vectors.sets(read), strict=True))
+    together = [
+        torch.cat([of_question[asked[post_id]], one]) if asked.get(post_id) in of_question else one
+        for post_id, one in zip(post_ids, own, strict=True)
+    ]
+    return VectorSets.of(together)
+
+
 def search_posts(
-    retrieval: RetrievalConfig, vectors: EncodedPosts, indexed: Indexed, topics: Sequence[Topic]
+    settings: SearchSettings, vectors: EncodedPosts, indexed: Indexed, topics: Sequence[Topic]
 ) -> Retrieved:
     """Return the best posts for each topic, which all have vectors; ``queries_per_second`` is of the search alone."""
     queries = vectors.sets([topic.post.post_id for topic in topics])
-    strategy, k = strategy_of(retrieval), retrieval.k
+    strategy, k = strategy_of(settings.retrieval), settings.thread.results(settings.retrieval.k)
     search_once(lambda few: search(indexed.index, queries.select(few), strategy, k), len(queries))
     with Stopwatch() as watch:
         rankings = search(indexed.index, queries, strategy, k, model_hash=vectors.model_hash)

@@ -184,6 +184,11 @@ function shown(result, answer, asked) {
   } else {
     showParts(part("h2"), title);
     part(".origin").textContent = `post ${result.post_id}`;
+    if (result.question) {
+      part(".question").hidden = false;
+      part(".question").append(`Answers question ${result.question.post_id}: `);
+      showParts(part(".question"), result.question.snippet);
+    }
     showMatches(part(".why"), result);
   }
   const best = answer.best === 1 ? "" : ` of ${answer.best}`;

@@ -1,0 +1,189 @@
+"""Learned ranking: the scores of other conditions, of the same seed, with weights that judgments of other years teach.
+
+    conditions:
+      answer: {track: text}
+      question: {track: text, thread: {read: question}}
+      thread: {track: learned, learned: {of: [answer, question]}}
+
+Each topic is ranked by weights that topics of other years taught (:mod:`mathamr.ranking.left_out`): no judgment of a
+topic's year reaches its ranking. Topics without years are parted into five folds. The job leaves ``weights.json``.
+Weights that were saved are applied with ``learned.weights``, and refused for a year that trained them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphs.corpus.pairs import Linked
+from graphs.corpus.post import Post, Topic
+from graphs.errors import ConfigError, RetrievalError
+from graphs.stores.posts import PostTexts
+from mathamr.evaluation.efficiency import Stopwatch
+from mathamr.evaluation.runs import Qrels
+from mathamr.ranking.features import FAMILIES, Facts, features_of, names_of
+from mathamr.ranking.judged import Floats, JudgedTopic, year_of
+from mathamr.ranking.left_out import LEARNERS, LeftOut, fit_left_out, read_left_out
+from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.scores import TopicScores, documents_of
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.systems.judging import judged
+from mathamr.systems.parts import joint_size, joint_speed, places_of, scores_left
+from mathamr.systems.registry import system
+from mathamr.systems.settings import LearnedSettings
+from mathamr.systems.system import System
+
+WEIGHTS = "weights.json"
+_FOLDS = 5
+
+
+@system("learned")
+class LearnedSystem(System[LearnedSettings]):
+    """Rank by learned weights of other conditions' scores."""
+
+    tasks = frozenset({1})
+
+    def check(self, settings: LearnedSettings, topic_sets: Sequence[TopicSet]) -> None:
+        """Check the learner, the features and the years; the plan has checked the conditions."""
+        own = settings.learned
+        if own.learner not in LEARNERS:
+            raise ConfigError(f"learned.learner={own.learner} is not one of {', '.join(LEARNERS)}")
+        if unknown := [family for family in own.features if family not in FAMILIES]:
+            raise ConfigError(f"learned.features has {unknown[0]}, which is not one of {', '.join(FAMILIES)}")
+        if not own.features or len(set(own.features)) < len(own.features):
+            raise ConfigError(f"learned.features={own.features}; name one family or more, each once")
+        for topic_set in topic_sets:
+            parts = parts_of(topic_set.topics)
+            if own.weights is not None:
+                weights = self._saved(settings, names_of(own.features, own.of))
+                for part in sorted(set(parts.values())):
+                    _refuse_trained(weights, part)
+            elif len(set(parts.values())) < 2:
+                (only,) = set(parts.values())
+                raise ConfigError(
+                    f"track=learned learns on other years than it reports, and all topics are of {only}; add a year to "
+                    "data.years, or apply saved weights with learned.weights"
+                )
+
+    def index(self, settings: LearnedSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
+        """Nothing is indexed again; the costs are the sums of the parts'."""
+        return Indexed(None, joint_size(settings, settings.learned.of, topic_set))
+
+    def retrieve(self, settings: LearnedSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
+        """Learn the weights, and rank each topic with those that its year did not teach."""
+        own = settings.learned
+        scores = [scores_left(place, topic_set.test_name) for place in places_of(settings, own.of)]
+        systems = dict(zip(own.of, scores, strict=True))
+        parts = parts_of(topic_set.topics)
+        facts, names = self._facts(settings, topic_set), names_of(own.features, own.of)
+        with Stopwatch() as watch:
+            found = {topic.topic_id: _candidates(own.features, systems, facts, topic) for topic in topic_set.topics}
+        given = own.weights is not None
+        weights = self._saved(settings, names) if given else _learned(settings, found, parts, topic_set)
+        results: dict[str, Ranking] = {}
+        with Stopwatch() as ranking:
+            for topic_id, (documents, features) in found.items():
+                values = weights.of(parts[topic_id]).ranker.scores(features)
+                order = np.argsort(-values, kind="stable")[: settings.retrieval.k]
+                results[topic_id] = [(documents[place], float(values[place])) for place in order]
+        costs = joint_speed(settings, own.of, topic_set, watch.seconds + ranking.seconds)
+        return Retrieved(results, costs, records={WEIGHTS: weights.record()})
+
+    def _saved(self, settings: LearnedSettings, names: Sequence[str]) -> LeftOut:
+        path = settings.weights_path
+        assert path is not None
+        try:
+            weights = read_left_out(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, RetrievalError) as error:
+            raise ConfigError(f"learned.weights={path}: {error}") from error
+        if list(weights.features) != list(names):
+            raise ConfigError(
+                f"learned.weights={path} is of the features {', '.join(weights.features)}, and these are "
+                f"{', '.join(names)}; name the conditions and families that it was learned with"
+            )
+        return weights
+
+    def _facts(self, settings: LearnedSettings, topic_set: TopicSet) -> Facts:
+        """Return what the features need of the posts."""
+        families = set(settings.learned.features) - {"standard", "ranks"}
+        if not families:
+            return Facts()
+        self.threads([topic_set])
+        posts = {post.post_id: post for post in self.post_files.outlines() if isinstance(post, Post)}
+        lengths: Mapping[str, int] = {}
+        if "length" in families and self._texts is not None:
+            with PostTexts(self._texts) as texts:
+                answers = texts.posts([name for name, post in posts.items() if post.kind == "answer"])
+            lengths = {name: len(post.body) for name, post in answers.items()}
+        links: Counter[str] = Counter()
+        if "links" in families and isinstance(self.corpus, Linked):
+            for link in self.corpus.links():
+                links.update((link.post_id, link.related_id))
+        return Facts(posts, lengths, links, self.own_questions)
+
+
+def parts_of(topics: Sequence[Topic]) -> dict[str, str]:
+    """Return the year of each topic; a fold where no topic has a year.
+
+    >>> parts_of([Topic("A.1", Post("A.1", "topic")), Topic("A.201", Post("A.201", "topic"))])
+    {'A.1': '2020', 'A.201': '2021'}
+    >>> parts_of([Topic(name, Post(name, "topic")) for name in ("t1", "t2")])
+    {'t1': 'fold 1', 't2': 'fold 2'}
+
+    Raises:
+        ConfigError: some topics have a year and others none.
+    """
+    years = {topic.topic_id: year_of(topic.topic_id) for topic in topics}
+    if all(year is not None for year in years.values()):
+        return {topic_id: str(year) for topic_id, year in years.items()}
+    if any(year is not None for year in years.values()):
+        lost = next(topic_id for topic_id, year in years.items() if year is None)
+        raise ConfigError(f"topic {lost} has no year, and others have one; weights are learned across years")
+    return {topic_id: f"fold {place % _FOLDS + 1}" for place, topic_id in enumerate(sorted(years))}
+
+
+def _refuse_trained(weights: LeftOut, part: str) -> None:
+    try:
+        weights.of(part)
+    except RetrievalError as error:
+        raise ConfigError(f"learned.weights: {error}") from error
+
+
+def _candidates(
+    families: Sequence[str], systems: Mapping[str, Mapping[str, TopicScores]], facts: Facts, topic: Topic
+) -> tuple[list[str], Floats]:
+    """Return all documents that a system found for a topic, and their features."""
+    documents = documents_of(list(systems.values()), topic.topic_id)
+    return documents, features_of(families, systems, facts, topic, documents)
+
+
+def _learned(
+    settings: LearnedSettings,
+    found: Mapping[str, tuple[list[str], Floats]],
+    parts: Mapping[str, str],
+    topic_set: TopicSet,
+) -> LeftOut:
+    """Return the weights that the judgments teach, year by year."""
+    qrels: Qrels = judged(topic_set)
+    topics = [
+        _judged_topic(topic_id, parts[topic_id], *found[topic_id], qrels[topic_id])
+        for topic_id in sorted(qrels)
+        if topic_id in found
+    ]
+    own = settings.learned
+    return fit_left_out(topics, own.learner, names_of(own.features, own.of), topic_set.relevant)
+
+
+def _judged_topic(
+    topic_id: str, part: str, documents: Sequence[str], features: Floats, grades: Mapping[str, Any]
+) -> JudgedTopic:
+    places = [place for place, name in enumerate(documents) if name in grades]
+    known = np.array([grades[documents[place]] for place in places], dtype=np.int64)
+    missed = sorted(set(grades) - {documents[place] for place in places})
+    unfound = np.array([grades[name] for name in missed], dtype=np.int64)
+    return JudgedTopic(topic_id, part, features[places], known, unfound)

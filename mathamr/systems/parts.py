@@ -1,0 +1,64 @@
+"""Jobs of other conditions, of the same seed, that a system is made of: their scores and what they cost.
+
+Such a job runs after its parts (:attr:`experiments.plan.Job.needs`). A query costs what all parts take one after the
+other and the work of putting them together; the index is all of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphs.shared_files import read_json
+from mathamr.evaluation.result_names import TestName, column, file_name
+from mathamr.evaluation.runs import read_run
+from mathamr.retrieval.scores import SCORES, TopicScores, read_scores, scores_of_run
+from mathamr.stages.settings import JobSettings
+from mathamr.stages.topic_sets import TopicSet
+
+_SUMMED = ("index_bytes", "vectors", "formulas")
+
+
+def places_of(settings: JobSettings, conditions: Sequence[str]) -> list[Path]:
+    """Return the folders of the jobs of other conditions, of the same seed."""
+    jobs = settings.outputs / settings.experiment / "jobs"
+    return [jobs / f"{condition}-seed{settings.seed}" for condition in conditions]
+
+
+def scores_left(place: Path, test_name: TestName) -> dict[str, TopicScores]:
+    """Return the scores that a job has left, by topic: those to its depth, or else those of its run file.
+
+    Raises:
+        RetrievalError: the file of scores is damaged.
+    """
+    path = place / file_name(test_name, SCORES)
+    if path.exists():
+        return read_scores(path)
+    path = place / file_name(test_name, "run.tsv")
+    return scores_of_run(read_run(path, task=1)) if path.stat().st_size else {}
+
+
+def joint_speed(
+    settings: JobSettings, conditions: Sequence[str], topic_set: TopicSet, seconds: float
+) -> dict[str, float]:
+    """Return the queries a second of all parts one after the other; empty where one of them is unknown.
+
+    Args:
+        settings: settings of the job.
+        conditions: the parts.
+        topic_set: topics that were asked.
+        seconds: duration of putting the parts together, for all topics.
+    """
+    speed = column(topic_set.test_name, "queries_per_second")
+    rates = [float((read_json(place / "result.json") or {}).get(speed, 0)) for place in places_of(settings, conditions)]
+    if not all(rates):
+        return {}
+    return {"queries_per_second": 1 / (sum(1 / rate for rate in rates) + seconds / len(topic_set.topics))}
+
+
+def joint_size(settings: JobSettings, conditions: Sequence[str], topic_set: TopicSet) -> dict[str, float]:
+    """Return the sums of the sizes of all parts."""
+    results = [read_json(place / "result.json") or {} for place in places_of(settings, conditions)]
+    columns = {name: column(topic_set.test_name, name) for name in _SUMMED}
+    known = {name: [own[key] for own in results if key in own] for name, key in columns.items()}
+    return {name: sum(values) for name, values in known.items() if values}

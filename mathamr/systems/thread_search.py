@@ -1,0 +1,58 @@
+"""Topics as a job's system searches for them: for answers, or for the questions of answers (``thread.read``).
+
+for search in searches_of(system, settings, topic_sets):
+    indexed = system.index(settings, encoded, search.asked, folder)
+    found = search.answers(system.retrieve(settings, encoded, indexed, search.asked))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.stages.retrieval.threads import Threads, thread_of
+from mathamr.stages.settings import JobSettings
+from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
+from mathamr.systems.system import System
+
+
+@dataclass(frozen=True)
+class ThreadSearch:
+    """A topic set, and what its system is asked for.
+
+    Attributes:
+        topic_set: topics as they are judged.
+        asked: topics as the system searches for them.
+        depth: results of a topic that the search leaves for other conditions; None: those of the run file.
+        threads: questions of the answers, where questions are searched.
+    """
+
+    topic_set: TopicSet
+    asked: TopicSet
+    depth: int | None = None
+    threads: Threads | None = None
+
+    def answers(self, found: Retrieved) -> Retrieved:
+        """Return the rankings of answers, made from those of questions where these were searched."""
+        if self.threads is None:
+            return found
+        return self.threads.answers(found, self.topic_set, max(MAX_PER_TOPIC, self.depth or 0))
+
+    def searchable(self, system: System[Any], encoded: Encoded, answers: Sequence[str]) -> Sequence[str]:
+        """Return those of the answers that can be found."""
+        if self.threads is None:
+            return system.searchable(encoded, answers)
+        question_of = self.threads.question_of(answers)
+        found = set(system.searchable(encoded, sorted(set(question_of.values()))))
+        return [answer for answer in answers if question_of.get(answer) in found]
+
+
+def searches_of(system: System[Any], settings: JobSettings, topic_sets: Sequence[TopicSet]) -> list[ThreadSearch]:
+    """Return a search for each topic set."""
+    thread = thread_of(settings)
+    if thread.read != "question":
+        return [ThreadSearch(one, one, thread.depth) for one in topic_sets]
+    threads = system.threads(topic_sets)
+    return [ThreadSearch(one, threads.questions(one), thread.depth, threads) for one in topic_sets]

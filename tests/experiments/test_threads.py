@@ -1,0 +1,135 @@
+"""Threads and learned ranking behind the runner: what jobs leave, and what no judgment may reach."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import run as runner
+from graphs.errors import ConfigError
+from mathamr.evaluation.runs import read_run
+from mathamr.retrieval.scores import SCORES, read_scores
+from tests.experiments.test_tracks import configured, planned
+
+WORDS: dict[str, Any] = {"track": "bm25"}
+QUESTION: dict[str, Any] = {"track": "bm25", "thread": {"read": "question"}}
+BOTH: dict[str, Any] = {"track": "bm25", "thread": {"read": "both"}}
+SUM: dict[str, Any] = {"track": "fusion", "fusion": {"of": ["words", "question"], "how": "standard"}}
+LEARNED: dict[str, Any] = {"track": "learned", "learned": {"of": ["words", "question"]}}
+CONDITIONS = {"words": WORDS, "question": QUESTION, "both": BOTH, "sum": SUM, "learned": LEARNED}
+
+
+def run(conditions: dict[str, Any], collection: Path, out: Path, *settings: str) -> Path:
+    """Run with one seed; return the folder of the jobs."""
+    places = [f"data.root={collection}", f"outputs={out}", "thread.depth=1000", *settings]
+    ended = runner.run(configured(conditions, *places, seeds=(1,)), "the command")
+    assert ended.failed == 0, ended.table
+    return out / "tracks" / "jobs"
+
+
+@pytest.fixture
+def threads(collection: Path) -> Path:
+    """The collection with years in the names of its topics."""
+    names = {f"T.{i}": f"A.{i + 1 if i < 5 else i + 201}" for i in range(10)}
+    for file in ("topics.jsonl", "qrels.tsv"):
+        text = (collection / file).read_text()
+        for old, new in names.items():
+            text = text.replace(f'"{old}"', f'"{new}"').replace(f"{old}\t", f"{new}\t")
+        (collection / file).write_text(text)
+    return collection
+
+
+def test_threads_are_learned_across_years(threads: Path, tmp_path: Path) -> None:
+    jobs = run(CONDITIONS, threads, tmp_path / "out")
+    question = read_run(jobs / "question-seed1" / "run.tsv", task=1)
+    assert all(hit.doc_id.startswith("a") for hits in question.rankings.values() for hit in hits)
+    left = read_scores(jobs / "question-seed1" / SCORES)
+    assert left.keys() == question.rankings.keys()
+    weights = json.loads((jobs / "learned-seed1" / "weights.json").read_text())
+    assert weights["features"] == ["words", "question"]
+    assert [(own["left_out"], own["trained_on"]) for own in weights["rankers"]] == [
+        ("2020", ["2021"]),
+        ("2021", ["2020"]),
+        (None, ["2020", "2021"]),
+    ]
+    report = (tmp_path / "out" / "tracks" / "report.md").read_text()
+    assert "Learned weights" in report
+    assert "| question |" in report
+
+
+def test_no_judgment_of_a_year_reaches_its_rankings(threads: Path, tmp_path: Path) -> None:
+    before = run(CONDITIONS, threads, tmp_path / "before")
+    qrels = threads / "qrels.tsv"
+    lines = [line.split("\t") for line in qrels.read_text().splitlines()]
+    for line in lines:
+        if line[0] in ("A.206", "A.207", "A.208"):  # of 2021: what was right is wrong
+            line[3] = str(3 - int(line[3]))
+    qrels.write_text("".join("\t".join(line) + "\n" for line in lines))
+    after = run(CONDITIONS, threads, tmp_path / "after")
+    old, new = (read_run(jobs / "learned-seed1" / "run.tsv", task=1).rankings for jobs in (before, after))
+    keys = [json.loads((jobs / "learned-seed1" / "rankings.json").read_text())["key"] for jobs in (before, after)]
+    assert keys[0] != keys[1]
+    for topic in old:
+        if int(topic[2:]) > 200:
+            assert old[topic] == new[topic]
+    assert any(old[topic] != new[topic] for topic in old)  # those of 2020 learn from 2021
+
+
+def test_saved_weights_are_refused_for_years_that_trained_them(threads: Path, tmp_path: Path) -> None:
+    jobs = run(CONDITIONS, threads, tmp_path / "out")
+    file = jobs / "learned-seed1" / "weights.json"
+    content = json.loads(file.read_text())
+    applied = {**CONDITIONS, "learned": {"track": "learned", "learned": {"of": ["words", "question"]}}}
+    again = run(applied, threads, tmp_path / "again", f"learned.weights={file}")
+    old, new = (read_run(place / "learned-seed1" / "run.tsv", task=1).rankings for place in (jobs, again))
+    assert old == new
+    content["rankers"] = [own for own in content["rankers"] if own["left_out"] != "2020"]
+    file.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match="topics of 2020 trained these weights"):
+        run(applied, threads, tmp_path / "refused", f"learned.weights={file}")
+    content["features"] = ["words", "other"]
+    file.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match="is of the features words, other, and these are words, question"):
+        run(applied, threads, tmp_path / "refused", f"learned.weights={file}")
+
+
+def test_a_question_that_is_the_topic_is_not_searched_by(collection: Path, tmp_path: Path) -> None:
+    row = {
+        "post_id": "T.0",
+        "markup": "text",
+        "title": "When is a ring finite?",
+        "body": "Let $x^2+1$ be given. Is it?",
+    }
+    topics = [json.loads(line) for line in (collection / "topics.jsonl").read_text().splitlines()]
+    topics[0] = row
+    (collection / "topics.jsonl").write_text("".join(json.dumps(one) + "\n" for one in topics))
+    jobs = run({"words": WORDS, "question": QUESTION}, collection, tmp_path / "out")
+    own = {f"a{i}" for i in (0, 10, 20, 30)}  # their questions have the title of the topic
+    found = {
+        name: read_run(jobs / f"{name}-seed1" / "run.tsv", task=1).rankings["T.0"] for name in ("words", "question")
+    }
+    assert own <= {hit.doc_id for hit in found["words"]}
+    assert not own & {hit.doc_id for hit in found["question"]}
+
+
+def test_keys_of_learned_rankings_depend_on_judgments() -> None:
+    jobs = planned({"words": WORDS, "question": QUESTION, "learned": LEARNED})
+    assert [need.name for need in jobs["learned-seed1"].needs] == ["words-seed1", "question-seed1"]
+    other = planned({"words": WORDS, "question": QUESTION, "learned": LEARNED}, "learned.learner=convex")
+    assert other["learned-seed1"].run_key != jobs["learned-seed1"].run_key
+    assert other["words-seed1"].run_key == jobs["words-seed1"].run_key
+
+
+@pytest.mark.parametrize(
+    ("learned", "message"),
+    [
+        ({"of": []}, "learning takes one or more different conditions"),
+        ({"of": ["words", "words"]}, "learning takes one or more different conditions"),
+        ({"of": ["wrods"]}, "did you mean words"),
+        ({"of": ["words"], "weights": "nowhere.json"}, "learned.weights=nowhere.json is no file"),
+    ],
+)
+def test_what_cannot_be_learned_is_said(learned: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        planned({"words": WORDS, "learned": {"track": "learned", "learned": learned}})
