@@ -48,7 +48,7 @@ BENCHMARKS = {
     "formula_vocabulary": "benchmarks/formulas/vocabulary.py",
     "formula_corpora": "benchmarks/formulas/corpora.py",
     "published_scale": "benchmarks/published_scale.py",
-    "structure": "benchmarks/structure.py",
+    "structure": "benchmarks/formulas/structure.py",
 }
 
 
