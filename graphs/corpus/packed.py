@@ -138,12 +138,14 @@ class PackedFile:
 def members(path: Path) -> list[PackedFile]:
     """Return the files in a zip, in the order of their names. Raises CorpusError for one that is not safe to read."""
     with _archive(path) as archive:
-        infos = [info for info in archive.infolist() if not info.is_dir()]
+        infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
     if len(infos) > MAX_MEMBERS:
         message = f"holds {len(infos):,} files, more than {MAX_MEMBERS:,}: this is no part of a collection; remove it"
         raise CorpusError(message, path=path)
     for info in infos:
         name = PurePosixPath(info.filename)
+        if not info.filename:
+            raise CorpusError(f"has a member without a name; {_AGAIN}", path=path)
         if name.is_absolute() or ".." in name.parts or "\\" in info.filename or ":" in info.filename[:2]:
             message = f"has a member {info.filename!r} that points out of its folder; {_AGAIN} from a place you trust"
             raise CorpusError(message, path=path)

@@ -31,6 +31,11 @@ KINDS: Mapping[str, Guard] = {
     r"(.*/)?encoding(-\d+)?/\d{5}\.safetensors": Guard.DIGEST,
     # a checkpoint
     r"(.*/)?(best|last|model\d?)/(checkpoint\.json|model\.safetensors|state\.(json|safetensors))": Guard.DIGEST,
+    # a model for others, and a collection for others
+    r"(.*/)?pretrained/(model\.safetensors|checkpoint\.json|vocabulary\.json)": Guard.DIGEST,
+    r"(.*/)?pretrained/mathamr\.json": Guard.SYNTAX,  # it has the digests; the parser's name has none
+    r"(.*/)?pretrained/README\.md": Guard.SHOWN,
+    r"(.*/)?beir/((corpus|queries)\.jsonl|qrels/[^/]+\.tsv)": Guard.SYNTAX,
     # databases
     r"(.*/)?(catalogue|collection|topic-graphs|posts|formulas|graphs)(-[^/]+)?\.db": Guard.DATABASE,
     r"(.*/)?(preprocessed|searched|topics)(-[^/]+)?\.db": Guard.DATABASE,

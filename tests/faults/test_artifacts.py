@@ -16,9 +16,15 @@ import pytest
 
 import scripts.index
 from experiments.run import run
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.export import export_beir
 from graphs.errors import MathAMRError
+from graphs.stores.store import GraphStore
+from mathamr.pretrained import folder
+from mathamr.pretrained.folder import ModelFiles
 from mathamr.retrieval.exact import ExactIndex
 from mathamr.search.catalog import Catalog
+from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import trial
 from tests.faults.artifacts import Guard, guard_of
 from tests.faults.commands import experiment, graphs, ids_and_vectors, inputs, tensors, texts, weights
@@ -34,7 +40,18 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     inputs(work)
     assert scripts.index.main(index_arguments(work, work / "index")) == 0
     run(trial(*experiment(work, work / "outputs")[1:]), "the command")
+    found, store = checkpoint.load(work / "model1"), GraphStore(work / "graphs.db")
+    model = ModelFiles(found.info, found.weights, store.vocabulary, store.spec, "embedded")
+    store.close()
+    folder.write(work / "pretrained", model, "A card.")
+    export_beir(open_corpus("jsonl", work / "threads"), work / "beir")
     return work
+
+
+def pretrained(path: Path) -> Any:
+    """Return what a model's folder holds; its card is for people."""
+    model = folder.read(path)
+    return model.info, model.vocabulary.labels, {name: tensor.tolist() for name, tensor in model.weights.items()}
 
 
 def test_every_file_is_of_a_known_kind(work: Path) -> None:
@@ -52,6 +69,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
         lambda path: ids_and_vectors(ExactIndex.open(path)),
     ),
     "checkpoint": ("model1", weights),
+    "model's folder": ("pretrained", pretrained),
     "tensors": ("graphs.db", tensors),
     "graphs": ("collection.db", graphs),
     "texts": ("outputs/shared/*/posts.db", texts),

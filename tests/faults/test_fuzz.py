@@ -21,7 +21,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -60,13 +60,13 @@ def edited(content: bytes, edits: list[tuple[int, bytes]]) -> bytes:
     return content
 
 
-def tar(mode: Literal["w", "w:gz"]) -> bytes:
+def tar() -> bytes:
     packed_file = io.BytesIO()
-    with tarfile.open(fileobj=packed_file, mode=mode) as archive:
+    with tarfile.open(fileobj=packed_file, mode="w") as archive:
         for name in ("main.tex", "a/" + "x" * 120 + ".sty", "figure.png"):
             member = tarfile.TarInfo(name)
             member.size = 40
-            archive.addfile(member, io.BytesIO(b"\\documentclass{a}".ljust(40)))
+            archive.addfile(member, io.BytesIO(PAPER.ljust(40)))
     return packed_file.getvalue()
 
 
@@ -74,13 +74,18 @@ def zipped() -> bytes:
     packed_file = io.BytesIO()
     with zipfile.ZipFile(packed_file, "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(3):
-            archive.writestr(f"slt/{number}.tsv", f"{number}\tx\n" * 30)
+            archive.writestr(zipfile.ZipInfo(f"slt/{number}.tsv"), f"{number}\tx\n" * 30)
     return packed_file.getvalue()
 
 
 ROWS = b"".join(b'<row Id="%d" PostTypeId="1" Body="a &lt;b&gt; $x^%d$" />\n' % (n, n) for n in range(9))
 XML = b'<?xml version="1.0" encoding="utf-8"?>\n<posts>\n' + ROWS + b"</posts>\n"
-TARS = {"paper.tar": tar("w"), "paper.tar.gz": tar("w:gz"), "paper.gz": gzip.compress(b"\\documentclass{a}" * 9)}
+PAPER = b"\\documentclass{a}"
+TARS = {
+    "paper.tar": tar(),
+    "paper.tar.gz": gzip.compress(tar(), mtime=0),
+    "paper.gz": gzip.compress(PAPER * 9, mtime=0),
+}
 
 
 def message_about(name: str, content: bytes, read: Callable[[Path], None]) -> None:
@@ -117,7 +122,7 @@ def fuzz_rows(pack: bool, edits: list[tuple[int, bytes]]) -> None:
         assert len(list(surviving_rows(path))) <= 60
 
     content = edited(XML, edits)
-    message_about("Posts.xml.gz" if pack else "Posts.xml", gzip.compress(content) if pack else content, read)
+    message_about("Posts.xml.gz" if pack else "Posts.xml", gzip.compress(content, mtime=0) if pack else content, read)
 
 
 @given(st.text(max_size=60), st.lists(st.sampled_from(["(", ")", " / ", ":op1 ", '"', "~e.1", "a", "\n", "# ::id x"])))
@@ -142,6 +147,16 @@ TARGETS = targets()
 
 def kept() -> list[Path]:
     return sorted(path for path in CORPUS.glob("*/*") if path.parent.name in TARGETS)
+
+
+def test_a_member_without_a_name_is_refused(tmp_path: Path) -> None:
+    content = zipped()
+    at = content.index(b"PK\x01\x02")  # the directory: lengths of name, extra field and comment
+    entry = bytearray(content[at : at + 46 + 9])
+    entry[28:30], entry[30:32] = b"\0\0", b"\x09\0"  # the name becomes an extra field
+    (tmp_path / "formulas.zip").write_bytes(content[:at] + bytes(entry) + content[at + 46 + 9 :])
+    with pytest.raises(MathAMRError, match=r"formulas\.zip"):
+        packed.members(tmp_path / "formulas.zip")
 
 
 def test_there_are_targets_of_every_kind() -> None:
