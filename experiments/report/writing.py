@@ -28,8 +28,7 @@ from experiments.report import (
     page,
     results,
     taking_part,
-    weighting_report,
-    weights_report,
+    weight_tables,
     years,
 )
 from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
@@ -120,8 +119,8 @@ def report_of(experiment: Experiment) -> list[Block]:
             ("Learning curves", lambda: _curves(experiment)),
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
             ("The embedding space", lambda: geometry_report.blocks(experiment)),
-            ("Other weights of virtual nodes", lambda: weighting_report.blocks(experiment)),
-            ("Learned weights", lambda: weights_report.blocks(experiment)),
+            ("Other weights of virtual nodes", lambda: weight_tables.virtual_node_weights(experiment)),
+            ("Learned weights", lambda: weight_tables.learned_weights(experiment)),
             ("First results", lambda: _examples(experiment, "examples.json")),
             ("First formulas", lambda: _examples(experiment, "examples-task2.json")),
             ("Efficiency", lambda: _efficiency(experiment)),

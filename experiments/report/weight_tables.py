@@ -1,0 +1,77 @@
+"""Tables of weights: those that learned ranking has found, and the scores of other weights of virtual nodes.
+
+| Feature | 2020 left out | 2021 left out | all years |
+|---|---|---|---|
+| text | +0.120 | +0.098 | +0.110 |
+
+| Way | base | attention |
+|---|---|---|
+| as it is | .709 ± .004 | .715 ± .003 |
+| idf, 0.7 | .704 ± .005 (-0.005) | .716 ± .002 (+0.001) |
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from experiments.analyses import weighting
+from experiments.report.blocks import Block, Table, Text
+from experiments.report.results import Experiment, content_of
+from experiments.report.tables import spread
+from mathamr.analysis.weighting import AS_IT_IS
+
+_RANKERS = "weights.json"
+
+
+def virtual_node_weights(experiment: Experiment) -> list[Block]:
+    """Return the table of all ways; empty if no job has the analysis."""
+    contents: dict[str, list[dict[str, float]]] = {}
+    for condition, rows in experiment.done().items():
+        found = [one for row in rows if (one := content_of(experiment.place(row) / weighting.FILE))]
+        if found:
+            contents[condition] = found
+    if not contents:
+        return []
+    ways = list(next(iter(contents.values()))[0])
+    table = [["Way", *(experiment.label(name) for name in contents)]]
+    for way in ways:
+        cells = []
+        for of_seeds in contents.values():
+            values = [one[way] for one in of_seeds]
+            gain = statistics.fmean(values) - statistics.fmean([one[AS_IT_IS] for one in of_seeds])
+            cells.append(spread(values) + ("" if way == AS_IT_IS else f" ({gain:+.3f})"))
+        table.append([way, *cells])
+    note = (
+        "The ways are described in mathamr/analysis/weighting.py. In parentheses: the difference to the score as it is."
+    )
+    return [Table(table, "nDCG' with other weights"), Text(note)]
+
+
+def learned_weights(experiment: Experiment) -> list[Block]:
+    """Return a table for each condition with learned weights, which are means over seeds; empty without any."""
+    tables: list[Block] = []
+    for condition, rows in experiment.done().items():
+        found = [one for row in rows if (one := content_of(experiment.place(row) / _RANKERS))]
+        if found:
+            tables.append(_table(experiment, condition, found))
+    return [*tables, Text(_LEARNED)] if tables else []
+
+
+def _table(experiment: Experiment, condition: str, contents: list[dict[str, Any]]) -> Table:
+    head = ["Feature"]
+    columns = []
+    for place, own in enumerate(contents[0]["rankers"]):
+        head.append("all years" if own["left_out"] is None else f"{own['left_out']} left out")
+        columns.append([content["rankers"][place]["weights"] for content in contents])
+    rows = [head]
+    for feature in contents[0]["features"]:
+        cells = [f"{statistics.fmean(one[feature] for one in of_seeds):+.3f}" for of_seeds in columns]
+        rows.append([experiment.label(feature) if feature in experiment.conditions else feature, *cells])
+    return Table(rows, f"{experiment.label(condition)}: {contents[0]['learner']}")
+
+
+_LEARNED = (
+    "Weights of features in their standard deviations; of lambdamart the shares in the gain of all splits. A topic is "
+    "ranked with the weights that leave its year out. Those of all years are for further years."
+)
