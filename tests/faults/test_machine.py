@@ -135,8 +135,8 @@ def test_a_fault_is_a_message_or_makes_no_difference(
 ) -> None:
     names = [name for name in COMMANDS if name != "experiment"]
     cases = [(name, fault, 0) for name in names for fault in ("room", "cpu", "lock", "rivals")]
-    cases += [("index", fault, 0) for fault in ("clock", "old files")] + [(name, "room", 1) for name in names]
-    cases += [("experiment", fault, 0) for fault in ("cpu", "lock", "rivals")]
+    cases += [("index", fault, 0) for fault in ("clock", "old files")]
+    cases += [("experiment", "cpu", 0)]
     found = play(cases, drive, work, references, tmp_path)
     for fault in FAULTS:
         ends = {end for _, other, end in found if other == fault}
