@@ -22,9 +22,8 @@ from typing import ClassVar
 class MathAMRError(Exception):
     """Root of every error that this project raises deliberately.
 
-    ``path`` and ``line`` name the place in a file and precede the message. ``exit_code`` is the exit code of a
-    command that
-    the error ends.
+    ``path`` and ``line`` name the place in a file and precede the message. ``exit_code`` is the exit code of a command
+    that the error ends.
     """
 
     exit_code: ClassVar[int] = 2

@@ -11,10 +11,9 @@ with one item at a time.
 
 With one worker everything runs in this process. With more, at most a few items for each worker are under way, so that a
 slow consumer holds back the producer. If a process dies (out of memory, a crash in native code), its items run again
-one
-by one. The item that kills a process alone runs in the parts made by ``split``, and a part that does so is passed to
-``give_up``. A process that cannot start (no parser, no database) is not the fault of an item: that raises, and costs no
-item.
+one by one. The item that kills a process alone runs in the parts made by ``split``, and a part that does so is passed
+to ``give_up``. A process that cannot start (no parser, no database) is not the fault of an item: that raises, and costs
+no item.
 """
 
 from __future__ import annotations

@@ -28,9 +28,8 @@ from pathlib import Path
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a path beside ``path`` to write to; at the end of the block that file replaces ``path``.
 
-    The file is synced to disk before that. Of several writers the last one's file stays. If the block raises,
-    ``path`` is
-    unchanged. Permissions are those of the file in the block: with ``open`` as the umask says.
+    The file is synced to disk before that. Of several writers the last one's file stays. If the block raises, ``path``
+    is unchanged. Permissions are those of the file in the block: with ``open`` as the umask says.
     """
     if not path.name or path.is_dir():  # said before the work is done, not after it
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

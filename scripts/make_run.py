@@ -1,11 +1,10 @@
 """Write a run file, which mathamr evaluate scores: of an index, of BM25, or of other runs.
 
-    mathamr rank index --index index --corpus arqmath --root /data/ARQMath --years 2020 --out task1.tsv
-    mathamr rank index ... --task 2 --formulas formulas.db --out task2.tsv
-    mathamr rank bm25 --corpus arqmath --root /data/ARQMath --years 2020 2021 --out bm25.tsv
-    mathamr rank bm25 ... --by formulas --formulas formulas.db --task 2 --out bm25_task2.tsv
-    mathamr rank fuse --task 1 bm25.tsv task1.tsv --out rrf.tsv
-    mathamr rank fuse --task 1 bm25.tsv task1.tsv --tune qrel_task1_2020.tsv --out mixed.tsv
+    mathamr rank index --index index --corpus arqmath --root /data/ARQMath --years 2020 --out task1.tsv mathamr rank
+    index ... --task 2 --formulas formulas.db --out task2.tsv mathamr rank bm25 --corpus arqmath --root /data/ARQMath
+    --years 2020 2021 --out bm25.tsv mathamr rank bm25 ... --by formulas --formulas formulas.db --task 2 --out
+    bm25_task2.tsv mathamr rank fuse --task 1 bm25.tsv task1.tsv --out rrf.tsv mathamr rank fuse --task 1 bm25.tsv
+    task1.tsv --tune qrel_task1_2020.tsv --out mixed.tsv
 
 ``index`` searches an index of mathamr index with the topics of a collection. Task 1 finds answers. Task 2 finds
 formulas: the query is the vector of the topic's formula among those of its whole post; of formulas with one visual id

@@ -7,8 +7,7 @@ A job writes ``heat_map.json``:
      "documents": [...], "scores": [[0.91, 0.12, ...], ...]}                 # a row for each query node
 
 Rows are the topic's nodes, columns the document's: formulas F1, F2 ..., sentences S1 ..., the document D. A circle
-marks
-the best column of each row, which MaxSim selects.
+marks the best column of each row, which MaxSim selects.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@
 ['both', 'opt', 'slt', 'none']
 
 A score is *ok* within the row's tolerance, *drift* within three times that, else *fail*. Costs that depend on the
-machine
-(times, memory, sizes) are compared as ratios to the baseline.
+machine (times, memory, sizes) are compared as ratios to the baseline.
 """
 
 from __future__ import annotations

@@ -35,9 +35,8 @@ class DocumentAMR:
     """AMR of a document, and what was repaired or lost.
 
     ``reattached`` counts unconnected parts, now attached by ``:rel``. ``empty`` counts sentences with ``amr-empty``,
-    left
-    out if others remain. ``failures`` are the missing chunks. ``formula_map`` holds the formula ids of placeholders in
-    a graph made elsewhere, with other numbers.
+    left out if others remain. ``failures`` are the missing chunks. ``formula_map`` holds the formula ids of
+    placeholders in a graph made elsewhere, with other numbers.
     """
 
     graph: penman.Graph
@@ -51,10 +50,9 @@ def merge(chunks: Sequence[penman.Graph]) -> DocumentAMR:
     """Merge the graphs of a document's chunks, in order.
 
     One sentence keeps its root. Several become ``:snt1`` ... ``:sntN`` of one ``multi-sentence`` root; nested
-    collections
-    are dissolved at any depth, and their other edges move to the new root. Variables are renamed to differ. Unconnected
-    parts of a chunk are attached below its root by ``:rel``.
-    Raises :class:`AMRError` for a document without chunks, or a variable without a concept.
+    collections are dissolved at any depth, and their other edges move to the new root. Variables are renamed to differ.
+    Unconnected parts of a chunk are attached below its root by ``:rel``. Raises :class:`AMRError` for a document
+    without chunks, or a variable without a concept.
     """
     if not chunks:
         raise AMRError("a document needs at least one chunk to have a graph", kind="no_graph")
@@ -101,8 +99,7 @@ def sentences_of(graph: penman.Graph) -> tuple[dict[str, int], list[str]]:
     """Return each variable's sentence, counted from 0, and the root variable of each sentence.
 
     A variable belongs to the sentence of the ``:sntN`` that it is written below. Other parts below the root (found in
-    17
-    of 285 real parses) belong to the sentence with the fewest edges to it, in either direction, without the root's
+    17 of 285 real parses) belong to the sentence with the fewest edges to it, in either direction, without the root's
     edges; of several the first. -1 marks the root, and parts that only the root connects to a sentence: they belong to
     the whole document, or to an unknown sentence. A collection below ``:sntN``, as some parsers make them, is dissolved
     into its sentences. A graph without a collection is sentence 0.

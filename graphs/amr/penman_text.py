@@ -9,8 +9,7 @@ r"""Penman text to graph and back: fast, of any depth, and with the same triples
 The graphs are those of the package ``penman``. Its own reader and writer are recursive: a formula's chain of some
 hundred nodes stops them, and they are slow for millions of posts. Both functions here pass through the text, or the
 triples, once. As in ``penman`` and its default model, a role with the end ``-of`` is the inverse of the role without
-it,
-and triples follow the order of the text. Alignments (``~e.3,5``) and layout markers are dropped; the order of the
+it, and triples follow the order of the text. Alignments (``~e.3,5``) and layout markers are dropped; the order of the
 triples tells where a node is written (see :mod:`graphs.amr.arrangement`).
 
 A label is written bare where Penman can read it bare, otherwise as a string:

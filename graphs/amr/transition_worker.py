@@ -5,9 +5,8 @@
 It imports nothing of this project and supports Python 3.8, because the parser needs an old torch. It speaks JSON lines:
 first it writes ``{"ready": true, "version": ...}``. Then it reads ``{"post_id", "chunk", "sentences"}`` lines, up to an
 empty line that ends a batch, and writes for each ``{"post_id", "chunk", "penman"}`` or ``{"post_id", "chunk",
-"error"}``,
-in order. A batch that fails as a whole gets one ``{"batch_error": ...}``. The parser's own output goes to standard
-error. The worker ends when its input ends.
+"error"}``, in order. A batch that fails as a whole gets one ``{"batch_error": ...}``. The parser's own output goes to
+standard error. The worker ends when its input ends.
 """
 
 import argparse

@@ -8,9 +8,8 @@
 '[V!x[+[M!()1x2,w[V!a[&comma;],e[V!b]]]],a[N!2]]'
 
 The rules are those of Tangent-S (Davila and Zanibbi, SIGIR 2017), whose indexes these trees must match. The readers of
-Presentation MathML and of LaTeX both use them. ``None`` is a part without a symbol, such as an empty row. A symbol
-may be
-passed to a rule only once, because the rules link symbols and do not copy them.
+Presentation MathML and of LaTeX both use them. ``None`` is a part without a symbol, such as an empty row. A symbol may
+be passed to a rule only once, because the rules link symbols and do not copy them.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ def pack(tree: FormulaTree) -> bytes:
     """Return the bytes of a tree.
 
     Raises FormulaError (kind ``packing``) for a tree that readers of formulas never make: with U+001F in a label, an
-    edge
-    label of several characters, or 50,000 children of one node."""
+    edge label of several characters, or 50,000 children of one node."""
     counts = [0] * len(tree)
     for parent in tree.parents[1:]:
         counts[parent] += 1

@@ -8,10 +8,8 @@
 (None, None, 'opt', None)
 
 The MathAMR of 2022 writes the operand at position 0 as ``:op0`` and the one at position 10 as ``:opA``, with
-Tangent-S's
-letters; edges of layout trees have Tangent-S's letters, or their names. AMR itself has ``:op1`` ..., so the meaning
-of a
-role depends on the place of its edge (:mod:`graphs.graph.membership`).
+Tangent-S's letters; edges of layout trees have Tangent-S's letters, or their names. AMR itself has ``:op1`` ..., so the
+meaning of a role depends on the place of its edge (:mod:`graphs.graph.membership`).
 """
 
 from __future__ import annotations

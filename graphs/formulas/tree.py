@@ -90,8 +90,7 @@ class FormulaTree:
         """Return the string form of Tangent-S: ``[label,edge[...],...]``.
 
         In an SLT the next symbol comes first, without label, then the others in the order ``a b o u c d w e``. In an
-        OPT
-        children show their position, also below an unordered operator, where all edges are labelled ``0``.
+        OPT children show their position, also below an unordered operator, where all edges are labelled ``0``.
         """
         children: list[list[int]] = [[] for _ in self.labels]
         for target in range(1, len(self.labels)):

@@ -12,9 +12,8 @@
 :func:`import_penman` reads the same, so that builds and experiments can go on with a collection that was published. Of
 the lines, only ``# ::id`` and ``# ::formula_map`` must be there, and the graphs may be laid out in any way. Below a
 formula's ``:opt`` or ``:slt`` the roles may have the names of another release (:mod:`graphs.formulas.roles`): these get
-ours, others stay and are counted in the summary. An id that
-would not read back as it is, for it holds ``::`` or a line's end, is written as a JSON string; JSON has ``:\\u003a``
-for ``::``.
+ours, others stay and are counted in the summary. An id that would not read back as it is, for it holds ``::`` or a
+line's end, is written as a JSON string; JSON has ``:\\u003a`` for ``::``.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@
 
 The interval is the percentile interval (Efron and Tibshirani 1993, chapter 13): at 95 % it lies between the 2.5th and
 the 97.5th percentile of the samples' means. A sample is drawn as counts of its queries, a block of samples at a time,
-and
-one matrix product gives all means. Ten thousand samples of five thousand queries take seconds and a few megabytes.
+and one matrix product gives all means. Ten thousand samples of five thousand queries take seconds and a few megabytes.
 """
 
 from __future__ import annotations

@@ -76,8 +76,7 @@ class Run:
         """Make a valid submission from search results.
 
         Each topic is sorted by score (stable for equal scores). Repeated documents keep their best place, results
-        beyond
-        1,000 are cut, and scores are made strictly decreasing in float32 (:func:`strictly_decreasing`). Raises
+        beyond 1,000 are cut, and scores are made strictly decreasing in float32 (:func:`strictly_decreasing`). Raises
         :class:`EvaluationError` for a score that is not finite, or a name or id with white space.
         """
         if not name or name.split() != [name]:

@@ -13,8 +13,7 @@ Nodes 0 and 1 are below the formula node 2, nodes 0 and 3 below the sentence nod
 
 Like the mean, attention is linear in the vectors, and its weights sum to one. So vectors are weighted first and only
 the few sums are multiplied by the matrix of their relation. The weighted sums are bags of rows, forward and backward,
-as
-in :mod:`mathamr.model.relational_conv`: no atomic additions, and results repeat bit for bit.
+as in :mod:`mathamr.model.relational_conv`: no atomic additions, and results repeat bit for bit.
 """
 
 from __future__ import annotations

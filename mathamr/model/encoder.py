@@ -1,8 +1,7 @@
 """Encoder: from a batch of graphs to a set of unit vectors for each document.
 
 Two graphs of two nodes each. In the first, both nodes represent the document; in the second only the last one, a
-document
-virtual node. A stand-in for :class:`graphs.graph.batching.GraphBatch` shows which fields are read:
+document virtual node. A stand-in for :class:`graphs.graph.batching.GraphBatch` shows which fields are read:
 
 >>> import torch
 >>> from types import SimpleNamespace

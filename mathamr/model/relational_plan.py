@@ -1,9 +1,8 @@
 """Plan of a relational convolution: which rows are summed and multiplied, computed once for a batch.
 
 The mean is linear, so nodes that share a matrix need not be transformed edge by edge. For every relation the plan
-counts
-the distinct targets and the distinct sources, and takes the smaller set. Either the neighbours of each target are
-averaged first and the means transformed, or each source is transformed once and the results averaged. Each such
+counts the distinct targets and the distinct sources, and takes the smaller set. Either the neighbours of each target
+are averaged first and the means transformed, or each source is transformed once and the results averaged. Each such
 (relation, node) is a *message row*. Here nodes 0, 1 and 2 point to node 3 along relation 0, and node 3 to each of them
 along relation 1: six edges, but two message rows, the mean of three nodes and node 3 itself.
 

@@ -81,8 +81,7 @@ def mine(
         keep: largest number for each question.
         closest: drop candidates that score above ``closest`` times the question's best ranked known answer (for a score
             below 0, candidates nearer to it by the same share). If no known answer is ranked, all candidates score
-            above it
-            and are dropped. None filters nothing.
+            above it and are dropped. None filters nothing.
         siblings: other answers of a question that are not among its known answers; they are dropped.
 
     Raises:

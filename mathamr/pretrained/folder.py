@@ -8,8 +8,7 @@
 ``README.md``           the model card (:mod:`mathamr.pretrained.card`)
 ======================  ====================================================================================
 
-A folder is also a checkpoint: ``model.checkpoint=FOLDER`` and mathamr index accept it. Nothing in it is a pickle,
-and
+A folder is also a checkpoint: ``model.checkpoint=FOLDER`` and mathamr index accept it. Nothing in it is a pickle, and
 files with other names are not read.
 """
 

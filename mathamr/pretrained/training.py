@@ -2,9 +2,8 @@
 
     best, tensors = train_on_pairs([("Why is $\\sqrt 2$ irrational?", "Suppose $\\sqrt 2 = p/q$ ...")], Path("model"))
 
-The steps are those of mathamr build graphs, mathamr build tensors and mathamr train, with the default
-settings
-of ``conf/``. The same call resumes an interrupted one.
+The steps are those of mathamr build graphs, mathamr build tensors and mathamr train, with the default settings of
+``conf/``. The same call resumes an interrupted one.
 """
 
 from __future__ import annotations

@@ -42,10 +42,8 @@ class TextConfig:
             separate file of pairs is left as it is.
         separate: use two encoders, for queries and for documents, equal at the start, instead of one.
         loss: ``mnrl`` (MultipleNegativesRanking: the own document against all others of the batch), ``symmetric``
-            (the mean
-            of that and of finding each document's query), ``triplet`` or ``cosine`` (mean squared error of the
-            cosine, 1 for
-            the own document, 0 for hard negatives); the last two use only hard negatives.
+            (the mean of that and of finding each document's query), ``triplet`` or ``cosine`` (mean squared error of
+            the cosine, 1 for the own document, 0 for hard negatives); the last two use only hard negatives.
         scale: factor of cosines in ``mnrl``, ``symmetric`` and the validation loss; 1/temperature.
         margin: cosine by which ``triplet`` wants the own document nearer than each hard negative.
         matryoshka: dimensions of shortened vectors over which the loss is summed; None takes whole vectors.

@@ -6,12 +6,9 @@
     open_encoder(str(result.best))
 
 ``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The same call resumes
-an
-interrupted run, and trains nothing if the run has finished (:mod:`mathamr.training.loop`). Under ``torchrun`` every
-rank
-makes the same call. A batch is shared by all ranks, and each query is compared with the documents of all of them, so
-the
-gradient equals that of one rank, up to rounding and dropout, which each rank draws independently.
+an interrupted run, and trains nothing if the run has finished (:mod:`mathamr.training.loop`). Under ``torchrun`` every
+rank makes the same call. A batch is shared by all ranks, and each query is compared with the documents of all of them,
+so the gradient equals that of one rank, up to rounding and dropout, which each rank draws independently.
 
 A step encodes the texts of a batch, computes the loss from their vectors, and propagates the gradient back. With
 ``mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021); dropout is seeded by the

@@ -12,8 +12,7 @@ r"""The theorems, lemmas, definitions, propositions and corollaries of a paper.
 
 Environments are recognised by their name (``thm``, ``lemma*``, ...) or by the title that ``\newtheorem`` or one of its
 relatives gives them ("Main Theorem" is a theorem, "Remark" is not). Statements repeated by ``restatable`` count once,
-at
-their first place. Source: the ModernBERT thesis, section 3 (b).
+at their first place. Source: the ModernBERT thesis, section 3 (b).
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@
     python scripts/bench.py published_scale --posts 1000000 --keep published   # and keep the larger tree there
 
 It writes two trees like the published one (benchmarks/published_tree.py), with a tenth of the posts and with all, and
-runs
-``scripts/data.py check`` on each in another process. The counts of the check are compared with the written ones. The
-last
-line is one JSON object: ``memory_ratio`` and ``time_ratio`` are the peak memory and the time for each post with all
-posts over those with a tenth; ``writer_memory_mib`` is the peak of the writing process. Exit code 1: a wrong count.
+runs ``scripts/data.py check`` on each in another process. The counts of the check are compared with the written ones.
+The last line is one JSON object: ``memory_ratio`` and ``time_ratio`` are the peak memory and the time for each post
+with all posts over those with a tenth; ``writer_memory_mib`` is the peak of the writing process. Exit code 1: a wrong
+count.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ the layers of an encoder share one. PyG's `RGCNConv` runs once: it takes half a 
 object;
 times are in milliseconds.
 
-`bandwidth_share` is the shortest time that copying memory allows, as a share of our time without the plan. A layer
-must at
-least read and write vectors, their gradients and the matrices of the relations, each once forward and once backward.
+`bandwidth_share` is the shortest time that copying memory allows, as a share of our time without the plan. A layer must
+at least read and write vectors, their gradients and the matrices of the relations, each once forward and once backward.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ def generated_graphs(num_graphs: int, seed: int) -> tuple[Tensor, Tensor, int]:
     """Return a batch of graphs like those of posts: ``edge_index`` (2, E), ascending ``relation`` (E,), node count.
 
     A graph is a tree with a few re-entrancies over the ordinary nodes, each below a formula or sentence node, those
-    below
-    the document node; every edge with its inverse.
+    below the document node; every edge with its inverse.
     """
     generator = np.random.default_rng(seed)
     half = (NUM_RELATIONS - 6) // 2

@@ -6,18 +6,15 @@
     python scripts/bench.py search --device cuda
 
 A size of 0 leaves out a part. **Race**: one query of 16 vectors over 30,000 x 16 x 32, the best 100, by the exact
-index,
-by numpy and by the package maxsim-cpu (`pip install maxsim-cpu`; left out if missing), in turns.
+index, by numpy and by the package maxsim-cpu (`pip install maxsim-cpu`; left out if missing), in turns.
 **Strategies**: a collection of the size of the thesis's experiments. **Full scale**: the size of ARQMath, 21.9 million
 vectors, in half precision from disk, searched exactly.
 
 A collection consists of originals, those of an index or generated, each repeated with more and more noise. A query is
-an
-original with other noise. The copies of its original are its relevant posts, with grades 3, 2, 1 by their noise, and
-ten
-times as many others are judged 0. Recall@100 is relative to exact search by the same strategy. `ms` is the median and
-`p95` the 95th percentile of single queries, `queries/s` of all together. Compare only numbers of one run, with as many
-threads for all: `OMP_NUM_THREADS=2`. The last line is one JSON object.
+an original with other noise. The copies of its original are its relevant posts, with grades 3, 2, 1 by their noise, and
+ten times as many others are judged 0. Recall@100 is relative to exact search by the same strategy. `ms` is the median
+and `p95` the 95th percentile of single queries, `queries/s` of all together. Compare only numbers of one run, with as
+many threads for all: `OMP_NUM_THREADS=2`. The last line is one JSON object.
 """
 
 from __future__ import annotations

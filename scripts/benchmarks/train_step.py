@@ -6,12 +6,10 @@
     python scripts/bench.py train_step train.device=cuda train.precision=bf16 train.batch_size=512
 
 A step is: loading and augmenting 64 graphs (32 pairs), encoder, gather, loss, backward, clipping, AdamW. Settings are
-those
-of conf/model and conf/train (`train=thesis` ...), and arguments change them. Pairs are drawn at random, since they cost
-the same as true ones. `waited_share` is the share of the step without a batch; `load_ms` is the time to prepare a batch
-on an idle machine. AdamW is also timed alone, fused (as in training) and not, on the same gradients. The last line is
-one
-JSON object; times are medians.
+those of conf/model and conf/train (`train=thesis` ...), and arguments change them. Pairs are drawn at random, since
+they cost the same as true ones. `waited_share` is the share of the step without a batch; `load_ms` is the time to
+prepare a batch on an idle machine. AdamW is also timed alone, fused (as in training) and not, on the same gradients.
+The last line is one JSON object; times are medians.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ line) or the documents of the pairs. The encoder ``tiny`` is made of the pairs' 
 command resumes an interrupted run.
 
 Exit codes: 0 trained; 2 error, with a message; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run the command again
-to
-resume; 130 stopped by a second Ctrl-C, which does not wait.
+to resume; 130 stopped by a second Ctrl-C, which does not wait.
 """
 
 from __future__ import annotations

@@ -9,14 +9,12 @@
     mathamr text pairs statements --papers papers.jsonl --benchmark DIR          # with separate tests
 
 With ``--benchmark`` (or ``--collection``) each makes a folder for an experiment (``data=pairs data.root=DIR``):
-documents
-to search, pairs to learn from, and tests that share nothing with the pairs; see mathamr/text/benchmarks.py.
+documents to search, pairs to learn from, and tests that share nothing with the pairs; see mathamr/text/benchmarks.py.
 
 extract_statements.py makes ``papers.jsonl`` from LaTeX sources. With ``--model NAME`` a language model writes the
-queries
-for statements; otherwise they are the paper's own words. ``--raw`` leaves formulas as typed (a collection always does;
-``text.linearize`` chooses how they are read). ``concepts`` reads the paper P of the graph from ``DIR/P.tar.gz``,
-``DIR/P.tex`` or the folder ``DIR/P``; mathamr text concepts makes a graph.
+queries for statements; otherwise they are the paper's own words. ``--raw`` leaves formulas as typed (a collection
+always does; ``text.linearize`` chooses how they are read). ``concepts`` reads the paper P of the graph from
+``DIR/P.tar.gz``, ``DIR/P.tex`` or the folder ``DIR/P``; mathamr text concepts makes a graph.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@
 ['(p / prove-01 :mode imperative :ARG0 (y / you) :ARG1 (f2 / finite :domain (f / FORMULA_0)))']
 
 Published results need a neural parser (:mod:`graphs.amr.transition`, :mod:`graphs.amr.amrlib`). This parser is for
-first
-runs, tests and machines without an accelerator. docs/amr.md has its Smatch scores.
+first runs, tests and machines without an accelerator. docs/amr.md has its Smatch scores.
 
 A sentence goes through :mod:`.reading` (mathematical English in words that spaCy knows), :mod:`.concepts`,
 :mod:`.clauses`, :mod:`.relations` with :mod:`.subordination`, and :mod:`.relating`; :mod:`.draft` holds its graph.

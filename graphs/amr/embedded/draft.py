@@ -18,8 +18,7 @@ class Token:
     """Word with its dependency and its nodes.
 
     ``node`` is the word's node (-1 for none), ``inner`` the node for its dependents, ``outer`` the node for its head.
-    They
-    differ for persons who do something, and under modal verbs and conjunctions. ``constant`` is a number or a name
+    They differ for persons who do something, and under modal verbs and conjunctions. ``constant`` is a number or a name
     without a node. ``done`` marks a word that is attached already, or adds nothing.
     """
 

@@ -6,8 +6,7 @@
 ['FORMULA_0', 'th']
 
 A tagger without ``FORMULA_0`` in its training may read it as a verb; it knows ``X``. A formula that is a whole
-statement
-gets the verb ``holds`` as its clause; the node of that verb is again the formula.
+statement gets the verb ``holds`` as its clause; the node of that verb is again the formula.
 """
 
 from __future__ import annotations

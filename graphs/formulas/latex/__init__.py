@@ -16,8 +16,7 @@ The modules, in the order of their use: :mod:`.tokens` (text to tokens, and macr
 :mod:`.layout` and :mod:`.content` (the parse to the two trees), :mod:`.parser` (all of it).
 
 The trees follow LaTeXML, which made the indexes, wherever LaTeXML has a reading. A formula that LaTeXML leaves unread
-is
-read if its meaning is plain (:mod:`.grammar.repair`), and otherwise becomes an ``E!`` tree that keeps its symbols.
+is read if its meaning is plain (:mod:`.grammar.repair`), and otherwise becomes an ``E!`` tree that keeps its symbols.
 Scripts of functions such as ``max`` are beside the function, as in an inline formula; after ``\displaystyle`` they are
 below and above.
 

@@ -1,8 +1,7 @@
 """Nodes of a parsed formula, from which both trees are made.
 
-``2x`` is an :class:`Infix` application of the invisible product to two tokens. Its layout is the two symbols in a
-row, its
-content their product. If the two differ more, as for ``(a,b)``, a :class:`Dual` holds both sides.
+``2x`` is an :class:`Infix` application of the invisible product to two tokens. Its layout is the two symbols in a row,
+its content their product. If the two differ more, as for ``(a,b)``, a :class:`Dual` holds both sides.
 
 Tokens are made once, for the whole process, and shared by all formulas. A node never changes after it is made, except
 that a :class:`MathList` receives its parse.

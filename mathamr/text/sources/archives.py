@@ -12,9 +12,8 @@
 
 A paper is a ``.tar.gz``, ``.tgz`` or ``.tar``; a ``.gz``, which on arXiv is a packed folder or one packed file; a
 folder; or one LaTeX file. Nothing is unpacked to disk: members are read one after the other into memory, as text, up to
-the bounds of :class:`Limits`. An archive that reaches outside itself (absolute paths, ``..``, links, devices),
-exceeds a
-bound, or has oversized headers is refused as a whole.
+the bounds of :class:`Limits`. An archive that reaches outside itself (absolute paths, ``..``, links, devices), exceeds
+a bound, or has oversized headers is refused as a whole.
 """
 
 from __future__ import annotations

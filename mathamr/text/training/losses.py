@@ -4,8 +4,7 @@
     loss(queries, [documents, first_negatives, second_negatives], known)     # each (B, d); bool (B, 3 B) -> scalar
 
 A function of vectors can be computed over the joined batch of all ranks, and its gradient passed back to texts that
-were
-encoded in small parts (:mod:`mathamr.text.finetuning`), for any loss.
+were encoded in small parts (:mod:`mathamr.text.finetuning`), for any loss.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ class Teacher:
     """Vectors of a text encoder, by post.
 
     ``identity`` names the encoder and its weights. ``vectors_of`` returns the sets of training posts, each with one
-    unit
-    vector; threads call it concurrently.
+    unit vector; threads call it concurrently.
     """
 
     identity: str

@@ -91,8 +91,7 @@ class TrainingBatches:
         curriculum: pairs of each epoch.
         negatives: posts that resemble answers, by question. ``config.negatives`` of them, or
             all if there are fewer, are drawn for each question of a batch. Known answers and posts of the held-out
-            pairs
-            are skipped.
+            pairs are skipped.
         visual_ids: visual ids of each post's formulas, if ``config`` compares formulas.
         teacher: teacher of ``config``, if it names one.
 

@@ -6,10 +6,9 @@ The loss is a function of the vectors of the joined batch, so the step has two h
     gradient of the loss by the joined vectors -> the own part of it -> encoder -> gradients of the parameters
 
 If the graphs are in one chunk, the first half keeps what the second needs. If the budget needs several chunks, the
-first
-half encodes without gradient, and the second encodes each chunk again (gradient caching, Gao et al. 2021, "Scaling Deep
-Contrastive Learning Batch Size under Memory Limited Setup"). This needs the memory of one chunk and gives the same
-gradient.
+first half encodes without gradient, and the second encodes each chunk again (gradient caching, Gao et al. 2021,
+"Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup"). This needs the memory of one chunk and gives
+the same gradient.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@
     encoder = checkpoint.load_encoder(result.best, config_hash=store.config_hash)
 
 The same call resumes an interrupted run, and returns at once if the run has finished. On the CPU the weights equal
-those
-of an uninterrupted run bit for bit, because all that a step depends on is in the checkpoint or a function of the step's
-number.
+those of an uninterrupted run bit for bit, because all that a step depends on is in the checkpoint or a function of the
+step's number.
 
 ``log`` receives dictionaries, on rank 0 only. Their ``kind`` is ``start`` (training data), ``step`` (``loss``,
 ``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data ...), ``epoch``

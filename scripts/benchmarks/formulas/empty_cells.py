@@ -6,11 +6,9 @@ r"""Official operator trees of formulas with empty table cells, by environment.
 
 It counts the formulas of the posts (``--root``) and of the topics (``--oracle``, without the held-out third, see
 ``benchmarks/formulas/agreement.py``) with one kind of environment, a row that begins with an empty cell, and an
-official
-operator tree. The tree may have ``E!`` above ``W!`` (``E! -> W!``), a matrix without that (``matrix``), or no matrix
-(``other``: aligned equations are read as one formula). For ``cases`` the row ends with an empty cell, since these
-have no
-others. The last line is one JSON object.
+official operator tree. The tree may have ``E!`` above ``W!`` (``E! -> W!``), a matrix without that (``matrix``), or no
+matrix (``other``: aligned equations are read as one formula). For ``cases`` the row ends with an empty cell, since
+these have no others. The last line is one JSON object.
 """
 
 from __future__ import annotations
