@@ -33,7 +33,7 @@ from graphs.corpus.arqmath.xml_rows import surviving_rows
 from graphs.errors import MathAMRError
 from mathamr.text.sources.archives import read_files
 from tests.graphs.amr import test_penman_text
-from tests.graphs.corpus import test_bounds
+from tests.graphs.corpus import test_post_limits
 from tests.graphs.corpus.text import test_placeholders
 from tests.graphs.formulas import test_mathml_robustness
 from tests.graphs.formulas.latex import test_robustness
@@ -43,7 +43,7 @@ HOURS = float(os.environ.get("FUZZ_HOURS", "0.15"))
 CORPUS = Path(__file__).parent / "corpus"
 MODULES = (
     test_penman_text,
-    test_bounds,
+    test_post_limits,
     test_placeholders,
     test_mathml_robustness,
     test_robustness,
