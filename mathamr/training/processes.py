@@ -79,17 +79,23 @@ def run_ranks(
     ]
     with listen() as stop:
         try:
-            with _few_threads(count):
+            with _few_threads(count), _without_keyboard():
                 for process in processes:
                     process.start()
             for _, theirs in pipes:
                 theirs.close()  # else the end of a process would not be the end of its pipe
-            return _Watch(processes, [ours for ours, _ in pipes], log, stop).result()
+            result = _Watch(processes, [ours for ours, _ in pipes], log, stop).result()
         finally:
             for process in processes:
-                if process.is_alive():
+                if process.pid is not None:  # else it did not start
                     process.kill()
-                process.join()
+                    process.join()
+            for both in pipes:
+                for end in both:
+                    end.close()
+    if stop.received is not None:
+        signal.raise_signal(stop.received)  # it came after the last step, when there was nothing left to stop
+    return result
 
 
 class _Watch:
@@ -103,6 +109,7 @@ class _Watch:
         self._training = False  # only then do the ranks know what to do with a signal
 
     def result(self) -> Any:
+        """Return the result of rank 0; errors as in :func:`run_ranks`."""
         open_pipes = dict(zip(self._pipes, range(len(self._pipes)), strict=True))
         passed_on, deadline = False, float("inf")
         while open_pipes:
@@ -110,10 +117,12 @@ class _Watch:
                 assert isinstance(pipe, Connection)
                 rank = open_pipes[pipe]
                 try:
-                    self._take(rank, *pipe.recv())
-                except EOFError:
+                    message = pipe.recv()
+                except (EOFError, OSError):  # OSError: it died within a message, or before it read ours
                     del open_pipes[pipe]
                     self._ended(rank)
+                else:
+                    self._take(rank, *message)
             if self._stop.received is not None and self._training and not passed_on:
                 passed_on = True
                 number = signal.SIGUSR1 if self._stop.received is signal.SIGUSR1 else signal.SIGTERM
@@ -136,7 +145,7 @@ class _Watch:
         if kind == "log":
             self._training = True
             self._log(content)
-            with contextlib.suppress(BrokenPipeError):  # it has died since
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has died since
                 self._pipes[rank].send(None)
         elif kind == "result":
             self._results[rank] = content
@@ -147,7 +156,7 @@ class _Watch:
 
     def _ended(self, rank: int) -> None:
         process = self._processes[rank]
-        process.join()
+        process.join(GRACE)
         if rank in self._results or rank in self._errors or self._interrupted is not None:
             return
         code = process.exitcode or 0
@@ -167,6 +176,7 @@ def _rank(
 ) -> None:
     """Run one rank: the target of its process."""
     _die_with_parent()
+    _leave_signals_to_training()
     group = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     os.environ.update({name: str(value) for name, value in group.items()})
 
@@ -199,6 +209,26 @@ def _die_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _leave_signals_to_training() -> None:
+    """Die of no signal before and after training, which listens: the process that has started this one ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; it is passed on as SIGTERM
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda *_: None)
+
+
+@contextlib.contextmanager
+def _without_keyboard() -> Iterator[None]:
+    """Start processes that ignore Ctrl-C from their first moment, while they import."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import struct
 import threading
 import time
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +20,10 @@ from graphs.errors import ConfigError, TrainingError
 from mathamr.training.distributed import ranks
 from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.processes import Log, run_ranks
+from tests.warm_process import SECONDS, start
+
+WHEN_IMPORTED = signal.getsignal(signal.SIGINT)
+"""Handler of Ctrl-C while this module was imported, which a rank does before its function is called."""
 
 
 def summed(log: Log, factor: int) -> int:
@@ -46,6 +55,43 @@ def fails_on_the_second(log: Log) -> None:
         world.any(False)
 
 
+def done_when_told(log: Log) -> int:
+    """Do the last step, and have something left to do that listens to no signal."""
+    log({"kind": "step", "step": 1})
+    time.sleep(0.3)
+    return 7
+
+
+def ignores_the_keyboard(log: Log) -> bool:
+    """Return whether Ctrl-C is ignored, from the import on."""
+    return WHEN_IMPORTED == signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+def dies_within_a_message(log: Any) -> None:
+    """Begin a message of 100 bytes, and end."""
+    (pipe,) = (cell.cell_contents for cell in log.__closure__ if isinstance(cell.cell_contents, Connection))
+    os.write(pipe.fileno(), struct.pack("!i", 100) + b"half")
+    os._exit(3)
+
+
+def waits_for_ever(log: Log, folder: Path) -> None:
+    """Leave the number of this process in ``folder``."""
+    (folder / str(os.getpid())).touch()
+    time.sleep(SECONDS)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def runs(pid: str) -> bool:
+    """Return whether a process has not ended, also where nobody has asked for its exit code yet."""
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def test_what_rank_0_returns_and_logs_comes_back() -> None:
     records: list[dict[str, Any]] = []
     assert run_ranks(2, "cpu", summed, (10,), records.append) == 30
@@ -69,3 +115,53 @@ def test_the_error_of_one_rank_is_that_of_all() -> None:
 def test_one_gpu_by_number_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"use train\.device=cuda with train\.processes=2"):
         run_ranks(2, "cuda:1", fails_on_the_second, (), print)
+
+
+def test_a_signal_after_the_last_step_reaches_the_caller() -> None:
+    def tell(record: dict[str, Any]) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_ranks(1, "cpu", done_when_told, (), tell)
+
+
+def test_ranks_leave_the_keyboard_to_their_parent() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    assert run_ranks(1, "cpu", ignores_the_keyboard, (), print)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_rank_that_dies_within_a_message_is_named() -> None:
+    with pytest.raises(TrainingError, match=r"rank 0 of 1 ended with exit code 3; the same command resumes"):
+        run_ranks(1, "cpu", dies_within_a_message, (), print)
+
+
+def test_a_function_without_a_name_is_refused_and_leaves_nothing_open() -> None:
+    resource_tracker.ensure_running()  # which has a file open from then on
+    before = open_files()
+    with pytest.raises((AttributeError, TypeError, ValueError), match="pickle"):
+        run_ranks(2, "cpu", lambda log: None, (), print)
+    assert not multiprocessing.active_children()
+    assert open_files() <= before
+
+
+def test_ranks_die_with_the_process_that_has_started_them(tmp_path: Path) -> None:
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    code = f"""
+import sys
+sys.path[:0] = [{str(Path(__file__).parent)!r}]
+from pathlib import Path
+from test_processes import run_ranks, waits_for_ever
+run_ranks(2, "cpu", waits_for_ever, (Path({str(folder)!r}),), print)
+"""
+    parent, deadline = start(code, tmp_path), time.monotonic() + SECONDS
+    while len(ranks_begun := [path.name for path in folder.iterdir()]) < 2:
+        assert parent.is_running
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(parent.pid, signal.SIGKILL)
+    assert parent.ended().returncode == -signal.SIGKILL
+    while any(runs(pid) for pid in ranks_begun):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
