@@ -212,19 +212,18 @@ def start(arguments: Sequence[str] | None = None) -> int:
         print(run_usage())
         return 0
     words = [f"+{word}" if word.startswith("exp=") else word for word in words]
-    if int(os.environ.get("RANK", "0")) > 0:
-        return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
-    words = [*_processes_of_torchrun(words), *words]
     debug = take_debug(words)
     before = sys.argv
     # Hydra would print its errors, and end with 1, which means that a job has failed.
     changed = {"HYDRA_FULL_ERROR": "1"} | ({_DEBUG: "1"} if debug else {})
     os.environ.update(changed)
     try:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0":
+            return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
         if why := _refuse_launcher(words):
             raise ConfigError(why)
         register()
-        sys.argv = [before[0], *words]
+        sys.argv = [before[0], *_processes_of_torchrun(words), *words]
         main()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 2

@@ -76,14 +76,19 @@ def test_no_number_of_processes_is_refused(collection: Path, tmp_path: Path, num
         run(composed(collection, tmp_path, f"train.processes={number}"), "")
 
 
-def test_torchrun_in_front_asks_for_as_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchrun_in_front_asks_for_as_many_processes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
     assert _processes_of_torchrun(["+exp=trial"]) == ["train.processes=2"]
     assert not {"WORLD_SIZE", "RANK", "MASTER_PORT"} & os.environ.keys()
     assert _processes_of_torchrun(["+exp=trial"]) == []
     monkeypatch.setenv("RANK", "1")
-    assert start(["+exp=trial"]) == 0  # leaves all to rank 0
+    assert start(["no-setting"]) == 2  # a rank of nothing is no rank
     monkeypatch.setenv("WORLD_SIZE", "8")
-    with pytest.raises(ConfigError, match="8 ranks on several machines"):
-        _processes_of_torchrun([])
+    assert start(["+exp=trial"]) == 0  # leaves all to rank 0
+    monkeypatch.setenv("RANK", "0")
+    capsys.readouterr()
+    assert start(["+exp=trial"]) == 2
+    assert "8 ranks on several machines; an experiment trains on one" in capsys.readouterr().err
