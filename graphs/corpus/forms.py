@@ -114,7 +114,7 @@ def _folders(root: Path) -> Iterator[Path]:
 def _keys(root: Path) -> Iterator[set[str]]:
     """Yield the keys of the first line of each file with JSON lines."""
     for path in _entries(root):
-        if path.name.endswith((".jsonl", ".jsonl.gz")) and (fields := _first_object(path)):
+        if path.name.endswith((".jsonl", ".jsonl.gz")) and path.is_file() and (fields := _first_object(path)):
             yield set(fields)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,11 @@ def test_what_is_no_collection_gets_no_hint(content: bytes, tmp_path: Path) -> N
     (tmp_path / "more.jsonl.gz").write_bytes(content)
     assert (forms_of(tmp_path), hint(tmp_path, "jsonl")) == ([], "")
     assert hint(tmp_path / "nowhere", "jsonl") == ""
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "threads.jsonl")
+    assert (forms_of(tmp_path), hint(tmp_path, "jsonl")) == ([], "")
 
 
 def test_fields_of_unknown_lines_are_named(tmp_path: Path) -> None:
