@@ -66,7 +66,9 @@ class Process:
     def ended(self) -> Ended:
         """Wait for the end."""
         self._process.join(SECONDS)
-        assert self._process.exitcode is not None, f"still running: {self._err.read_text()}"
+        if self._process.exitcode is None:
+            self._process.kill()  # else the session would wait for it at its end
+            raise AssertionError(f"still running after {SECONDS} s: {self._err.read_text()}")
         ended = Ended(self._process.exitcode, self._out.read_text(), self._err.read_text())
         self._process.close()
         return ended

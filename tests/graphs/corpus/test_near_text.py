@@ -63,4 +63,4 @@ def test_short_texts_have_no_signature() -> None:
 
 def test_odd_texts() -> None:
     assert len(signature("\ud800 " * 3 + "a b c d e f g h i j <" * 9)) == 128
-    assert signature("<" * 1_000_000) == b"" or len(signature("<" * 1_000_000)) == 128
+    assert signature("<" * 1_000_000) == signature("<" * 100)  # one run of three, whatever the length
