@@ -1,9 +1,9 @@
 """Leak control: training pairs of a collection, without those whose questions are topics of a test.
 
-own = own_pairs(corpus, PostFiles(corpus, shared, console), "accepted", 0, topic_sets, console)
-own.kept, own.left_out                     # pairs
-own.leaks                                  # Leak(question_id='7', topic_id='A.1', reason='near', similarity=0.93)
-write_leaks(Path("leaks.tsv"), {"": own})
+    own = own_pairs(corpus, PostFiles(corpus, shared, console), "accepted", 0, topic_sets, console)
+    own.kept, own.left_out                     # pairs
+    own.leaks                                  # Leak(question_id='7', topic_id='A.1', reason='near', similarity=0.93)
+    write_leaks(Path("leaks.tsv"), {"": own})
 
 A question is a topic by the rules of :mod:`graphs.corpus.leaks`: the topic names it, or their texts are equal or
 near-identical. Posts are streamed from the catalogue, which has 128 bytes of each question's text.
