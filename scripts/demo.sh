@@ -12,7 +12,11 @@ log=$(mktemp)
 python -m experiments.run +exp=vn_connectivity "$@" > "$log" 2>&1 &
 python -m experiments.run +exp=vn_connectivity "$@" > /dev/null
 wait $! || { cat "$log" >&2; exit 1; }
-python -m experiments.run +exp=yardsticks "$@" > "$log" 2>&1 || { cat "$log" >&2; exit 1; }
+settings=()  # without what names conditions, jobs or the folder of the experiment above
+for word in "$@"; do
+    [[ "$word" =~ ^(job|[+~]*experiment\.(only|name|conditions)[^=]*)= ]] || settings+=("$word")
+done
+python -m experiments.run +exp=yardsticks ${settings[@]+"${settings[@]}"} > "$log" 2>&1 || { cat "$log" >&2; exit 1; }
 
 python -m experiments.run +exp=vn_connectivity "$@"
 echo
