@@ -146,8 +146,7 @@ def questions_of_topics(
     for post, known in posts:
         if post.kind == "question":
             own = by_id.get(post.post_id, set()).union(*(by_text.get(digest, ()) for digest in known.digests))
-            nearest = near.nearest(known.signature)
-            for topic_id in own | ({nearest[0]} if nearest is not None else set()):
+            for topic_id in own.union(near.near(known.signature)):
                 found.setdefault(topic_id, set()).add(post.post_id)
     return {topic_id: frozenset(questions) for topic_id, questions in found.items()}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus.corpus import open_corpus
-from graphs.corpus.leaks import pairs_without_topics
+from graphs.corpus.leaks import marks, pairs_without_topics, questions_of_topics
 from graphs.corpus.pairs import chosen
 from graphs.corpus.post import Pair, Post, Topic
 
@@ -52,3 +52,13 @@ def test_a_duplicate_does_not_bring_the_answer_of_a_topic() -> None:
     kept, left_out, _ = pairs_without_topics(pairs, posts, [Topic("t", Post("t", "topic", title="is $x$ odd"))])
     assert kept == [Pair("q2", "a2")]
     assert len(left_out) == len(pairs) - 1
+
+
+def test_a_question_belongs_to_every_topic_that_it_nearly_is() -> None:
+    """Two topics ask the same, of two years: neither may be answered by the question."""
+    text = "Let $f$ be continuous on $[0,1]$ with $f(0)=f(1)$. Show that there is a point $c$ with $f(c)=f(c+1/2)$."
+    question = Post("7", "question", body=f"{text} Thanks!")
+    bodies = {"A.1": text, "A.201": f"{text} Please help!", "A.301": "How many groups of order eight are abelian?"}
+    topics = [Topic(name, Post(name, "topic", body=body)) for name, body in bodies.items()]
+    found = questions_of_topics([(question, marks(question))], topics)
+    assert found == {"A.1": frozenset({"7"}), "A.201": frozenset({"7"})}
