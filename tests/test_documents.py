@@ -101,6 +101,11 @@ def test_an_experiment_of_the_documents_composes(page: Path, line: str) -> None:
         compose("config", overrides)
 
 
+def test_every_experiment_has_a_line_in_the_documents() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {path.stem for path in (CONF / "exp").glob("*.yaml")} <= set(listed)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_python_of_the_documents_imports_what_exists(page: Path) -> None:
     for block in re.findall(r"^```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
