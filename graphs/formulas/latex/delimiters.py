@@ -43,8 +43,6 @@ def _delimiter(reader: Reader, command: str, out: list[Node]) -> Node | None:
     token = reader.next_token()
     while token in reader.macros:
         reader.stack.pop()
-        reader.stack.append(token)
-        reader.stack.pop()
         reader._expand(token)
         token = reader.next_token()
     if not token or token == "}":
