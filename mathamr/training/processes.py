@@ -106,6 +106,7 @@ class _Watch:
         self._results: dict[int, Any] = {}
         self._errors: dict[int, str] = {}
         self._interrupted: tuple[int, str] | None = None
+        self._given_up = False  # on ranks that do not notice that another one is gone: they are killed
         self._training = False  # only then do the ranks know what to do with a signal
 
     def result(self) -> Any:
@@ -132,6 +133,7 @@ class _Watch:
             if self._errors:
                 deadline = min(deadline, time.monotonic() + GRACE)
             if time.monotonic() > deadline:
+                self._given_up = True
                 for process in self._processes:
                     process.kill()
         if self._errors:
@@ -157,7 +159,7 @@ class _Watch:
     def _ended(self, rank: int) -> None:
         process = self._processes[rank]
         process.join(GRACE)
-        if rank in self._results or rank in self._errors or self._interrupted is not None:
+        if rank in self._results or rank in self._errors or self._interrupted is not None or self._given_up:
             return
         code = process.exitcode or 0
         died = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

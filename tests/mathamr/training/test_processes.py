@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from graphs.errors import ConfigError, TrainingError
+from mathamr.training import processes
 from mathamr.training.distributed import ranks
 from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.processes import Log, run_ranks
@@ -72,6 +73,13 @@ def dies_within_a_message(log: Any) -> None:
     (pipe,) = (cell.cell_contents for cell in log.__closure__ if isinstance(cell.cell_contents, Connection))
     os.write(pipe.fileno(), struct.pack("!i", 100) + b"half")
     os._exit(3)
+
+
+def one_does_not_notice(log: Log) -> None:
+    """Lose rank 0 on rank 1, while rank 0 is at something else."""
+    if os.environ["RANK"] == "1":
+        raise TrainingError("lost another rank while summing gradients")
+    time.sleep(SECONDS)
 
 
 def waits_for_ever(log: Log, folder: Path) -> None:
@@ -134,6 +142,12 @@ def test_ranks_leave_the_keyboard_to_their_parent() -> None:
 def test_a_rank_that_dies_within_a_message_is_named() -> None:
     with pytest.raises(TrainingError, match=r"rank 0 of 1 ended with exit code 3; the same command resumes"):
         run_ranks(1, "cpu", dies_within_a_message, (), print)
+
+
+def test_a_rank_that_does_not_notice_is_killed_and_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "GRACE", 0.1)
+    with pytest.raises(TrainingError, match="lost another rank while summing gradients"):
+        run_ranks(2, "cpu", one_does_not_notice, (), print)
 
 
 def test_a_function_without_a_name_is_refused_and_leaves_nothing_open() -> None:
