@@ -111,7 +111,8 @@ class OpenedStock:
             counts["accepted"] = accepted
         if repeated := len(ids) - _different(ids):
             counts["posts.repeated"] = repeated
-            self._missing.append(Missing(f"own ids of {repeated:,} posts", "of posts with one id the first is read"))
+            what = f"distinct ids of {repeated:,} posts"
+            self._missing.append(Missing(what, "of posts with one id the first is read"))
 
     def _pairs(self, progress: Callable[[int], None]) -> None:
         assert isinstance(self._corpus, TrainingPairs)
