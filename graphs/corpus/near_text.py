@@ -76,11 +76,15 @@ class NearTexts:
 
     def nearest(self, one: bytes) -> tuple[str, float] | None:
         """Return the name of the most similar text, with the similarity; None: none is near-identical."""
+        found = self.near(one)
+        return max(found, key=lambda text: text[1]) if found else None
+
+    def near(self, one: bytes) -> list[tuple[str, float]]:
+        """Return the names of all near-identical texts, each with its similarity."""
         if not one or not self._names:
-            return None
+            return []
         found = similarities(one, self._signatures)
-        best = int(found.argmax())
-        return (self._names[best], float(found[best])) if found[best] >= NEAR else None
+        return [(self._names[place], float(found[place])) for place in np.flatnonzero(found >= NEAR)]
 
 
 def _rows(signatures: list[bytes]) -> NDArray[np.uint8]:
