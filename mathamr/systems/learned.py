@@ -87,7 +87,9 @@ class LearnedSystem(System[LearnedSettings]):
     def retrieve(self, settings: LearnedSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Learn the weights, and rank each topic with those that its year did not teach."""
         own = settings.learned
-        scores = [scores_left(place, topic_set.test_name) for place in places_of(settings, own.of)]
+        scores = [
+            scores_left(place, topic_set.test_name, settings.retrieval.k) for place in places_of(settings, own.of)
+        ]
         systems = dict(zip(own.of, scores, strict=True))
         parts = parts_of(topic_set.topics)
         names = names_of(own.features, own.of)
