@@ -124,6 +124,9 @@ def questions_of_topics(
 ) -> dict[str, frozenset[str]]:
     """Return the questions that are a topic, by the id of the topic; topics without one are left out.
 
+    A question may be several topics: all that it is equal or near-identical to. So a question that someone asked again
+    in the same words is taken for the topic too.
+
     >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("9", "question", title="And $y$?")]
     >>> topic = Topic("t1", Post("query:t1", "topic", title="is $x$ odd"))
     >>> questions_of_topics([(post, marks(post)) for post in posts], [topic])
@@ -146,7 +149,7 @@ def questions_of_topics(
     for post, known in posts:
         if post.kind == "question":
             own = by_id.get(post.post_id, set()).union(*(by_text.get(digest, ()) for digest in known.digests))
-            for topic_id in own.union(near.near(known.signature)):
+            for topic_id in own.union(name for name, _ in near.near(known.signature)):
                 found.setdefault(topic_id, set()).add(post.post_id)
     return {topic_id: frozenset(questions) for topic_id, questions in found.items()}
 

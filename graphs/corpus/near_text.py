@@ -74,16 +74,17 @@ class NearTexts:
         self._names = list(found)
         self._signatures = _rows(list(found.values()))
 
-    def near(self, one: bytes) -> dict[str, float]:
-        """Return the similarities of the near-identical texts by name."""
-        if not one or not self._names:
-            return {}
-        found = similarities(one, self._signatures)
-        return {self._names[place]: float(found[place]) for place in np.flatnonzero(found >= NEAR)}
-
     def nearest(self, one: bytes) -> tuple[str, float] | None:
         """Return the name of the most similar text, with the similarity; None: none is near-identical."""
-        return max(self.near(one).items(), key=lambda pair: pair[1], default=None)
+        found = self.near(one)
+        return max(found, key=lambda text: text[1]) if found else None
+
+    def near(self, one: bytes) -> list[tuple[str, float]]:
+        """Return the names of all near-identical texts, each with its similarity."""
+        if not one or not self._names:
+            return []
+        found = similarities(one, self._signatures)
+        return [(self._names[place], float(found[place])) for place in np.flatnonzero(found >= NEAR)]
 
 
 def _rows(signatures: list[bytes]) -> NDArray[np.uint8]:

@@ -195,5 +195,5 @@ def read_left_out(content: Mapping[str, Any]) -> LeftOut:
             ranker = _READ[kind](own["ranker"], len(features))
             rankers.append(Fitted(trained_on, left_out, dict(own["setting"]), int(own["topics"]), ranker))
         return LeftOut(str(content["learner"]), features, rankers)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RetrievalError(f"this is no file of learned weights: {error}") from error

@@ -85,7 +85,7 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
     """Return the ranker that :meth:`TreeRanker.record` describes.
 
     Raises:
-        RetrievalError: trees that do not end, or that ask for other features.
+        RetrievalError: trees that do not end, that ask for other features, or with values that are not finite.
     """
     try:
         trees = [
@@ -99,8 +99,10 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
             for own in record["trees"]
         ]
         gains = np.array(record["gains"], dtype=np.float64)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RetrievalError(f"a ranker of trees lacks numbers: {error}") from error
+    if not all(np.isfinite([*tree.threshold, *tree.value]).all() for tree in trees):
+        raise RetrievalError("a ranker of trees has a threshold or a value that is no finite number")
     for tree in trees:
         size = len(tree.feature)
         sizes = {size, *(len(own) for own in (tree.threshold, tree.left, tree.right, tree.value))}

@@ -15,9 +15,11 @@ leaves a longer list where it is asked to (``thread.depth``).
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,10 +84,15 @@ def scores_in(part: Mapping[str, TopicScores], topic: str, documents: Sequence[s
     return part[topic].of(documents) if topic in part else np.zeros(len(documents))
 
 
-def scores_of_run(run: Run) -> dict[str, TopicScores]:
-    """Return the scores of a run file by topic."""
+def scores_of_run(run: Run, k: int = MAX_PER_TOPIC) -> dict[str, TopicScores]:
+    """Return the scores of a run file by topic.
+
+    Args:
+        run: rankings of a system.
+        k: most results of a topic that the system was asked for.
+    """
     return {
-        topic: topic_scores([(hit.doc_id, hit.score) for hit in hits], MAX_PER_TOPIC)
+        topic: topic_scores([(hit.doc_id, hit.score) for hit in hits], min(k, MAX_PER_TOPIC))
         for topic, hits in run.rankings.items()
     }
 
@@ -112,7 +119,7 @@ def read_scores(path: Path) -> dict[str, TopicScores]:
         RetrievalError: the file is damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             topics, sizes, depth, documents, scores = (arrays[name] for name in _ARRAYS)
             ends = np.cumsum(sizes)
             if len(topics) != len(sizes) or len(documents) != len(scores) or (len(ends) and ends[-1] != len(scores)):
@@ -120,5 +127,5 @@ def read_scores(path: Path) -> dict[str, TopicScores]:
             found = list(zip(documents.tolist(), scores.tolist(), strict=True))
             places = zip(topics.tolist(), (ends - sizes).tolist(), ends.tolist(), strict=True)
             return {topic: topic_scores(found[begin:end], int(depth)) for topic, begin, end in places}
-    except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
+    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, zlib.error) as error:
         raise RetrievalError(f"{path} is no file of scores: {error}; run its job again") from error

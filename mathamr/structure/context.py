@@ -73,7 +73,8 @@ def with_similar_posts(
 ) -> list[tuple[int, float]]:
     """Return the first ``k - places`` of a ranking, and after them formulas of similar posts.
 
-    Those are ordered by the score of the posts, to which a share of their own structure score is added.
+    Those are ordered by the score of the posts, to which a share of their own structure score is added. Places that
+    they leave empty go to the rest of the ranking.
 
     Args:
         ranking: numbers and scores of formulas, best first.
@@ -88,5 +89,8 @@ def with_similar_posts(
     pool = pool[np.argsort(-left[pool], kind="stable")][: POOL * places]
     values = left[pool] + SHARE_OF_STRUCTURE * index.scores(query, pool)
     best = np.argsort(-values, kind="stable")[: k - len(kept)]
+    chosen = set(pool[best].tolist())
+    rest = [(number, score) for number, score in ranking[len(kept) :] if number not in chosen]
+    kept += rest[: k - len(kept) - len(best)]
     scale = (kept[-1][1] if kept else 1.0) / (1 + SHARE_OF_STRUCTURE) * 0.999  # all are below the last one that is kept
     return [*kept, *((int(pool[place]), float(values[place]) * scale) for place in best)]

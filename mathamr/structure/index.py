@@ -40,6 +40,7 @@ from mathamr.structure.scoring import VARIABLE, Scoring, symbol_class
 
 KINDS: tuple[TreeKind, TreeKind] = ("slt", "opt")
 SMALLEST_BATCH, LARGEST_BATCH = 128, 2048  # formulas aligned together
+MOST_PAIRS = 1 << 24  # pairs of nodes that are compared together, 16 bytes each
 _ROOM = 1e-6  # impacts are kept in float32; bounds are raised by more than that costs
 
 
@@ -148,9 +149,7 @@ class StructureIndex:
         asked = np.arange(len(self)) if numbers is None else numbers
         scores = np.zeros(len(asked))
         able = np.flatnonzero(pairs[asked] > 0)
-        for start in range(0, len(able), LARGEST_BATCH):
-            few = able[start : start + LARGEST_BATCH]
-            scores[few] = self._scores(trees, pairs, asked[few])
+        scores[able] = self._scores(trees, pairs, asked[able])
         return scores
 
     def alignments(self, formula: ParsedFormula, number: int) -> dict[TreeKind, Alignment]:
@@ -191,14 +190,17 @@ class StructureIndex:
         return self._postings.scores(np.concatenate(keys)) if keys else np.zeros(len(self))
 
     def _scores(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
-        """Return the scores of some formulas."""
-        total = self._scoring.pairs * pairs[few]
+        """Return the scores of some formulas; of many or large ones, part by part."""
+        total: Floats = self._scoring.pairs * pairs[few]
         for place, tree in enumerate(trees):
-            if tree is not None:
-                own = self._forests[place].take(few)
+            if tree is None:
+                continue
+            sizes = np.diff(self._forests[place].bounds)[few] * len(tree.query)
+            for part in _parts(sizes):
+                own = self._forests[place].take(few[part])
                 matches = align(tree.query, own)
                 weights, _ = aligned_weights(tree.query, own, matches, self._variable, self._scoring)
-                total += self._shares(tree, place, few) * weights
+                total[part] += self._shares(tree, place, few[part]) * weights
         return total
 
     def _bounds(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
@@ -245,6 +247,21 @@ class StructureIndex:
             frozenset(n for n in nodes if kept[n] and labels[n] == renaming.get(tree.labels[n], tree.labels[n])),
             renaming,
         )
+
+
+def _parts(sizes: Integers) -> list[slice]:
+    """Return parts of at most LARGEST_BATCH formulas and some MOST_PAIRS pairs of nodes; one formula is no less.
+
+    >>> _parts(np.array([9, MOST_PAIRS, 9, 9]))
+    [slice(0, 1, None), slice(1, 4, None)]
+    >>> [part.stop for part in _parts(np.ones(5000, dtype=np.int64))], _parts(np.zeros(0, dtype=np.int64))
+    ([2048, 4096, 5000], [])
+    """
+    rooms = np.cumsum(sizes) // MOST_PAIRS
+    batches = np.arange(len(sizes)) // LARGEST_BATCH
+    cuts = np.flatnonzero((np.diff(rooms) != 0) | (np.diff(batches) != 0)) + 1
+    ends = [*cuts.tolist(), len(sizes)] if len(sizes) else []
+    return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
 
 
 def _least(scores: Floats, k: int) -> float:

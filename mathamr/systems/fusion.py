@@ -60,9 +60,10 @@ class FusionSystem(System[FusionSettings]):
     def retrieve(self, settings: FusionSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Fuse the rankings that the parts have left."""
         if settings.fusion.how == "standard":
-            scores = [scores_left(place, topic_set.test_name) for place in places_of(settings, settings.fusion.of)]
+            places, k = places_of(settings, settings.fusion.of), settings.retrieval.k
+            scores = [scores_left(place, topic_set.test_name, k) for place in places]
             with Stopwatch() as watch:
-                summed = standard_sum(scores, settings.fusion.weights, limit=settings.retrieval.k)
+                summed = standard_sum(scores, settings.fusion.weights, limit=k)
             return Retrieved(summed, joint_speed(settings, settings.fusion.of, topic_set, watch.seconds))
         second = topic_set.task == 2
         name, places = file_name(topic_set.test_name, "run.tsv"), places_of(settings, settings.fusion.of)

@@ -6,15 +6,18 @@
       thread: {track: learned, learned: {of: [answer, question]}}
 
 Each topic is ranked by weights that topics of other years taught (:mod:`mathamr.ranking.left_out`): no judgment of a
-topic's year reaches its ranking. Topics without years are parted into five folds. The job leaves ``weights.json``.
-Weights that were saved are applied with ``learned.weights``, and refused for a year that trained them.
+topic's year reaches its ranking. Topics without years are parted into five folds by their ids. The job leaves
+``weights.json``. Weights that were saved are applied with ``learned.weights``, and refused for a year that trained
+them.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,7 @@ from mathamr.ranking.features import FAMILIES, Facts, features_of, names_of
 from mathamr.ranking.judged import Floats, JudgedTopic, year_of
 from mathamr.ranking.left_out import LEARNERS, LeftOut, fit_left_out, read_left_out
 from mathamr.retrieval.index import Ranking
-from mathamr.retrieval.scores import TopicScores, documents_of
+from mathamr.retrieval.scores import documents_of
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.judging import judged
 from mathamr.systems.parts import joint_size, joint_speed, places_of, scores_left
@@ -40,6 +43,7 @@ from mathamr.systems.system import System
 
 WEIGHTS = "weights.json"
 _FOLDS = 5
+_READ_TOGETHER = 10_000  # texts
 
 
 @system("learned")
@@ -64,11 +68,17 @@ class LearnedSystem(System[LearnedSettings]):
                 for part in sorted(set(parts.values())):
                     _refuse_trained(weights, part)
             elif len(set(parts.values())) < 2:
-                (only,) = set(parts.values())
+                only = next(iter(parts.values()), "no year")
                 raise ConfigError(
                     f"track=learned learns on other years than it reports, and all topics are of {only}; add a year to "
                     "data.years, or apply saved weights with learned.weights"
                 )
+
+    def prepare(self, settings: LearnedSettings, topic_sets: Sequence[TopicSet]) -> None:
+        """Find the questions that are topics of any test, where posts have features; and make texts."""
+        if _of_posts(settings):
+            self.threads(topic_sets)
+        super().prepare(settings, topic_sets)
 
     def index(self, settings: LearnedSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are the sums of the parts'."""
@@ -77,12 +87,22 @@ class LearnedSystem(System[LearnedSettings]):
     def retrieve(self, settings: LearnedSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Learn the weights, and rank each topic with those that its year did not teach."""
         own = settings.learned
-        scores = [scores_left(place, topic_set.test_name) for place in places_of(settings, own.of)]
+        scores = [
+            scores_left(place, topic_set.test_name, settings.retrieval.k) for place in places_of(settings, own.of)
+        ]
         systems = dict(zip(own.of, scores, strict=True))
         parts = parts_of(topic_set.topics)
-        facts, names = self._facts(settings, topic_set), names_of(own.features, own.of)
+        names = names_of(own.features, own.of)
+        candidates = {topic.topic_id: documents_of(scores, topic.topic_id) for topic in topic_set.topics}
+        facts = self._facts(settings, chain.from_iterable(candidates.values()))
         with Stopwatch() as watch:
-            found = {topic.topic_id: _candidates(own.features, systems, facts, topic) for topic in topic_set.topics}
+            found = {
+                topic.topic_id: (
+                    candidates[topic.topic_id],
+                    features_of(own.features, systems, facts, topic, candidates[topic.topic_id]),
+                )
+                for topic in topic_set.topics
+            }
         given = own.weights is not None
         weights = self._saved(settings, names) if given else _learned(settings, found, parts, topic_set)
         results: dict[str, Ranking] = {}
@@ -99,7 +119,7 @@ class LearnedSystem(System[LearnedSettings]):
         assert path is not None
         try:
             weights = read_left_out(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, RetrievalError) as error:
+        except (ValueError, RecursionError, RetrievalError) as error:
             raise ConfigError(f"learned.weights={path}: {error}") from error
         if list(weights.features) != list(names):
             raise ConfigError(
@@ -108,32 +128,51 @@ class LearnedSystem(System[LearnedSettings]):
             )
         return weights
 
-    def _facts(self, settings: LearnedSettings, topic_set: TopicSet) -> Facts:
-        """Return what the features need of the posts."""
-        families = set(settings.learned.features) - {"standard", "ranks"}
+    def _facts(self, settings: LearnedSettings, found: Iterable[str]) -> Facts:
+        """Return what the features need of the posts.
+
+        Args:
+            settings: settings of the job.
+            found: candidates of all topics.
+        """
+        families = _of_posts(settings)
         if not families:
             return Facts()
-        self.threads([topic_set])
-        posts = {post.post_id: post for post in self.post_files.outlines() if isinstance(post, Post)}
-        lengths: Mapping[str, int] = {}
+        answers = frozenset(found)
+        question_of = self.known_threads().question_of(answers)
+        wanted = answers.union(question_of.values())
+        outlines = self.post_files.outlines()
+        posts = {post.post_id: post for post in outlines if isinstance(post, Post) and post.post_id in wanted}
+        lengths: dict[str, int] = {}
         if "length" in families and self._texts is not None:
+            names = sorted(answers)
             with PostTexts(self._texts) as texts:
-                answers = texts.posts([name for name, post in posts.items() if post.kind == "answer"])
-            lengths = {name: len(post.body) for name, post in answers.items()}
+                for first in range(0, len(names), _READ_TOGETHER):
+                    some = texts.posts(names[first : first + _READ_TOGETHER])
+                    lengths |= {name: len(post.body) for name, post in some.items()}
         links: Counter[str] = Counter()
         if "links" in families and isinstance(self.corpus, Linked):
+            topics = frozenset[str]().union(*self.own_questions.values())
             for link in self.corpus.links():
-                links.update((link.post_id, link.related_id))
+                ends = (link.post_id, link.related_id)
+                links.update(ends if topics.isdisjoint(ends) else ())
         return Facts(posts, lengths, links, self.own_questions)
+
+
+def _of_posts(settings: LearnedSettings) -> set[str]:
+    """Return the families of features that are known of posts, and not of scores."""
+    return set(settings.learned.features) - {"standard", "ranks"}
 
 
 def parts_of(topics: Sequence[Topic]) -> dict[str, str]:
     """Return the year of each topic; a fold where no topic has a year.
 
+    The fold depends on the topic's id alone. So saved weights know their own topics, whichever others come with them.
+
     >>> parts_of([Topic("A.1", Post("A.1", "topic")), Topic("A.201", Post("A.201", "topic"))])
     {'A.1': '2020', 'A.201': '2021'}
     >>> parts_of([Topic(name, Post(name, "topic")) for name in ("t1", "t2")])
-    {'t1': 'fold 1', 't2': 'fold 2'}
+    {'t1': 'fold 5', 't2': 'fold 4'}
 
     Raises:
         ConfigError: some topics have a year and others none.
@@ -144,7 +183,7 @@ def parts_of(topics: Sequence[Topic]) -> dict[str, str]:
     if any(year is not None for year in years.values()):
         lost = next(topic_id for topic_id, year in years.items() if year is None)
         raise ConfigError(f"topic {lost} has no year, and others have one; weights are learned across years")
-    return {topic_id: f"fold {place % _FOLDS + 1}" for place, topic_id in enumerate(sorted(years))}
+    return {topic_id: f"fold {zlib.crc32(topic_id.encode(errors='surrogatepass')) % _FOLDS + 1}" for topic_id in years}
 
 
 def _refuse_trained(weights: LeftOut, part: str) -> None:
@@ -152,14 +191,6 @@ def _refuse_trained(weights: LeftOut, part: str) -> None:
         weights.of(part)
     except RetrievalError as error:
         raise ConfigError(f"learned.weights: {error}") from error
-
-
-def _candidates(
-    families: Sequence[str], systems: Mapping[str, Mapping[str, TopicScores]], facts: Facts, topic: Topic
-) -> tuple[list[str], Floats]:
-    """Return all documents that a system found for a topic, and their features."""
-    documents = documents_of(list(systems.values()), topic.topic_id)
-    return documents, features_of(families, systems, facts, topic, documents)
 
 
 def _learned(

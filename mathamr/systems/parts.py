@@ -25,8 +25,13 @@ def places_of(settings: JobSettings, conditions: Sequence[str]) -> list[Path]:
     return [jobs / f"{condition}-seed{settings.seed}" for condition in conditions]
 
 
-def scores_left(place: Path, test_name: TestName) -> dict[str, TopicScores]:
+def scores_left(place: Path, test_name: TestName, k: int) -> dict[str, TopicScores]:
     """Return the scores that a job has left, by topic: those to its depth, or else those of its run file.
+
+    Args:
+        place: folder of the job.
+        test_name: test that the scores are of.
+        k: most results of a topic in its run file.
 
     Raises:
         RetrievalError: the file of scores is damaged.
@@ -35,7 +40,7 @@ def scores_left(place: Path, test_name: TestName) -> dict[str, TopicScores]:
     if path.exists():
         return read_scores(path)
     path = place / file_name(test_name, "run.tsv")
-    return scores_of_run(read_run(path, task=1)) if path.stat().st_size else {}
+    return scores_of_run(read_run(path, task=1), k) if path.stat().st_size else {}
 
 
 def joint_speed(

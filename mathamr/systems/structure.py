@@ -123,11 +123,11 @@ class _Around:
 
     def context(self, places: Sequence[tuple[str, str]], visual_ids: dict[str, str]) -> Context:
         """Return the posts around the indexed formulas, wherever a formula of their visual ids occurs."""
-        number_of = {visual_ids.get(name, name): number for number, (name, _) in enumerate(places)}
+        number_of = {visual_ids.get(name, f"formula {name}"): number for number, (name, _) in enumerate(places)}
         occurrences = [
             (number_of[look], post)
             for post, names in enumerate(self._formulas)
             for name in names
-            if (look := visual_ids.get(name, name)) in number_of
+            if (look := visual_ids.get(name, f"formula {name}")) in number_of
         ]
         return Context.build(self._words, occurrences, len(places))

@@ -86,6 +86,7 @@ class System(ABC, Generic[Settings]):
         self._visual_ids: dict[str, str] | None = None
         self._threads: Threads | None = None
         self.own_questions: Mapping[str, frozenset[str]] = {}
+        self._topic_questions = frozenset[str]()
 
     # -- before anything runs ------------------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ class System(ABC, Generic[Settings]):
         """Return the answers with their questions, and the questions that are topics; read once.
 
         Args:
-            topic_sets: topics of the job, the first time.
+            topic_sets: all topics that jobs are measured on; read the first time alone.
         """
         if self._threads is None:
             with self.post_files.catalogue() as catalogue:
@@ -175,7 +176,18 @@ class System(ABC, Generic[Settings]):
                 topics = [topic for topic_set in topic_sets for topic in topic_set.topics]
                 asked = topics_may_be_posts(self.corpus)
                 self.own_questions = questions_of_topics(catalogue.with_marks(), topics) if asked else {}
+            self._topic_questions = frozenset[str]().union(*self.own_questions.values())
             self._threads = Threads(parents, self.own_questions)
+        return self._threads
+
+    def known_threads(self) -> Threads:
+        """Return the result of :meth:`threads`.
+
+        Raises:
+            RuntimeError: it was not called, so no question is known to be a topic.
+        """
+        if self._threads is None:
+            raise RuntimeError("known_threads() before threads(); call threads() in prepare() or encode()")
         return self._threads
 
     def joined_questions(self, settings: JobSettings, answers: Sequence[str]) -> Mapping[str, str]:
@@ -185,9 +197,8 @@ class System(ABC, Generic[Settings]):
         """
         if thread_of(settings).read != "both":
             return {}
-        topics = {question for own in self.own_questions.values() for question in own}
-        found = self.threads(()).question_of(answers)
-        return {answer: question for answer, question in found.items() if question not in topics}
+        found = self.known_threads().question_of(answers)
+        return {answer: question for answer, question in found.items() if question not in self._topic_questions}
 
     # -- examples and analyses -----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.stages.retrieval.threads import Threads, thread_of
-from mathamr.stages.settings import JobSettings
+from mathamr.stages.settings import JobSettings, RetrievalConfig
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
 from mathamr.systems.system import System
 
@@ -26,19 +26,21 @@ class ThreadSearch:
         topic_set: topics as they are judged.
         asked: topics as the system searches for them.
         depth: results of a topic that the search leaves for other conditions; None: those of the run file.
+        limit: most answers of a topic that are made from questions.
         threads: questions of the answers, where questions are searched.
     """
 
     topic_set: TopicSet
     asked: TopicSet
     depth: int | None = None
+    limit: int = MAX_PER_TOPIC
     threads: Threads | None = None
 
     def answers(self, found: Retrieved) -> Retrieved:
         """Return the rankings of answers, made from those of questions where these were searched."""
         if self.threads is None:
             return found
-        return self.threads.answers(found, self.topic_set, max(MAX_PER_TOPIC, self.depth or 0))
+        return self.threads.answers(found, self.topic_set, self.limit)
 
     def searchable(self, system: System[Any], encoded: Encoded, answers: Sequence[str]) -> Sequence[str]:
         """Return those of the answers that can be found."""
@@ -55,4 +57,6 @@ def searches_of(system: System[Any], settings: JobSettings, topic_sets: Sequence
     if thread.read != "question":
         return [ThreadSearch(one, one, thread.depth) for one in topic_sets]
     threads = system.threads(topic_sets)
-    return [ThreadSearch(one, threads.questions(one), thread.depth, threads) for one in topic_sets]
+    retrieval = getattr(settings, "retrieval", None)
+    limit = thread.results(retrieval.k if isinstance(retrieval, RetrievalConfig) else MAX_PER_TOPIC)
+    return [ThreadSearch(one, threads.questions(one), thread.depth, limit, threads) for one in topic_sets]

@@ -34,6 +34,11 @@ def check_search(settings: SearchSettings) -> Strategy:
     strategy = strategy_of(settings.retrieval)
     if settings.retrieval.k < 1:
         raise ConfigError(f"retrieval.k={settings.retrieval.k} must be at least 1")
+    if strategy.name == "doc_vn_maxsim" and (settings.thread.depth or 0) > strategy.pool:
+        raise ConfigError(
+            f"thread.depth={settings.thread.depth} is above retrieval.pool={strategy.pool}, the most results that "
+            "doc_vn_maxsim finds; raise retrieval.pool, or use retrieval.strategy=maxsim"
+        )
     check_index(settings.index.backend, strategy, location=settings.index.location, hnsw=hnsw_of(settings))
     return strategy
 

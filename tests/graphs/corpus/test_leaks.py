@@ -62,3 +62,32 @@ def test_a_question_belongs_to_every_topic_that_it_nearly_is() -> None:
     topics = [Topic(name, Post(name, "topic", body=body)) for name, body in bodies.items()]
     found = questions_of_topics([(question, marks(question))], topics)
     assert found == {"A.1": frozenset({"7"}), "A.201": frozenset({"7"})}
+
+
+LONG = "Let $f$ be continuous on $[0,1]$ with $f(0)=f(1)$. Show that there is a point $c$ with $f(c)=f(c+1/2)$."
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (LONG, {"t1": {"q"}, "t2": {"q"}}),  # equal to one topic, and near-identical to the other
+        (f"<p>{LONG}</p> Thanks!", {"t1": {"q"}, "t2": {"q"}}),  # near-identical to both
+        (LONG.replace("f", "h").replace("continuous", "bounded"), {}),
+        ("", {}),
+    ],
+)
+def test_a_question_is_every_topic_that_it_is_near_to(body: str, found: dict[str, set[str]]) -> None:
+    topics = [
+        Topic("t1", Post("query:t1", "topic", body=LONG)),
+        Topic("t2", Post("query:t2", "topic", body=f"{LONG} Please help.")),
+        Topic("t3", Post("query:t3", "topic")),
+    ]
+    posts = [Post("q", "question", body=body), Post("a", "answer", parent_id="q", body=LONG)]
+    assert questions_of_topics([(post, marks(post)) for post in posts], topics) == found
+
+
+def test_a_topic_names_its_question_whatever_the_texts() -> None:
+    topics = [Topic(name, Post(f"query:{name}", "topic", body=name, parent_id="q")) for name in ("t1", "t2")]
+    posts = [Post("q", "question", body="Edited."), Post("t1", "question", body="Other.")]
+    named = questions_of_topics([(post, marks(post)) for post in posts], topics)
+    assert named == {"t1": {"q"}, "t2": {"q"}}  # and the post t1 is not the topic t1

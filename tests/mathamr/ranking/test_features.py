@@ -49,6 +49,12 @@ def test_ids_of_topics_and_posts_never_meet() -> None:
     np.testing.assert_array_equal(rows[0], rows[1])
 
 
+def test_equal_scores_share_a_rank() -> None:
+    scores = {"A.1": topic_scores([("a2", 2.0), ("unknown", 2.0), ("a1", 3.0)], 9)}
+    ranks = 1 / features_of(["ranks"], {"text": scores}, FACTS, TOPIC, ANSWERS)[:, 0] - 60
+    assert ranks.tolist() == pytest.approx([1, 2, 4, 2])  # a3 was not found
+
+
 def test_every_family_has_as_many_names_as_columns() -> None:
     scores = {"A.1": topic_scores([("a1", 2.0)], 9)}
     systems = {"text": scores, "bm25": {}}

@@ -1,6 +1,7 @@
 """Answers scored by their questions: what is searched, what is found, and what is refused."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -9,16 +10,18 @@ import torch
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.errors import ConfigError
 from mathamr.maxsim import VectorSets, scores
-from mathamr.stages.retrieval.searching import with_question_vectors
+from mathamr.stages.retrieval.searching import check_search, with_question_vectors
 from mathamr.stages.retrieval.threads import Threads, check_thread
-from mathamr.stages.settings import RetrievalConfig, ThreadConfig
+from mathamr.stages.settings import IndexConfig, RetrievalConfig, SearchSettings, ThreadConfig
 from mathamr.stages.topic_sets import Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.settings import BM25Config, BM25Settings
+from mathamr.systems.thread_search import searches_of
 from tests.mathamr.job_settings import shared_fields
 
 TOPICS = [Topic(name, Post(name, "topic", title="What is $x$?", markup="text")) for name in ("A.1", "A.2")]
 JUDGED = [Judgment("A.1", "a1", 1), Judgment("A.1", "a2", 3), Judgment("A.1", "lost", 2), Judgment("A.2", "a3", 0)]
+RETRIEVAL = RetrievalConfig(strategy="maxsim", exact=True, pool=10, ef=10, k=10)
 PARENTS = {"a1": "q1", "a2": "q1", "a3": "q2", "a4": "q2"}
 
 
@@ -27,9 +30,8 @@ def topic_set(**more: Any) -> TopicSet:
 
 
 def settings(track: str = "bm25", **thread: Any) -> BM25Settings:
-    retrieval = RetrievalConfig(strategy="maxsim", exact=True, pool=10, ef=10, k=10)
     own = ThreadConfig(**thread)
-    return BM25Settings(**shared_fields(track=track), bm25=BM25Config(by="text"), retrieval=retrieval, thread=own)
+    return BM25Settings(**shared_fields(track=track), bm25=BM25Config(by="text"), retrieval=RETRIEVAL, thread=own)
 
 
 def test_questions_are_judged_as_the_best_of_their_answers() -> None:
@@ -58,6 +60,29 @@ def test_a_question_that_is_the_topic_tells_nothing_of_its_answers() -> None:
     answers = Threads(PARENTS, {"A.1": frozenset({"q1"})}).answers(found, topic_set(), 10)
     assert answers.results["A.1"] == [("a4", 0.2), ("a3", 0.2)]
     assert len(answers.results["A.2"]) == 4  # of another topic it is a question like others
+
+
+class OfThreads:
+    """A system that knows threads alone."""
+
+    def threads(self, topic_sets: Sequence[TopicSet]) -> Threads:
+        return Threads(PARENTS)
+
+
+@pytest.mark.parametrize(("depth", "answers"), [(None, 2), (1, 2), (3, 3)])
+def test_a_topic_has_as_many_answers_as_were_asked_for(depth: int | None, answers: int) -> None:
+    own = replace(settings(read="question", depth=depth), retrieval=replace(RETRIEVAL, k=2))
+    (search,) = searches_of(cast(Any, OfThreads()), own, [topic_set()])
+    assert len(search.answers(Retrieved({"A.1": [("q1", 0.9), ("q2", 0.5)]})).results["A.1"]) == answers
+
+
+def test_a_depth_beyond_the_pool_is_refused() -> None:
+    thread, chosen = ThreadConfig(depth=11), replace(RETRIEVAL, strategy="doc_vn_maxsim")
+    index = IndexConfig(backend="exact", location=None, keep=False, m_all=0)
+    searched = SearchSettings(**shared_fields(), index=index, retrieval=chosen, thread=thread)
+    with pytest.raises(ConfigError, match=r"thread.depth=11 is above retrieval.pool=10"):
+        check_search(searched)
+    assert check_search(replace(searched, thread=ThreadConfig(depth=10))).pool == 10
 
 
 @pytest.mark.parametrize(

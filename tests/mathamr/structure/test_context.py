@@ -22,12 +22,17 @@ def test_the_last_places_go_to_formulas_of_similar_posts() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_no_similar_post_leaves_the_places_empty() -> None:
+def test_places_without_a_similar_post_go_to_the_ranking() -> None:
     index = StructureIndex.build(FORMULAS, RULES)
     query = parse_latex("x^2")
     context = Context.build(POSTS, OCCURRENCES, 4)
     ranking = index.search(query, 3)
-    assert with_similar_posts(ranking, context.scores(["unheard"]), index, query, 1, 3) == ranking[:2]
+    assert with_similar_posts(ranking, context.scores(["unheard"]), index, query, 1, 3) == ranking
+    assert with_similar_posts(ranking, context.scores(["unheard"]), index, query, 2, 2) == ranking[:2]
+    found = with_similar_posts(ranking, context.scores(["irrational"]), index, query, 3, 3)
+    assert {number for number, _ in found} == {0, 2, 3}  # both in the similar post, after the first of the ranking
+    assert found[0] == ranking[0]
+    assert with_similar_posts([], context.scores(["irrational"]), index, query, 3, 3)[0][0] == 2
 
 
 def test_a_formula_has_the_score_of_its_best_post() -> None:

@@ -9,6 +9,9 @@ import pytest
 from graphs.errors import ConfigError, RetrievalError
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.tree import ParsedFormula
+from mathamr.structure import index as index_module
+from mathamr.structure.alignment import Integers, Query, align
+from mathamr.structure.forest import Forest
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.scoring import Scoring
 from tests.mathamr.structure.test_alignment import RULES, grown
@@ -56,6 +59,26 @@ def test_the_search_finds_what_scores_of_all_formulas_find(seed: int, k: int) ->
         scores = index.scores(query)
         best = [int(number) for number in np.lexsort((np.arange(600), -scores)) if scores[number] > 0][:k]
         assert [number for number, _ in index.search(query, k)] == best
+
+
+def test_many_and_large_formulas_are_aligned_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = index_of(*FORMULAS)
+    query = parse_latex("p^2+q^2=r^2")
+    expected = together.search(query, 8), together.scores(query).tolist()
+    sizes: list[int] = []
+
+    def counted(asked: Query, trees: Forest) -> Integers:
+        sizes.append(len(trees))
+        return align(asked, trees)
+
+    monkeypatch.setattr(index_module, "align", counted)
+    monkeypatch.setattr(index_module, "LARGEST_BATCH", 3)
+    assert (together.search(query, 8), together.scores(query).tolist()) == expected
+    assert max(sizes) == 3
+    sizes.clear()
+    monkeypatch.setattr(index_module, "MOST_PAIRS", 1)
+    assert together.search(query, 8) == expected[0]
+    assert set(sizes) == {1}
 
 
 def test_an_alignment_names_nodes_and_renaming() -> None:

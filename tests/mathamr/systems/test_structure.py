@@ -8,12 +8,14 @@ from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
 from experiments.run import run
+from graphs.corpus.post import Post
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
+from mathamr.systems.structure import _Around
 from tests.experiments.test_every_experiment import FORMULAS, ROOT, SMALL, write_collection
 
 
-def configured(place: Path, *overrides: str):  # type: ignore[no-untyped-def]
+def configured(place: Path, *overrides: str):
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         places = [f"data.root={place / 'data'}", f"outputs={place / 'out'}"]
@@ -48,3 +50,16 @@ def test_settings_out_of_range_are_refused(setting: str, message: str, tmp_path:
     write_collection(tmp_path / "data")
     with pytest.raises(ConfigError, match=message):
         run(configured(tmp_path, setting), "command")
+
+
+def test_ids_of_formulas_and_visual_ids_never_meet() -> None:
+    """The visual id of one formula is the id of another one, which has no visual id."""
+    around = _Around()
+    posts = [
+        Post("p", "answer", body="rings $x$", markup="text", formula_prefix=""),
+        Post("q", "answer", body="groups $y$", markup="text", formula_prefix=""),
+    ]
+    assert list(around.read(posts)) == posts
+    context = around.context([("p:0", "p"), ("q:0", "q")], {"p:0": "q:0"})
+    assert context.scores(["rings"]).tolist() == [1.0, 0.0]
+    assert context.scores(["groups"]).tolist() == [0.0, 1.0]
