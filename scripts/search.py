@@ -11,7 +11,7 @@ nothing is not answered. mathamr index writes indexes.
 
 ``strategy``: maxsim (default), doc_vn_maxsim, single_vector; ``exact=false`` asks for HNSW, which the backend qdrant
 has. ``task=formulas`` finds formulas like the first one of the query. ``model=FOLDER`` insists on a checkpoint.
-``--json`` prints the answer to a query as one line of JSON, with the keys of the page's ``POST /search``.
+``--json`` prints the answer to a query as one line of JSON, with the keys of the page's ``POST /api/search``.
 
 Exit codes: 0 answered; 2 a message says what is wrong.
 """
@@ -25,7 +25,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from experiments.command import command
+from experiments.command import HELP, command
 
 if TYPE_CHECKING:
     from mathamr.retrieval.explanation import Match, VirtualNode
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     words = [word for word in words if word != "--json"]
-    if not words or words[0] in ("-h", "--help"):
+    if not words or HELP & set(words):
         print(__doc__)
         return 0 if words else 2
 

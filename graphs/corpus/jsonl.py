@@ -114,7 +114,7 @@ class JsonPosts:
         if plain.is_file() and packed.is_file():
             raise CorpusError(f"both {name} and {name}.gz are here; keep one", path=self.root)
         if not plain.is_file() and not packed.is_file():
-            raise CorpusError(f"no {name} (or {name}.gz) here; see graphs/corpus/jsonl.py for the form", path=self.root)
+            raise CorpusError(f"no {name} (or {name}.gz) here; docs/your-collection.md shows the form", path=self.root)
         return plain if plain.is_file() else packed
 
 
