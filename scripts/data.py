@@ -171,6 +171,9 @@ def _in_megabytes(advance: Callable[[int], None]) -> Callable[[int], None]:
     return progress
 
 
+_FORMS = "ARQMath has Posts*.xml, data=jsonl posts.jsonl, data=beir corpus.jsonl (docs/your-collection.md)"
+
+
 def check(given: argparse.Namespace, console: Console) -> int:
     """Count what is there; returns the exit code."""
     import json
@@ -197,8 +200,11 @@ def check(given: argparse.Namespace, console: Console) -> int:
         print(json.dumps({**holdings.counts, **facts, **verdict}, indent=2, ensure_ascii=False))
     else:
         print(table(holdings, str(given.root or given.id or given.corpus)))
-    if holdings.reason and given.root is not None and (other := hint(given.root, holdings.name)):
-        console.say(f"  {other}")
+    if holdings.reason and given.root is not None:
+        if other := hint(given.root, holdings.name):
+            console.say(f"  {other}")
+        elif not any(holdings.counts.values()):
+            console.say(f"  {given.root}: no collection is recognised here; {_FORMS}")
     return 1 if holdings.reason else 0
 
 

@@ -137,11 +137,13 @@ def described(row: Expectation, outputs: Path) -> list[str]:
     values = ", ".join(f"{column} {value.printed}" for column, value in row.expected.items()) or "not seen yet"
     source = f", seen in {row.seen}" if row.seen else ""
     bounds = [f"± {row.tolerance:g}"] * bool(row.tolerance) + [f"ratio ± {row.relative:.0%}"] * bool(row.relative)
+    # In double quotes a shell puts the value of the variable in.
+    shown = re.sub(r"'(data\.root=\$\w+)'", r'"\1"', shlex.join(command_of(row, outputs)))
     lack = ", not there: " + ", ".join(gone) if (gone := row.data.missing(root_of(row.data))) else ""
     return [
         f"{row.table}  {row.name}: {row.statistic.replace('_', ' ')}, {values}{source} ({', '.join(bounds)})",
         f"    needs {row.data.name}{lack}",
-        f"    {shlex.join(command_of(row, outputs))}",
+        f"    {shown}",
     ]
 
 

@@ -141,9 +141,11 @@ def _facts(experiment: Experiment) -> str:
     def all_of(key: str) -> str:
         return ", ".join(sorted({str(row.get(key, "not recorded")) for row in rows}))
 
-    first, *others = experiment.tasks if isinstance(experiment.tasks[0], str) else (1, *experiment.tasks)
-    facts = [f"{all_of(column(first, 'topics'))} topics, regime {all_of('regime')}"]
-    counted = [task for task in others if any(column(task, "topics") in row for row in rows)]
+    tasks = experiment.tasks if isinstance(experiment.tasks[0], str) else (1, *experiment.tasks)
+    counted = [task for task in dict.fromkeys(tasks) if any(column(task, "topics") in row for row in rows)]
+    first = counted[0] if counted else tasks[0]
+    of = "" if first == tasks[0] else f" of {columns.title(first)}"
+    facts = [f"{all_of(column(first, 'topics'))} topics{of}, regime {all_of('regime')}"]
     if more := [f"{columns.title(task)}: {all_of(column(task, 'topics'))} topics" for task in counted if task != first]:
         facts[0] += f" ({', '.join(more)})"
     for task in dict.fromkeys([first, *counted]):

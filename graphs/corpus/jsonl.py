@@ -173,6 +173,8 @@ def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:
     Raises CorpusError naming the key that is wrong.
     """
     kind = fields.get("kind", kind)
+    if kind is None:
+        raise CorpusError(f"no kind, question or answer; its keys are {str(sorted(fields))[:100]}")
     if kind not in ("question", "answer", "topic"):
         raise CorpusError(f"kind {kind!r} is not question or answer")
     fields = _renamed(fields, _OTHER_NAMES[kind])

@@ -223,6 +223,14 @@ def test_a_wrong_form_is_told_the_right_one(tmp_path: Path, capsys: pytest.Captu
     assert "is no collection; these folders in it look like collections: jsonl (data=jsonl)" in capsys.readouterr().err
 
 
+def test_a_folder_that_is_no_collection_is_told_what_each_form_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("Is $x$ odd?")
+    assert data.main(["check", "--root", str(tmp_path)]) == 1
+    assert "no collection is recognised here; ARQMath has Posts*.xml, data=jsonl posts.jsonl" in capsys.readouterr().err
+
+
 def test_a_split_and_a_grade_are_checked_as_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = write_form("beir", tmp_path)
     check = ["check", "--root", str(root), "--json"]

@@ -120,9 +120,12 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
         for i, drawn in enumerate(draws):
             if drawn < config.batch_size:
                 source = "the training set of" if names is None else f"an epoch's share of {names[i]},"
+                smaller = (
+                    f"train.batch_size={drawn} or less, or " if drawn > 1 else ""
+                )  # a batch has two pairs at least
                 raise ConfigError(
-                    f"train.batch_size={config.batch_size} is larger than {source} {drawn} pairs; use "
-                    f"train.batch_size={drawn} or less, or more pairs"
+                    f"train.batch_size={config.batch_size} is larger than {source} {drawn} pairs; use {smaller}more "
+                    "pairs"
                 )
         return Stage(name, tuple(chosen), draws, epochs)
 

@@ -65,7 +65,11 @@ def test_packed_files_are_read_and_cut_ones_are_an_error(root: Path) -> None:
         ('{"post_id": 1.5, "kind": "question"}', "bad_post", ":2: post_id 1.5 is not a number or a string"),
         ('{"post_id": true, "kind": "question"}', "bad_post", ":2: post_id True"),
         ('{"kind": "question"}', "bad_post", ":2: no post_id"),
-        ('{"post_id": "1"}', "bad_post", ":2: kind None"),
+        (
+            '{"post_id": "1", "knd": "answer"}',
+            "bad_post",
+            ":2: no kind, question or answer; its keys are ['knd', 'post_id']",
+        ),
         ('{"id": 1, "question_id": 1, "kind": "question"}', "bad_post", ":2: question_id 1: post_id is given twice"),
         ('{"post_id": "a b", "kind": "question"}', "bad_post", ":2: post_id 'a b'"),
         (r'{"post_id": "a\ud800", "kind": "question"}', "bad_post", r":2: post_id 'a\ud800'"),
