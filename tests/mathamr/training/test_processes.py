@@ -129,8 +129,12 @@ def test_a_signal_after_the_last_step_reaches_the_caller() -> None:
     def tell(record: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        run_ranks(1, "cpu", done_when_told, (), tell)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a shell's background it is ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_ranks(1, "cpu", done_when_told, (), tell)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ranks_leave_the_keyboard_to_their_parent() -> None:
