@@ -1,4 +1,4 @@
-"""One job: a condition with a seed, from its model to scores, in a folder of its own.
+"""One job: a condition with a seed, from its model to scores, in its own folder.
 
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none

@@ -175,5 +175,5 @@ def check_ids(corpus: Corpus, topic_sets: Sequence[TopicSet]) -> None:
         if known.setdefault(topic.post.post_id, text) != text:
             raise CorpusError(
                 f"two topics of collection {corpus.name} have the id {topic.topic_id!r} and different texts, one of "
-                f"them {(text[0] or text[1])[:60]!r}; give each topic an id of its own"
+                f"them {(text[0] or text[1])[:60]!r}; give each topic another id"
             )

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all: a reader sees the old file or the new one.
+"""Files that are written atomically: a reader sees the old file or the new one.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())

@@ -30,7 +30,7 @@ from torch.nn import functional
 
 from graphs.errors import GraphError
 
-# A chunk has at most so many document slots and query vectors: 2 Mi similarities, 8 MiB, on a CPU, where they should
+# Largest number in a chunk of document slots and query vectors: 2 Mi similarities, 8 MiB, on a CPU, where they should
 # stay in the cache; 64 Mi, 256 MiB, on a GPU.
 CPU_CHUNK = (8_192, 256)
 GPU_CHUNK = (65_536, 1_024)

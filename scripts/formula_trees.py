@@ -83,7 +83,7 @@ def parse_file(path: Path) -> ParsedFormula:
 
 
 def print_trees(formula: ParsedFormula) -> None:
-    """Each tree as a string and as indented text, or the reason why there is none."""
+    """Each tree as a string and as indented text, or the reason for a missing tree."""
     from graphs.formulas.drawing import indented
 
     reasons = dict(formula.errors)

@@ -4,7 +4,7 @@ r"""Search an index in a browser: a page of this machine, for this machine.
     mathamr serve index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
 
 The settings are those of mathamr search; what they say about task, strategy and number of results is what the page
-starts with. Besides there are ``port`` (8000; 0 for any that is free) and ``host``, the address or name to listen on:
+starts with. Further settings: ``port`` (8000; 0 for any that is free) and ``host``, the address or name to listen on:
 127.0.0.1, unless others than this machine are meant to search. There are no passwords: whoever reaches it may search.
 Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends it.
 
@@ -82,7 +82,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family)
-    except (OSError, UnicodeError) as error:  # the latter of a name that is none
+    except (OSError, UnicodeError) as error:  # the latter of an invalid name
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"host={host} port={port}: {reason}; give another one") from error
 

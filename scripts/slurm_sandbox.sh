@@ -102,7 +102,7 @@ give_up() {
     fail "Slurm did not start; the last lines of its logs stand above"
 }
 
-# Whether a process ends within so many tenths of a second; a container without an init keeps its entry, as state Z.
+# Whether a process ends within a number of tenths of a second; a container without an init keeps its entry, as state Z.
 ended() {
     for _ in $(seq "$2"); do
         [[ $(ps -o state= -p "$1") == [!Z] ]] || return 0

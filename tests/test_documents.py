@@ -50,7 +50,7 @@ def words_of(line: str) -> list[str]:
 
 @cache
 def help_of(*words: str) -> str:
-    """Return the help of ``mathamr WORDS``; empty where there is none of these words."""
+    """Return the help of ``mathamr WORDS``; empty for an unknown command."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
         try:

@@ -19,7 +19,7 @@ FIRST_LINES = {
 
 #: Phrase -> what to write.
 PHRASES = {
-    r"(?<!there\s)(?:is|are) none": "the state in one word: 'is missing', 'is empty', 'is invalid'",
+    r"(?:is|are) none": "the state in one word: 'is missing', 'is empty', 'is invalid'",
     r"gone on": "resumed",
     r"goes on with": "continues with, resumes",
     r"in work": "being built, being trained",
@@ -34,10 +34,16 @@ PHRASES = {
     r"hears": "is called with, receives",
     r"such as training has": "the noun itself",
     r"look alike": "are equal",
+    r"of its own": "its own, separate, another",
+    r"for itself": "independently, alone",
+    r"besides": "and, further",
+    r"at all": "nothing, or 'atomically'",
 }
 
 _FIRST = {re.compile(pattern): instead for pattern, instead in FIRST_LINES.items()}
-_PHRASES = {re.compile(rf"\b{pattern}\b".replace(" ", r"\s+")): instead for pattern, instead in PHRASES.items()}
+_PHRASES = {
+    re.compile(rf"\b{pattern}\b".replace(" ", r"\s+"), re.IGNORECASE): instead for pattern, instead in PHRASES.items()
+}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 #: (line number, text, whether it is a docstring)

@@ -1,4 +1,4 @@
-"""The wheel in an environment of its own, in an empty folder: an experiment, an index and a search.
+"""The wheel in a new environment, in an empty folder: an experiment, an index and a search.
 
 Dependencies are those of this environment, which the new one finds by a path; the project itself is in the wheel alone.
 """

@@ -52,7 +52,7 @@ from mathamr.training.limits import check_bounds
 ANALYSES = ("collapse", "geometry", "weighting", "failures")
 OWN = "maxsim"
 POINTS = 121  # where densities are told
-DRAWN = 2_000  # at most so many nearest distances, or lengths of tokens, are kept
+DRAWN = 2_000  # largest number of nearest distances, or lengths of tokens, are kept
 FEWEST_STATEMENTS = 3  # that a picture shows
 AS_THEY_ARE = "as they are"
 TRANSFORMATIONS: dict[str, Callable[[Floats], Callable[[Floats], Floats]]] = {
@@ -341,7 +341,7 @@ def _lengths(space: EmbeddingSpace, statements: dict[str, Any] | None) -> dict[s
 
 
 def _one_each(sets: VectorSets, kinds: NDArray[np.integer]) -> Floats:
-    """A vector for each set: the document's, or the mean where there is none (virtual nodes of structure none)."""
+    """A vector for each set: the document's, or the mean for virtual nodes of structure none."""
     last = (sets.ptr[1:] - 1).numpy()
     if (np.asarray(kinds)[last] == KINDS.index("document")).all():
         return sets.document_vectors().float().numpy()

@@ -274,7 +274,7 @@ def p_value(value: float) -> str:
 
 
 def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]], caption: str = "") -> Table | None:
-    """Return means of the columns that any job has; None if there are none."""
+    """Return means of the columns that any job has; None without such a column."""
     done = [row for rows in experiment.done().values() for row in rows]
     known = {key: column for key, column in columns.items() if any(row.get(key) is not None for row in done)}
     if not known:

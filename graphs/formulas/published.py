@@ -2,8 +2,8 @@ r"""Formulas with everything that a collection publishes of each: LaTeX, Present
 
     for formula in published(open_corpus("arqmath", "arqmath").formulas()):
         formula.latex                # '2+3i'
-        formula.presentation         # '<math ...><mn>2</mn><mo>+</mo>...', '' where there is none
-        formula.content              # '<math ...><apply><plus/>...', '' where there is none
+        formula.presentation         # '<math ...><mn>2</mn><mo>+</mo>...', '' without one
+        formula.content              # '<math ...><apply><plus/>...', '' without one
 
 Measurements use it to compare the ways to a tree. :mod:`graphs.formulas.store` builds databases.
 """

@@ -186,7 +186,7 @@ class BudgetSampler(Sampler[list[int]]):
     Args:
         num_nodes: nodes of each item, (P,); of a pair both graphs together. Likewise ``num_edges``.
         max_nodes: nodes of a batch at most. Likewise ``max_edges``, ``max_items``.
-        oversized: an item past the budget makes a batch of its own (``alone``) or is an error (``refuse``).
+        oversized: an item past the budget makes a batch alone (``alone``) or is an error (``refuse``).
         names: of the items, for errors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A batch of posts becomes rows of a collection: sentences, AMR, formula trees, MathAMR+ graphs, or why there is none.
+"""Rows of a collection from a batch of posts: sentences, AMR, formula trees, MathAMR+ graphs, or failures.
 
 >>> class Parrot:
 ...     name, version, model = "parrot", "1", "none"

@@ -128,7 +128,7 @@ def _full(parts: Parts, connectivity: str) -> Hierarchy:
     size = parts.size[covered]
     owner, is_tree = np.repeat(of_member, size), np.repeat(kind_of_member == _FORMULA, size)
     is_concept = ~is_tree
-    children = nodes.copy()  # of the documents: all virtual nodes of a graph, in the place of its own the AMR's root
+    children = nodes.copy()  # of the documents: all virtual nodes of a graph, in the place of its node the AMR's root
     children[np.cumsum(num_virtual) - 1] = offsets + parts.root
     auxiliary = _NO_EDGES
     if connectivity != "none":

@@ -24,7 +24,7 @@ The sentence "Solve FORMULA_0." parses to ``(s / solve-01 :ARG1 (f / FORMULA_0))
 ('solve-01', 3, 2)
 
 :func:`build` makes such a graph and :func:`decode` reads it back into arrays. Parsers return a placeholder in several
-forms, or not at all (thesis, section 3.1; about a fifth of the placeholders of a neural parser are lost). Every formula
+forms, or is lost (thesis, section 3.1; about a fifth of the placeholders of a neural parser are lost). Every formula
 gets exactly one node, and ``attachments`` says how it came into the graph:
 
 =============  ========================================================================================

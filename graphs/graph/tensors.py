@@ -25,8 +25,8 @@ from graphs.graph.vocabulary import Vocabulary, own_roles
 Int32 = npt.NDArray[np.int32]
 
 MAX_NODES, MAX_EDGES = 500_000, 4_000_000
-"""Of one graph, inverse edges counted. A graph cannot be encoded in parts: one past the budget of a batch is a batch of
-its own. ``train=modern``, for tens of gigabytes, encodes 1,000,000 nodes and 4,000,000 edges at once."""
+"""Of one graph, inverse edges counted. A graph cannot be encoded in parts: one past the budget of a batch is a batch
+alone. ``train=modern``, for tens of gigabytes, encodes 1,000,000 nodes and 4,000,000 edges at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

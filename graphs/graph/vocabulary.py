@@ -172,7 +172,7 @@ class _CountRows:
 
 
 def _keeps(index: int, count: int, number_threshold: int) -> bool:
-    """Return whether a numbered role has a relation of its own."""
+    """Return whether a numbered role has its own relation."""
     return index <= _ALWAYS_KEPT_INDEX or (index <= _HIGHEST_KEPT_INDEX and count >= number_threshold)
 
 

@@ -59,7 +59,7 @@ def _nth(histogram: Mapping[int, int], n: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """Records of failures of one stage and kind, and how many posts with such a record have no graph at all."""
+    """Records of failures of one stage and kind, and how many posts with such a record have no graph."""
 
     stage: str
     kind: str
@@ -173,7 +173,7 @@ class _Tally:
 
     kinds: Counter[str] = field(default_factory=Counter)
     attachments: Counter[str] = field(default_factory=Counter)
-    nodes: Counter[int] = field(default_factory=Counter)  # how many graphs have so many nodes
+    nodes: Counter[int] = field(default_factory=Counter)  # number of graphs by number of nodes
     edges: Counter[int] = field(default_factory=Counter)
     node_kinds: Counter[NodeKind] = field(default_factory=Counter)
     without: Counter[str] = field(default_factory=Counter)  # formulas without their tree opt, slt, or both

@@ -208,7 +208,7 @@ def _pending_batches(
 
 
 def _identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
-    """The posts, each with an id of its own.
+    """The posts, no two with one id.
 
     A record that could not be read may have no id, and a post an invalid one (:func:`graphs.corpus.post.is_id`): the
     message, which names its place, or the id itself gives it one. A post with the id of an earlier one becomes a

@@ -61,7 +61,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Line with the right columns; in Task 1 ``formula_id`` is None."""
+    """Line with the right columns; in Task 1 without a ``formula_id``."""
 
     line: int
     topic_id: str

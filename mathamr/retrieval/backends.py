@@ -102,7 +102,7 @@ def open_index(
 ) -> Index:
     """Open an index that :func:`build` has made, with the same ``path``, or ``location`` and ``name``.
 
-    With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` where there is none.
+    With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a missing index.
     """
     if backend == "qdrant" and location not in (None, "embedded"):
         from mathamr.retrieval.qdrant_server import ServerIndex, ServerOptions

@@ -71,7 +71,7 @@ def read_header(
 ) -> tuple[dict[str, Any], Path]:
     """The header of the index in ``path`` and its data folder.
 
-    Raises :class:`StoreError` where there is none, or it is damaged, of another format, or (with ``model_hash``) of
+    Raises :class:`StoreError` if it is missing, damaged, of another format, or (with ``model_hash``) of
     another model.
     """
     place = path / HEADER

@@ -1,4 +1,4 @@
-"""Task 2: formulas that are like a formula in a question. Every formula of every post is a point of its own.
+"""Task 2: formulas that are like a formula in a question. Every formula of every post is a separate point.
 
 One post of two formulas; the query is the second formula of a topic:
 

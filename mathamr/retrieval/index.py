@@ -101,7 +101,7 @@ class Index(Protocol):
 
 
 def check_documents(post_ids: Sequence[str], documents: VectorSets) -> None:
-    """Refuse what no backend can index: nothing at all, an empty set, an id twice, a vector not of unit length."""
+    """Refuse what no backend can index: no document, an empty set, an id twice, a vector not of unit length."""
     import torch
 
     if len(post_ids) != len(documents):

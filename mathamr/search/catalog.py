@@ -218,7 +218,7 @@ class Catalog:
             catalog.close()
             raise StoreError(
                 f"the index {catalog._name!r} at {catalog.location} holds {found:,} posts, this folder has "
-                f"{header['documents']:,}: another build has taken its name; build it again under a name of its own",
+                f"{header['documents']:,}: another build has taken its name; build it again under another name",
                 path=path,
             )
         return catalog

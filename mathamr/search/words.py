@@ -111,7 +111,7 @@ def read_words(
 
 
 def _as_typed(concept: str, typed: Sequence[str]) -> str:
-    """Return the word of the query that a concept comes of; "" where there is none."""
+    """Return the word of the query that a concept comes of; "" without one."""
     name = concept.casefold()
     least = max(3, math.ceil(_SHARE * len(name)))
     best, length = "", 0

@@ -68,7 +68,7 @@ class Console:
             self.say(message)
 
     def failures(self, what: str, counts: Mapping[tuple[str, str], int]) -> None:
-        """A table of failures by stage and kind; nothing where there are none."""
+        """A table of failures by stage and kind; nothing without failures."""
         if counts:
             self.say(f"  {sum(counts.values()):,} {what}:")
         for (stage, kind), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):

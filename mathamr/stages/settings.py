@@ -176,7 +176,7 @@ class IndexConfig:
 
     Of qdrant's HNSW graphs, ``m``: edges a node of the one of document vectors; ``m_all``: of the one of all vectors,
     without which approximate maxsim is refused; ``ef_construct``: breadth of building. A server keeps the index of each
-    job under a name of its own.
+    job under its own name.
     ``keep``: leave the index in the job's folder, instead of removing it once it was searched.
     """
 

@@ -76,7 +76,7 @@ def opened(
             if name == collection:
                 continue
             if name not in described:
-                known = ", ".join(described) or "there are none"
+                known = ", ".join(described) or "no collection is described"
                 among = f"it is neither the collection {collection} nor of data.sources: {known}"
                 raise ConfigError(f"train.{key} names {name}: {among}")
             source = described[name]

@@ -17,7 +17,7 @@ A job calls ``prepare``; ``train``, unless its model is finished; ``encode``; th
 What its model and its rankings depend on, its settings say (:class:`mathamr.stages.settings.JobSettings`).
 
 The base class is a system without a model and without vectors: neither ``train`` nor ``encode`` is called where
-``model_key_parts`` of the settings is None. :class:`mathamr.systems.graph.GraphSystem` overrides every step.
+``model_key_parts`` of the settings returns None. :class:`mathamr.systems.graph.GraphSystem` overrides every step.
 """
 
 from __future__ import annotations

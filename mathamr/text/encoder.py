@@ -16,7 +16,7 @@ name           model                                         notes
 =============  ============================================  =====================================================
 
 Any other name is a folder, or a model of the Hugging Face hub. A folder named like one of these models, such as
-``models/modernbert-embed-base``, and without prefixes of its own, gets the prefixes of that model. :func:`make_tiny`
+``models/modernbert-embed-base``, and without own prefixes, gets the prefixes of that model. :func:`make_tiny`
 makes a small ModernBERT with random weights and a tokenizer of the collection, so that everything runs without a
 network.
 """
@@ -238,7 +238,7 @@ def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, se
     """Make a ModernBERT of two layers and 64 dimensions with random weights, and a tokenizer trained on ``texts``.
 
     It tries everything an encoder can do within seconds; it finds little more than shared words. It is written to
-    ``folder``, completely or not at all; the folder may exist if it is empty.
+    ``folder``, atomically; the folder may exist if it is empty.
     """
     import torch
     from sentence_transformers import SentenceTransformer

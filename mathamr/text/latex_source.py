@@ -69,7 +69,7 @@ class LatexSource:
 
     @property
     def title(self) -> str:
-        r"""Content of ``\title{...}``, without line ends; empty if there is none."""
+        r"""Content of ``\title{...}``, without line ends; empty without a title."""
         found = _TITLE.search(self.text)
         return "" if found is None else " ".join(group(self.text, found.end() - 1).split())
 

@@ -133,7 +133,7 @@ def _final_stop(formula: str) -> tuple[str, str]:
 
 
 def _closing(latex: str, start: int, closing: str) -> int:
-    r"""Return the place of ``closing`` outside of ``\text{...}``, which may hold formulas; -1 if there is none."""
+    r"""Return the place of ``closing`` outside of ``\text{...}``, which may hold formulas; -1 if it is missing."""
     position = start
     while True:
         end = latex.find(closing, position)

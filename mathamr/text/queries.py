@@ -25,7 +25,7 @@ from graphs.errors import ConfigError, Failure
 from mathamr.text.statements import Statement
 
 DEFAULT_MODEL = "meta-llama/Llama-3.2-3B-Instruct"
-_MIN_CHARACTERS = 8  # fewest of a sentence that may be a query; "Then:" is none
+_MIN_CHARACTERS = 8  # fewest of a sentence that may be a query, unlike "Then:"
 _MAX_CHARACTERS = 300
 # Words of a sentence about the surrounding text, which cannot be a query.
 _LEADING = re.compile(

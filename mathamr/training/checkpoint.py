@@ -100,7 +100,7 @@ def save(
     weights: Mapping[str, Tensor],
     state: TrainingState | None = None,
 ) -> None:
-    """Write the checkpoint folder ``path``; it replaces an older one completely or not at all.
+    """Write the checkpoint folder ``path``; it replaces an older one atomically.
 
     Raises:
         TrainingError: a folder that cannot be written (disk full, no permission); the older checkpoint is intact.

@@ -86,7 +86,7 @@ class TrainConfig:
         distill_temperature: divisor of the teacher's cosines.
         seed: seed of weights, order and augmentation. The held-out questions do not depend on it.
         device: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-        processes: ranks that train together on this machine, each in a process of its own; ``auto``: one for each GPU.
+        processes: ranks that train together on this machine, each in its own process; ``auto``: one for each GPU.
             Losses are equal up to the order of sums, but for augmentation, which each rank draws for its own part.
         precision: ``fp32`` or ``bf16``, arithmetic of the encoder; scores and loss are always float32.
         workers: threads that prepare batches ahead; 0 prepares each on demand. Results do not depend on it.

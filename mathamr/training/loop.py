@@ -71,7 +71,7 @@ class Learning(Protocol):
 
 
 class Checkpoints(Protocol):
-    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written completely or not at all."""
+    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written atomically."""
 
     @property
     def last(self) -> Path:

@@ -1,4 +1,4 @@
-"""Ranks of one training, each in a process of its own on this machine, started and watched from here.
+"""Ranks of one training, each in its own process on this machine, started and watched from here.
 
     trained = run_ranks(2, "cpu", train_rank, (settings, shared, topic_sets, folder), log)
 

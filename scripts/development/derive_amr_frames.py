@@ -97,7 +97,7 @@ def read_morphology(path: Path) -> tuple[dict[str, str], dict[str, str], set[str
 
 
 def first_sense(senses: dict[str, dict[int, str]], *, agent: bool) -> str:
-    """Return the lowest sense with an agent (without ``agent``, the lowest without one); ``""`` if there is none."""
+    """Return the lowest sense with an agent (without ``agent``, the lowest without one); ``""`` without one."""
     return next((s for s in sorted(senses) if s < "90" and senses[s] and (0 in senses[s]) == agent), "")
 
 

@@ -164,7 +164,7 @@ def without_wandb(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
-    """40 questions with their answers on ten subjects, a topic each; two posts that are none."""
+    """40 questions with their answers on ten subjects, a topic each; two broken posts."""
     root = tmp_path / "data"
     root.mkdir()
     posts: list[dict[str, Any]] = []

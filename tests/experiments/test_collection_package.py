@@ -1,4 +1,4 @@
-"""The collection of docs/your-collection.md: installed as a package of its own, learned from and searched."""
+"""The collection of docs/your-collection.md: installed as a separate package, learned from and searched."""
 
 import csv
 import re

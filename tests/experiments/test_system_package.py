@@ -1,4 +1,4 @@
-"""The system of docs/experiments.md: installed as a package of its own, and run beside the others."""
+"""The system of docs/experiments.md: installed as a separate package, and run beside the others."""
 
 import csv
 import re

@@ -131,7 +131,7 @@ def test_an_experiment_makes_the_vectors_once_also_of_a_source(
     assert EncodedPosts(place, known).missing(["train-1", "train-9/solution", "q0"]) == ["q0"]
     encoded.clear()
 
-    # Other weights of the loss, and the sources in another order: a model of its own, and no new vectors.
+    # Other weights of the loss, and the sources in another order: another model, and no new vectors.
     assert run(trial(*followed, "train.pairs=[own,math,jsonl]", "train.distill_weight=2"), "the same").failed == 0
     assert len(list((out / "shared").glob("jsonl-*/models/*/best"))) == 2
     assert not encoded

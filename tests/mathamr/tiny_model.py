@@ -1,4 +1,4 @@
-"""A model that was never trained, saved as training would: for graphs of its own, of a size that takes no time."""
+"""A model that was never trained, saved as training would: for its own graphs, of a size that takes no time."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def run_script(name: str, *arguments: str | Path, stdin: str = "", folder: Path 
 
 @contextlib.contextmanager
 def _same_environment() -> Iterator[None]:
-    """What a script sets for itself and its children is not set for the next test."""
+    """Variables that a script sets are not set for the next test."""
     before = dict(os.environ)
     try:
         yield

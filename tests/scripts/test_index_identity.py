@@ -1,4 +1,4 @@
-"""scripts/index.py: an index is made of files that belong together, and damage of any of its own is noticed."""
+"""scripts/index.py: an index is made of files that belong together, and damage of any of them is noticed."""
 
 from __future__ import annotations
 

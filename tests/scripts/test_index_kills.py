@@ -1,6 +1,6 @@
 """scripts/index.py killed at random: an old index goes on answering; the same command then loses and doubles nothing.
 
-The indexer runs in a process of its own that is killed (SIGKILL) just before its N-th file operation below the index's
+The indexer runs in another process that is killed (SIGKILL) just before its N-th file operation below the index's
 folder: N is drawn by seed from all there are, so that kills fall into every stage, from the first shard to the switch.
 """
 

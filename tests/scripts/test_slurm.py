@@ -64,7 +64,7 @@ class Slurm:
         return self.facts(job)
 
     def until(self, ready: Callable[[], bool], tell: Callable[[], str]) -> None:
-        """Until ``ready``; ``tell`` says what there is instead."""
+        """Wait until ``ready``; ``tell`` describes the state otherwise."""
         deadline = time.monotonic() + SECONDS
         while not ready():
             assert time.monotonic() < deadline, tell()

@@ -107,7 +107,7 @@ def test_ids_that_the_collection_lacks_are_named_by_line(
 def test_a_judged_topic_without_a_result_scores_0_and_other_judgments_do_not_count(
     collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """T.2 is judged beside T.1; F.1 is judged in a file of its own, which is that of another task."""
+    """T.2 is judged beside T.1; F.1 is judged in another file, that of another task."""
     path = tmp_path / "run.tsv"
     path.write_text("T.1\ta1\t1\t2\tme\n")
     qrels = [str(collection / "qrels.tsv"), str(collection / "qrels2.tsv")]

@@ -68,7 +68,7 @@ def open_beir(root: Path, split: str = "test", relevant: int | None = None) -> B
     if not folders:
         raise CorpusError("no judgments here: qrels/SPLIT.tsv, qrels/SPLIT.jsonl or qrels.tsv", path=root)
     if own := [path.name for path in folders if _found(path, "corpus.jsonl") is not None]:
-        raise CorpusError(f"{own[0]} has a corpus of its own; open it alone: data.root={root / own[0]}", path=root)
+        raise CorpusError(f"{own[0]} has its own corpus; open it alone: data.root={root / own[0]}", path=root)
     return BeirSuite(root, folders, split, relevant=relevant)
 
 

@@ -60,7 +60,7 @@ class Busy(Exception):
 
 
 class Turns:
-    """Work for the engine, one piece after the other in a thread of its own; for how many pieces there is room."""
+    """Work for the engine, one piece after the other in a separate thread, with room for a number of pieces."""
 
     def __init__(self, places: int) -> None:
         self._places = places

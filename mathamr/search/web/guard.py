@@ -45,7 +45,7 @@ HEADERS = {
 
 
 class Guard:
-    """An application behind the rules of this module. ``names`` are its hosts' names, besides ``localhost``."""
+    """An application behind the rules of this module. ``names`` are its hosts' names, with ``localhost``."""
 
     def __init__(self, app: App, names: Collection[str] = ()) -> None:
         self._app = app

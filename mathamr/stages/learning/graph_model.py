@@ -57,7 +57,7 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class GraphTraining:
-    """Result of a training; ``graphs_per_s`` is None where no step was trained."""
+    """Result of a training; ``graphs_per_s``: None if no step was trained."""
 
     result: TrainResult
     graphs_per_s: float | None

@@ -93,7 +93,7 @@ class AnswerPairs:
 
 @dataclass(frozen=True, slots=True)
 class StatementPairs:
-    """Queries with statements of papers; ``model`` asks for them, or the papers' own words where it is None."""
+    """Queries with statements of papers; ``model`` writes the queries; None: the papers' own words do."""
 
     papers: Path
     model: str | None = None

@@ -31,7 +31,7 @@ class Formulas:
     visual_ids: dict[str, str]
 
     def by_post(self) -> dict[str, list[str]]:
-        """The visual ids of each post by FORMULA_i, "" where there is none."""
+        """The visual ids of each post by FORMULA_i, "" without one."""
         return {post_id: [self.visual_ids.get(name, "") for name in names] for post_id, names in self.of_post.items()}
 
 

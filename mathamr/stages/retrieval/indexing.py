@@ -46,7 +46,7 @@ class IndexedFiles:
             nodes that the model was trained on.
         collection: collection.db that they were made from.
         model: folder of a checkpoint.
-        formulas_db: visual ids of the formulas; None: there are none.
+        formulas_db: visual ids of the formulas; None: no visual ids.
     """
 
     tensors: Sequence[Path]

@@ -65,7 +65,7 @@ def device_of(device: str) -> str:
 
 
 def index_options(settings: SearchSettings, folder: Path, model_hash: str) -> dict[str, Any]:
-    """Arguments of :func:`mathamr.retrieval.build`; files go to ``folder``, on a server a job has a name of its own."""
+    """Arguments of :func:`mathamr.retrieval.build`; files go to ``folder``, on a server each job has its own name."""
     index = settings.index
     return {
         "backend": index.backend,

@@ -2,7 +2,7 @@
 
 separate(encoder)                     # from now on queries and documents have separate encoders
 limit_length(encoder, 128)            # longer texts are cut at 128 tokens
-export(encoder, Path("model/best"))   # written completely or not at all; open_encoder("model/best") opens it
+export(encoder, Path("model/best"))   # written atomically; open_encoder("model/best") opens it
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def fingerprint(encoder: TextEncoder) -> str:
 
 
 def export(encoder: TextEncoder, folder: Path) -> None:
-    """Write the encoder to the new ``folder``, completely or not at all.
+    """Write the encoder to the new ``folder``, atomically.
 
     Raises:
         TrainingError: a folder that cannot be written.

@@ -14,7 +14,7 @@ TOPICS = [*(f"A.{n}" for n in range(1, 7)), *(f"A.{n}" for n in range(201, 207))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Wide is better in 2020 alone, deep a little in both; fused has a baseline of its own."""
+    """Wide is better in 2020 alone, deep a little in both; fused has its own baseline."""
     folder = write_plan(
         tmp_path / "quality",
         ["base", "wide", "deep", "text", "fused"],

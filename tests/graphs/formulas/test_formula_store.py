@@ -414,7 +414,7 @@ def test_bytes_that_are_no_text_cost_one_row(tmp_path: Path) -> None:
 @pytest.mark.shared
 @pytest.mark.skipif(not MINI.is_dir(), reason="the development data is not beside the repository")
 def test_the_official_layout(tmp_path: Path) -> None:
-    """50,662 formulas of posts and 2,900 of topics, of which 747 have no Content MathML and 96 none at all."""
+    """50,662 formulas of posts and 2,900 of topics, of which 747 have no Content MathML and 96 no MathML."""
     files = open_corpus("arqmath", str(MINI)).formulas()
     assert files is not None
     summary = build(tmp_path / "formulas.db", files)

@@ -20,7 +20,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def run_process(*arguments: str | Path, stdin: str) -> subprocess.CompletedProcess[str]:
-    """Run the script in a process of its own, as a user starts it: its input and output are bytes."""
+    """Run the script in another process, as a user starts it: its input and output are bytes."""
     command = [sys.executable, str(ROOT / "scripts" / "formula_trees.py"), *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(

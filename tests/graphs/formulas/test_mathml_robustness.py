@@ -1,4 +1,4 @@
-"""Any text at all as MathML: a tree of either kind or a FormulaError, also of megabytes and ten thousand levels."""
+"""Any text as MathML: a tree of either kind or a FormulaError, also of megabytes and ten thousand levels."""
 
 from __future__ import annotations
 

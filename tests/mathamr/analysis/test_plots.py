@@ -1,4 +1,4 @@
-"""What the plots draw, by their artists: everything that is told apart differs in more than colour."""
+"""What the plots draw, by their artists: everything that is distinguished differs in more than colour."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_stopwatch_stands_still_after_its_block() -> None:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps memory in a heap that can be trimmed")
 def test_memory_that_was_let_go_of_is_given_back() -> None:
-    blocks = [bytearray(100_000) for _ in range(3_000)]  # 300 MB, each too small for pages of its own
+    blocks = [bytearray(100_000) for _ in range(3_000)]  # 300 MB, each too small for its own pages
     top = bytearray(100_000)  # and one that keeps the heap from shrinking
     held = _resident()
     del blocks

@@ -79,7 +79,7 @@ def test_regime_mini_restricts_the_qrels_and_drops_topics() -> None:
 
 
 def test_hand_worked_task_2() -> None:
-    """Formulas 1, 2 look alike (visual id v); 3 is w; 4 has no visual id; 5 is u, which nobody judged.
+    """Formulas 1, 2 have visual id v; 3 is w; 4 has no visual id; 5 is u, which nobody judged.
 
     Last scores: 1: 0.9, 2: 0.8, 3: 0.85 (its first line said 1.0), 4: 0.95, 5: 0.99. Ranking 5 4 1 3 2 ->
     u - v w v -> v w.

@@ -50,7 +50,7 @@ def edges(name: str) -> tuple[Tensor, Tensor, int]:
         return torch.randint(1_500, (2, relation.numel()), generator=generator), relation, 1_500
     if name == "parallel edges":
         return torch.tensor([[0, 0, 1, 2], [2, 2, 2, 2]]), torch.tensor([4, 4, 4, 5]), 3
-    if name == "hub":  # one node hears all others and is heard by all: the first is reduced, the second spread
+    if name == "hub":  # one node has edges from and to all others: the first is reduced, the second spread
         others, zeros = torch.arange(1, 50), torch.zeros(49, dtype=torch.int64)
         edge_index = torch.stack([torch.cat([others, zeros]), torch.cat([zeros, others])])
         return edge_index, torch.tensor([0] * 49 + [1] * 49), 50

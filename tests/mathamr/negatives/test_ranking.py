@@ -71,7 +71,7 @@ def _alone() -> Any:
 def test_training_mines_its_own_negatives_and_goes_on_with_them(
     store: GraphStore, pairs: list[Pair], tmp_path: Path
 ) -> None:
-    """Interrupted in the middle of an epoch, long after mining, it goes on with what was mined."""
+    """Interrupted in the middle of an epoch, long after mining, it continues with what was mined."""
     positives = {pair.question_id: frozenset({pair.answer_id}) for pair in pairs}
     reports: list[MinedNegatives] = []
     source = ModelNegatives(store, positives, k=20, keep=5, closest=None, every=2, report=reports.append)

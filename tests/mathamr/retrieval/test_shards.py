@@ -17,7 +17,7 @@ from mathamr.model.encoding_shards import encode_in_shards
 
 
 def killed_after(posts: int) -> Callable[[int], None]:
-    """Raise once more than so many posts are done."""
+    """Raise once more than a number of posts are done."""
     done = 0
 
     def progress(count: int) -> None:

@@ -196,7 +196,7 @@ def test_a_sentence_of_the_test_is_no_training_pair_with_another_hole() -> None:
 
 
 def test_concepts_without_edges_have_no_related_pairs(tmp_path: Path) -> None:
-    """There is a file of none, so that an experiment with related pairs goes on with the others."""
+    """There is a file of none, so that an experiment with related pairs runs with the others."""
     concepts = tuple(Concept(f"concept {i}", "", (f"p{i % 3}", f"p{i % 3}x")) for i in range(9))
     chunks = {f"p{i}{end}": [f"chunk {i}{end} {k}" for k in range(2)] for i in range(3) for end in ("", "x")}
     made = benchmarks.of_graph(KnowledgeGraph(concepts, ()), chunks, unseen_share=0.4)

@@ -201,7 +201,7 @@ print(json.dumps([result.loss_curve, result.best_val_loss, result.before.loss]))
 
 
 def test_two_processes_learn_what_one_does(tiny_folder: Path, tmp_path: Path) -> None:
-    """Up to rounding: this encoder has no dropout, which each process would draw for itself."""
+    """Up to rounding: this encoder has no dropout, which each process would draw independently."""
     pairs = file_of(tmp_path)
     config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=7)
     expected = finetune(config, opened(tiny_folder), pairs, out=tmp_path / "one", seed=1)

@@ -135,7 +135,7 @@ def test_benchmarks_that_share_a_corpus_are_tests_with_names(root: Path) -> None
     alone = open_corpus("beir", root / "easy")
     assert [post.post_id for post in alone.posts() if isinstance(post, Post)] == ["1", "2", "3", "4", "query:2"]
     lines(root / "easy" / "corpus.jsonl", [{"_id": "1", "text": "own"}])
-    with pytest.raises(CorpusError, match=r"easy has a corpus of its own; open it alone: data.root=.*easy"):
+    with pytest.raises(CorpusError, match=r"easy has its own corpus; open it alone: data.root=.*easy"):
         open_beir(root)
 
 

@@ -1,4 +1,4 @@
-"""Formulas between dollars and other delimiters, and dollars that are none."""
+"""Formulas between dollars and other delimiters, and other dollars."""
 
 import pytest
 

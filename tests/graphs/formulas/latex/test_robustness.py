@@ -1,4 +1,4 @@
-r"""Any string at all: a tree or an error record, in bounded time and depth."""
+r"""Any string: a tree or an error record, in bounded time and depth."""
 
 from __future__ import annotations
 

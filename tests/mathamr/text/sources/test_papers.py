@@ -49,7 +49,7 @@ def test_papers_that_fail_are_listed_and_tried_again(tmp_path: Path) -> None:
     assert "bad.tar.gz: cannot be read" in json.loads(listed)["message"]
     assert next(read_papers(out)).categories == ("math.CO",)
     bad.unlink()
-    bad.with_suffix("").with_suffix(".tex").write_text("no statement at all")
+    bad.with_suffix("").with_suffix(".tex").write_text("no statement")
     assert extract([tmp_path / "bad.tex", good], out).papers == 2
     assert (tmp_path / "papers.failures.jsonl").read_text() == ""
 

@@ -154,7 +154,7 @@ class Killed(BaseException):
 def test_killed_in_either_stage_it_goes_on_bit_for_bit(
     store: GraphStore, pairs: list[Pair], tmp_path: Path, step: int, every: int
 ) -> None:
-    """At the last step of pretraining, and between two checkpoints behind it."""
+    """At the last step of pretraining, and between two checkpoints after it."""
 
     def kill(record: dict[str, Any]) -> None:
         if record["kind"] == "step" and record["step"] == step:

@@ -1,4 +1,4 @@
-"""Memory of a process that trains one model after the other: each is charged for itself alone."""
+"""Memory of a process that trains one model after the other: each is charged for its own memory."""
 
 from __future__ import annotations
 
