@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from experiments.command import command
+from experiments.command import HELP, command
 from graphs.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MAX_CONNECTIONS = 64  # a browser holds six; what comes on top is answered 503
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or words[0] in ("-h", "--help"):
+    if not words or HELP & set(words):
         print(__doc__)
         return 0 if words else 2
 

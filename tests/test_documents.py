@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from experiments import cli
 from experiments.config import register
@@ -98,7 +99,9 @@ def test_an_experiment_of_the_documents_composes(page: Path, line: str) -> None:
     ]
     register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        compose("config", overrides)
+        composed = compose("config", overrides)
+    settings = [word.lstrip("+").partition("=")[0] for word in overrides if "." in word.partition("=")[0]]
+    assert all(OmegaConf.select(composed, setting) is not None for setting in settings), line
 
 
 def test_every_experiment_has_a_line_in_the_documents() -> None:
@@ -110,5 +113,7 @@ def test_every_experiment_has_a_line_in_the_documents() -> None:
 def test_the_python_of_the_documents_imports_what_exists(page: Path) -> None:
     for block in re.findall(r"^```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
         tree = ast.parse(block)
-        imports: list[ast.stmt] = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
-        exec(compile(ast.Module(imports, []), str(page), "exec"), {})
+        imports = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
+        names: dict[str, object] = {}
+        exec(compile(ast.Module(list(imports), []), str(page), "exec"), names)
+        assert names.keys() >= {alias.asname or alias.name.split(".")[0] for one in imports for alias in one.names}

@@ -1,7 +1,7 @@
 """Part of a report about the embedding space: tables and plots from ``geometry.json`` of jobs.
 
 The tables follow Roychowdhury et al. (arXiv:2406.12336), "the paper". Plots
-(:mod:`experiments.report.geometry_figures`) show the first seed of each condition, tables all seeds.
+(:mod:`experiments.report.figures.geometry`) show the first seed of each condition, tables all seeds.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.analyses.geometry import AS_THEY_ARE
-from experiments.report import geometry_figures
 from experiments.report.blocks import Block, Heading, Table, Text
-from experiments.report.geometry_figures import Content
+from experiments.report.figures import geometry as geometry_figures
+from experiments.report.figures.geometry import Content
 from experiments.report.results import Experiment, content_of
 from experiments.report.tables import p_value, spread
 from graphs.errors import AnalysisError, StoreError

@@ -22,9 +22,7 @@ from typing import Any
 
 from experiments.command import command
 from experiments.report import (
-    figures,
     geometry_report,
-    heat_map,
     page,
     results,
     taking_part,
@@ -32,6 +30,7 @@ from experiments.report import (
     years,
 )
 from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
+from experiments.report.figures import charts, heat_map
 from experiments.report.results import Experiment, Row
 from experiments.report.tables import (
     DEVELOPMENT,
@@ -260,7 +259,7 @@ def _bars(experiment: Experiment, task: TestName, marks: Any) -> Block:
     }
     labelled = {experiment.label(name): values for name, values in scores.items()}
     named = {(experiment.label(name), measure): star for (name, measure), star in marks.items()}
-    return figures.bars(labelled, seeds, drawn, named)
+    return charts.bars(labelled, seeds, drawn, named)
 
 
 def _differences(experiment: Experiment, task: TestName) -> list[Block]:
@@ -275,8 +274,8 @@ def _differences(experiment: Experiment, task: TestName) -> list[Block]:
         baseline = experiment.baselines[test.condition]
         by_topic = {topic: score - scores[baseline][topic] for topic, score in scores[test.condition].items()}
         labels = experiment.label(test.condition), experiment.label(baseline)
-        found.append(figures.Difference(*labels, test, by_topic))
-    return [figures.differences(found, experiment.measures[first])]
+        found.append(charts.Difference(*labels, test, by_topic))
+    return [charts.differences(found, experiment.measures[first])]
 
 
 def _curves(experiment: Experiment) -> list[Block]:
@@ -295,8 +294,8 @@ def _curves(experiment: Experiment) -> list[Block]:
             same.append(condition)
     if not groups:
         return []
-    labelled = {figures.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
-    return [figures.curves(labelled)]
+    labelled = {charts.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
+    return [charts.curves(labelled)]
 
 
 def _examples(experiment: Experiment, file: str) -> list[Block]:

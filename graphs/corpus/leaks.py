@@ -23,7 +23,7 @@ Posts are streamed: of a post a few hashes and a signature are looked at, and wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -92,10 +92,7 @@ def pairs_apart(
         posts: all posts of the collection, with or without texts, and the :func:`marks` of each.
         parts: an equal title, or an equal body, makes a question a topic.
     """
-    topics = list(topics)
-    ids = {topic.post.parent_id: topic.topic_id for topic in topics if topic.post.parent_id}  # what topic_of names
-    texts = {digest: topic.topic_id for topic in topics for digest in _digests(topic.post)[0 if parts else -1 :]}
-    near = NearTexts({topic.topic_id: _text(topic.post) for topic in topics})
+    asked = _Topics(topics, parts=parts)
     pairs = list(pairs)
     paired = {pair.answer_id for pair in pairs}
     leaks: dict[str, Leak] = {}
@@ -104,7 +101,7 @@ def pairs_apart(
     for post, known in posts:
         if post.kind != "question" and post.parent_id is not None and post.post_id in paired:
             parents[post.post_id] = post.parent_id
-        found = _leak(post, known, ids, texts, near)
+        found = next(asked.by(post, known), None)
         if found is not None:
             leaks[post.post_id] = found
             answers |= {post.accepted_answer_id} if post.accepted_answer_id else set()
@@ -136,34 +133,38 @@ def questions_of_topics(
         posts: all posts of the collection, with or without texts, and the :func:`marks` of each.
         topics: topics that the experiment is measured on.
     """
-    topics = list(topics)
-    by_text: dict[bytes, set[str]] = {}
-    by_id: dict[str, set[str]] = {}
-    for topic in topics:
-        for digest in _digests(topic.post):
-            by_text.setdefault(digest, set()).add(topic.topic_id)
-        if topic.post.parent_id:
-            by_id.setdefault(topic.post.parent_id, set()).add(topic.topic_id)
-    near = NearTexts({topic.topic_id: _text(topic.post) for topic in topics})
+    asked = _Topics(topics)
     found: dict[str, set[str]] = {}
     for post, known in posts:
         if post.kind == "question":
-            own = by_id.get(post.post_id, set()).union(*(by_text.get(digest, ()) for digest in known.digests))
-            for topic_id in own.union(name for name, _ in near.near(known.signature)):
-                found.setdefault(topic_id, set()).add(post.post_id)
+            for leak in asked.by(post, known):
+                found.setdefault(leak.topic_id, set()).add(post.post_id)
     return {topic_id: frozenset(questions) for topic_id, questions in found.items()}
 
 
-def _leak(
-    post: Post, known: QuestionMarks, ids: dict[str, str], texts: dict[bytes, str], near: NearTexts
-) -> Leak | None:
-    if post.kind == "question" and post.post_id in ids:
-        return Leak(post.post_id, ids[post.post_id], "named")
-    for digest in known.digests:
-        if digest in texts:
-            return Leak(post.post_id, texts[digest], "equal")
-    nearest = near.nearest(known.signature)
-    return None if nearest is None else Leak(post.post_id, nearest[0], "near", round(nearest[1], 3))
+class _Topics:
+    """Topics by what a post is compared with: the question that each names, its digests, its signature."""
+
+    def __init__(self, topics: Iterable[Topic], *, parts: bool = True) -> None:
+        self._named: dict[str, list[str]] = {}
+        self._equal: dict[bytes, list[str]] = {}
+        texts: dict[str, str] = {}
+        for topic in topics:
+            if topic.post.parent_id:  # what topic_of names
+                self._named.setdefault(topic.post.parent_id, []).append(topic.topic_id)
+            for digest in _digests(topic.post)[0 if parts else -1 :]:
+                self._equal.setdefault(digest, []).append(topic.topic_id)
+            texts[topic.topic_id] = _text(topic.post)
+        self._near = NearTexts(texts)
+
+    def by(self, post: Post, known: QuestionMarks) -> Iterator[Leak]:
+        """Yield the topics that a post asks, the surest first; a topic may come for several reasons."""
+        if post.kind == "question":
+            yield from (Leak(post.post_id, topic_id, "named") for topic_id in self._named.get(post.post_id, ()))
+        for digest in known.digests:
+            yield from (Leak(post.post_id, topic_id, "equal") for topic_id in self._equal.get(digest, ()))
+        for topic_id, similarity in self._near.near(known.signature):
+            yield Leak(post.post_id, topic_id, "near", round(similarity, 3))
 
 
 def marks(post: Post, *, answers: bool = False) -> QuestionMarks:

@@ -74,17 +74,13 @@ class NearTexts:
         self._names = list(found)
         self._signatures = _rows(list(found.values()))
 
-    def nearest(self, one: bytes) -> tuple[str, float] | None:
-        """Return the name of the most similar text, with the similarity; None: none is near-identical."""
-        found = self.near(one)
-        return max(found, key=lambda text: text[1]) if found else None
-
     def near(self, one: bytes) -> list[tuple[str, float]]:
-        """Return the names of all near-identical texts, each with its similarity."""
+        """Return the names of all near-identical texts with their similarities, the most similar first."""
         if not one or not self._names:
             return []
         found = similarities(one, self._signatures)
-        return [(self._names[place], float(found[place])) for place in np.flatnonzero(found >= NEAR)]
+        order = np.argsort(-found, kind="stable")
+        return [(self._names[place], float(found[place])) for place in order if found[place] >= NEAR]
 
 
 def _rows(signatures: list[bytes]) -> NDArray[np.uint8]:

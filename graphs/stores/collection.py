@@ -260,22 +260,12 @@ def continue_only(connection: sqlite3.Connection, path: str | os.PathLike[str], 
     database.write_meta(connection, **{key: value for key, value in wanted.items() if value})
 
 
-class Collection:
+class Collection(database.OpenFile):
     """Reads collection.db. Iteration is in the order of post ids; nothing is held in memory."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._connection = database.connect_read_only(path, purpose=PURPOSE)
-
-    def __enter__(self) -> Collection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
+        super().__init__(self.path, purpose=PURPOSE)
 
     def __len__(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM graph").fetchone()[0])

@@ -132,6 +132,22 @@ _AS_IT_IS = ("encoder", "max_length", "linearize")
 _PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
 
 
+# -- systems that train nothing --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingSettings(JobSettings):
+    """Settings of a system that trains nothing: those of a ``group``, and the number of results."""
+
+    group: ClassVar[str]
+
+    retrieval: RetrievalConfig
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of the group, and the number of results."""
+        return {self.group: self.key_settings(self.group), "k": self.retrieval.k}
+
+
 # -- track=bm25 ------------------------------------------------------------------------------------------------------
 
 
@@ -143,31 +159,29 @@ class BM25Config:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BM25Settings(JobSettings):
+class BM25Settings(RankingSettings):
     """Settings of :class:`mathamr.systems.bm25.BM25System`."""
 
+    group: ClassVar = "bm25"
+
     bm25: BM25Config
-    retrieval: RetrievalConfig
     thread: ThreadConfig = field(default_factory=ThreadConfig)
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return its own settings, and the number of results."""
-        return {"bm25": self.key_settings("bm25"), "k": self.retrieval.k, **self.thread.key_parts()}
+        """Return its own settings, the number of results, and how threads are read."""
+        return {**super().result_key_parts(), **self.thread.key_parts()}
 
 
 # -- track=structure -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class StructureSettings(JobSettings):
+class StructureSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.structure.StructureSystem`."""
 
-    structure: StructureConfig
-    retrieval: RetrievalConfig
+    group: ClassVar = "structure"
 
-    def result_key_parts(self) -> Mapping[str, Any]:
-        """Return its own settings, and the number of results."""
-        return {"structure": self.key_settings("structure"), "k": self.retrieval.k}
+    structure: StructureConfig
 
 
 # -- track=fusion ----------------------------------------------------------------------------------------------------
@@ -189,15 +203,12 @@ class FusionConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FusionSettings(JobSettings):
+class FusionSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.fusion.FusionSystem`."""
 
-    fusion: FusionConfig
-    retrieval: RetrievalConfig
+    group: ClassVar = "fusion"
 
-    def result_key_parts(self) -> Mapping[str, Any]:
-        """Return its own settings, and the number of results."""
-        return {"fusion": self.key_settings("fusion"), "k": self.retrieval.k}
+    fusion: FusionConfig
 
     def needs(self) -> Sequence[str]:
         """Return the conditions that are fused."""
@@ -228,11 +239,12 @@ class LearnedConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnedSettings(JobSettings):
+class LearnedSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.learned.LearnedSystem`."""
 
+    group: ClassVar = "learned"
+
     learned: LearnedConfig
-    retrieval: RetrievalConfig
 
     judged: ClassVar = True
 

@@ -152,6 +152,7 @@ def test_for_hours(
     while time.monotonic() < deadline:
         found += play([(name, fault, seed) for name in COMMANDS for fault in FAULTS], drive, work, references, tmp_path)
         seed += 1
+    assert found.total() >= len(COMMANDS) * len(FAULTS)
     with capsys.disabled():
         print(f"\n{sum(found.values()):,} faults without a silent difference")
         for fault in FAULTS:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.report import figures, page, results, writing
+from experiments.report import page, results, writing
 from experiments.report.blocks import Examples, Found, Heading, Legend, Table, Text, markdown
+from experiments.report.figures import charts
 from mathamr.analysis.plot_styles import plot_style
 from tests.experiments.written_experiment import (
     example,
@@ -165,7 +166,7 @@ def test_markdown_has_no_html_and_no_images_of_others() -> None:
 def test_labels_with_dollars_and_underscores_can_be_drawn() -> None:
     """Matplotlib would read dollars as a formula, and leave labels that begin with _ out of legends."""
     logs = [{"epoch": 0, "train_loss": 1.0, "val_loss": 1.0, "val_mrr": 0.5}]
-    plot = figures.curves({"$k = 5$ and \\frac{": [logs], "_hidden": [logs], "<b>&": [logs, []]})
+    plot = charts.curves({"$k = 5$ and \\frac{": [logs], "_hidden": [logs], "<b>&": [logs, []]})
     drawn = plot.draw("p")
     assert "$k = 5$ and \\frac{" in drawn
     assert "_hidden" in drawn
@@ -183,7 +184,7 @@ def test_plots_do_not_depend_on_the_users_style(tmp_path: Path) -> None:
     import matplotlib
 
     logs = [{"epoch": 0, "train_loss": 1.0, "val_loss": 1.0, "val_mrr": 0.5}]
-    plot = figures.curves({"none": [logs]})
+    plot = charts.curves({"none": [logs]})
     before = plot.draw("p")
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "black"}):
         assert plot.draw("p") == before

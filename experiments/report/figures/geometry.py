@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from experiments.report.blocks import Figure
-from experiments.report.figures import canvas, short, svg
+from experiments.report.figures.charts import canvas, short, svg
 from mathamr.analysis import plots
 
 Content = dict[str, Any]

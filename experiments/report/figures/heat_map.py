@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from experiments.report.blocks import Block, Figure, Legend, Text
-from experiments.report.figures import canvas, short, svg, together
+from experiments.report.figures.charts import canvas, short, svg, together
 from experiments.report.results import Experiment, content_of
 from graphs.errors import StoreError
 
