@@ -27,6 +27,7 @@ from scripts import submit
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = sorted(path.stem for path in (ROOT / "conf" / "exp").glob("*.yaml"))
+EMBEDDED = ("arqmath3_benchmark", "auxiliary_loss", "retrieval_strategy", "trial")  # in Qdrant; the others exactly
 ON_PAIRS = ("answer_retrieval", "cross_retrieval", "knowledge_graph", "text_finetuning")
 EXPERIMENTS = [name for name in EVERY if name not in ON_PAIRS]
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph")
@@ -95,6 +96,8 @@ def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: s
         folders = [f"data.root={place / 'data'}", f"outputs={place / outputs}"]
         if name == "quality":
             folders += [f"data.sources.math.root={place / 'math'}", f"data.sources.titles.root={place / 'data'}"]
+        if name not in EMBEDDED:
+            folders.append("index=exact")
         config = compose("config", [f"+exp={name}", *SMALL, *folders, "train.batch_size=8"])
     for condition in config.experiment.conditions.values():
         if "batch_size" in condition.get("train", {}):  # the conditions keep their order of sizes

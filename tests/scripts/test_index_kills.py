@@ -7,25 +7,21 @@ folder: N is drawn by seed from all there are, so that kills fall into every sta
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from mathamr.search.catalog import Catalog
 from tests.scripts.small_collection import ANSWERS, index_arguments
+from tests.warm_process import start
 
-ROOT = Path(__file__).resolve().parents[2]
 KILLS = 5
-# Arguments: a JSON list of [arguments of index.py, folder to watch, operation to die at or 0]. Each runs in a fork, so
+# Given: a JSON list of [arguments of index.py, folder to watch, operation to die at or 0]. Each runs in a fork, so
 # that modules are imported once. Prints, as JSON, for each the signal or code that ended it and its file operations.
 DRIVER = """
 import json, os, signal, sys
-sys.path[:0] = ["scripts"]
-import index
+from scripts import index
 import graphs.corpus.corpus, mathamr.retrieval.backends, mathamr.retrieval.qdrant, mathamr.stages.retrieval.indexing
 from mathamr.model.encoder import Encoder
 def run(arguments, folder, last):
@@ -49,15 +45,13 @@ def run(arguments, folder, last):
     code = index.main(arguments)
     os.write(done, str(count).encode())
     os._exit(code)
-print(json.dumps([run(*one) for one in json.loads(sys.argv[1])]))
+print(json.dumps([run(*one) for one in json.loads({given!r})]))
 """
 
 
-def drive(runs: list[tuple[list[str], Path, int]]) -> list[list[int]]:
+def drive(runs: list[tuple[list[str], Path, int]], place: Path) -> list[list[int]]:
     given = json.dumps([[arguments, str(folder), last] for arguments, folder, last in runs])
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", DRIVER, given]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = start(DRIVER.replace("{given!r}", repr(given)), place).ended()
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))
 
@@ -80,7 +74,7 @@ def test_kills_at_random_lose_and_double_nothing(work: Path, tmp_path: Path, bac
     def arguments(out: Path) -> list[str]:
         return index_arguments(work, out, "--posts-a-shard", "1", "--backend", backend)
 
-    ((code, operations),) = drive([(arguments(tmp_path / "whole"), tmp_path / "whole", 0)])
+    ((code, operations),) = drive([(arguments(tmp_path / "whole"), tmp_path / "whole", 0)], tmp_path)
     assert (code, operations > 20) == (0, True)
     expected = content(tmp_path / "whole")
     chosen = random.Random(7).sample(range(1, operations), KILLS)
@@ -89,14 +83,14 @@ def test_kills_at_random_lose_and_double_nothing(work: Path, tmp_path: Path, bac
     gone.write_text("12\n")
     before = [(index_arguments(work, folder, "--remove", str(gone)), folder, 0) for folder in folders[::2]]
     kills = [(arguments(folder), folder, last) for folder, last in zip(folders, chosen, strict=True)]
-    codes = [code for code, _ in drive([*before, *kills])]
+    codes = [code for code, _ in drive([*before, *kills], tmp_path)]
     assert codes == [0] * len(before) + [-9] * KILLS
     for folder in folders[::2]:  # the index of before, or already the new one, whole
         assert len(content(folder)[0]) in (len(ANSWERS) - 1, len(ANSWERS))  # type: ignore[arg-type]
     # Killed again on the way, at another place, and then left alone.
     again = [(arguments(folder), folder, 1 + last // 2) for folder, last in zip(folders, chosen, strict=True)]
     resumed = [(arguments(folder), folder, 0) for folder in folders]
-    ends = drive([*again, *resumed])
+    ends = drive([*again, *resumed], tmp_path)
     assert [code for code, _ in ends[KILLS:]] == [0] * KILLS
     for folder in folders:
         assert content(folder) == expected
