@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from graphs.errors import RetrievalError
-from graphs.graph.batching import BudgetSampler
+from graphs.graph.batching import within_budget
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.model import sentence_text
@@ -62,16 +62,8 @@ def encode(
         return VectorSets(empty, torch.zeros(1, dtype=torch.int64, device=device))
     nodes, edges = store.sizes(post_ids)
     by_size = np.argsort(nodes, kind="stable")
-    sampler = BudgetSampler(
-        nodes[by_size],
-        edges[by_size],
-        max_nodes=max_nodes,
-        max_edges=max_edges,
-        max_items=len(post_ids),
-        shuffle=False,
-    )
     encoded: list[VectorSets] = []
-    for batch in sampler:
+    for batch in within_budget(nodes[by_size], edges[by_size], max_nodes=max_nodes, max_edges=max_edges):
         places = by_size[batch]
         graphs = store.load([post_ids[i] for i in places])
         try:
