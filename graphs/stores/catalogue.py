@@ -119,8 +119,8 @@ class Catalogue(database.OpenFile):
         return (_failure(row) if row[-1] is not None else _outline(row) for row in self._rows())
 
     def broken(self) -> int:
-        """Return the number of failures of reading; 0 for a file of code that did not count them."""
-        return int(str(database.read_meta(self._connection).get("broken", 0)))
+        """Return the number of failures of reading."""
+        return int(str(database.read_meta(self._connection)["broken"]))
 
     def failures(self) -> Iterator[Failure]:
         """Yield the failures of reading, in the order of the collection."""
