@@ -379,7 +379,7 @@ class GraphStore:
         for start in range(0, len(post_ids), _IDS_PER_QUERY):
             ids = post_ids[start : start + _IDS_PER_QUERY]
             query = f"SELECT g.post_id, {columns} FROM graph g{join} WHERE g.post_id IN ({','.join('?' * len(ids))})"
-            rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
+            rows |= {row[0]: row[1:] for row in self._connection.execute(query, ids).fetchall()}
         for post_id in self.too_large:
             rows.pop(post_id, None)
         for post_id in post_ids:
