@@ -208,8 +208,8 @@ class _Tally:
 def _without_trees(graph: DocumentGraph) -> Counter[str]:
     """How many formulas of a graph have no operator tree, no layout tree, and neither."""
     trees = {kind: {graph.formula[i] for i, k in enumerate(graph.kinds) if k is kind} for kind in _TREES}
-    lacks = {kind: {i for i in range(len(graph.formula_ids)) if i not in trees[kind]} for kind in _TREES}
-    opt, slt = lacks[NodeKind.OPT], lacks[NodeKind.SLT]
+    missing = {kind: {i for i in range(len(graph.formula_ids)) if i not in trees[kind]} for kind in _TREES}
+    opt, slt = missing[NodeKind.OPT], missing[NodeKind.SLT]
     return Counter({"opt": len(opt), "slt": len(slt), "both": len(opt & slt)})
 
 

@@ -25,6 +25,13 @@ from mathamr.model.encoder import Encoder
 MAX_NODES, MAX_EDGES = 40_000, 160_000  # of a batch; some 250 graphs of the thesis's size, 1 GB while they are encoded
 
 
+def device_of(name: str) -> str:
+    """Return the device that ``auto`` means on this machine; any other name as it is."""
+    if name != "auto":
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def out_of_memory(error: RuntimeError) -> bool:
     """Return whether torch reports that the GPU or the machine has no memory left."""
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -124,9 +124,12 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
                     continue
                 seen.add(tokens)
                 formula = tokens if linear else typed
-                asked, found = f"{passage.passage_id}/s{number}/{start}", f"{passage.passage_id}/f{number}/{start}"
-                yield TextPair(around, formula, asked, found, passage.group, passage.categories)
-                yield TextPair(formula, around, found, asked, passage.group, passage.categories)
+                sentence_id, formula_id = (
+                    f"{passage.passage_id}/s{number}/{start}",
+                    f"{passage.passage_id}/f{number}/{start}",
+                )
+                yield TextPair(around, formula, sentence_id, formula_id, passage.group, passage.categories)
+                yield TextPair(formula, around, formula_id, sentence_id, passage.group, passage.categories)
 
 
 def _without(sentence: str, spans: Iterable[tuple[int, int, str]]) -> str:
