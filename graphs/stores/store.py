@@ -40,8 +40,8 @@ from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import Convert, worker_died
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualKind, VirtualNodeSpec, check_structure
-from graphs.graph.vocabulary import Decode, Row, Vocabulary, batched
-from graphs.processes import ordered_map
+from graphs.graph.vocabulary import Decode, Row, Vocabulary
+from graphs.processes import batched, ordered_map
 from graphs.stores.graph_sizes import GraphSizes
 
 if TYPE_CHECKING:
