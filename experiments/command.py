@@ -93,9 +93,9 @@ def take_debug(words: list[str]) -> bool:
     >>> take_debug(words), words
     (True, ['--out', 'index'])
     """
-    there = DEBUG in words
+    is_debug = DEBUG in words
     words[:] = [word for word in words if word != DEBUG]
-    return there
+    return is_debug
 
 
 def ended_by(error: Exception | KeyboardInterrupt) -> int:

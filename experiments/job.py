@@ -99,7 +99,7 @@ def run_job(
             system.prepare(job.settings, topic_sets)
             with _logbook(job, folder, console) as book:
                 searches = searches_of(system, job.settings, topic_sets)
-                made = models.stage(job, system, [search.asked for search in searches], book.record)
+                made = models.stage(job, system, [search.queries for search in searches], book.record)
                 if made is None:
                     return Outcome.NEED_ELSEWHERE
                 result = _run(job, place, system, models, *made, searches, book, console)
@@ -217,7 +217,7 @@ def _run(
             )
         if topic_set is shown:
             _show(job, place, system, encoded, topic_set, run)
-            if search.asked is topic_set:  # else the vectors are those of questions
+            if search.queries is topic_set:  # else the vectors are those of questions
                 result |= _look_into(job, place, system, encoded, topic_set, run)
     write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": found, "left": left})
     book.scores(result)
@@ -249,14 +249,14 @@ def _search(
     job: Job, folder: Path, system: System[Any], encoded: Encoded, search: ThreadSearch
 ) -> tuple[Retrieved, dict[str, float]]:
     """Return the rankings, and the costs of index and search; remove the index unless it is to be kept."""
-    asked = search.asked
-    check_searched(system, encoded, asked)
+    queries = search.queries
+    check_searched(system, encoded, queries)
     keep = isinstance(job.settings, SearchSettings) and job.settings.index.keep
-    own = folder.with_name(file_name(asked.test_name, folder.name))
+    own = folder.with_name(file_name(queries.test_name, folder.name))
     shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
     try:
-        with closing(system.index(job.settings, encoded, asked, own)) as indexed:
-            retrieved = search.answers(system.retrieve(job.settings, encoded, indexed, asked))
+        with closing(system.index(job.settings, encoded, queries, own)) as indexed:
+            retrieved = search.answers(system.retrieve(job.settings, encoded, indexed, queries))
     finally:
         if not keep:
             shutil.rmtree(own, ignore_errors=True)

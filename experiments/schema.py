@@ -85,8 +85,8 @@ def filled(kind: type[Settings], values: Mapping[str, Any], place: str) -> Setti
     for key in values.keys() - known:
         if (other := _REPLACED.get(f"{place}.{key}")) is not None:
             raise ConfigError(f"{place}.{key} is no setting; use {other}")
-        near = difflib.get_close_matches(key, known, n=1)
-        hint = f"; did you mean {place}.{near[0]}?" if near else f"; the keys are {', '.join(sorted(known))}"
+        similar = difflib.get_close_matches(key, known, n=1)
+        hint = f"; did you mean {place}.{similar[0]}?" if similar else f"; the keys are {', '.join(sorted(known))}"
         raise ConfigError(f"{place}.{key} is no setting{hint}")
     for key in keys:
         if key.name not in values and key.default is MISSING and key.default_factory is MISSING:

@@ -22,7 +22,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
@@ -38,6 +38,17 @@ _ITEMS_PER_WORKER = 3
 # One of the two for each process, once it has started.
 _task: Callable[[Any], Any] | None = None
 _fault: Exception | None = None
+
+
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield lists of ``size`` items, the last one shorter.
+
+    >>> list(batched("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    stream = iter(items)
+    while batch := list(islice(stream, size)):
+        yield batch
 
 
 def ordered_map(

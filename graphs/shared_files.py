@@ -20,7 +20,6 @@ their process in any case.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import time
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from graphs import digests
 from graphs.errors import StoreError
 from graphs.whole_file import write_whole
 
@@ -42,7 +42,7 @@ def write_json(path: Path, content: Any) -> None:
 
 def key(content: Any) -> str:
     """Return a hash of ``content``, which is JSON, for file names: 16 hexadecimal digits."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    return digests.of_json(content)[:16]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -94,8 +94,8 @@ def get(given: argparse.Namespace, console: Console) -> int:
     coming = [offer for offer in offers if not offer.present and not offer.problem]
     free = downloads.require_space(coming)
     left = sum(offer.left for offer in coming)
-    there = sum(offer.present for offer in offers)
-    console.say(f"{len(coming)} files to download, {megabytes(left)}; {there} are there; {megabytes(free)} free")
+    present = sum(offer.present for offer in offers)
+    console.say(f"{len(coming)} files to download, {megabytes(left)}; {present} are there; {megabytes(free)} free")
     if given.list:
         for offer in coming:
             print(f"{offer.left:>13,}  {offer.path}")
@@ -159,14 +159,14 @@ def _download(downloads: Downloads, coming: Sequence[Offer], left: int, console:
 
 def _in_megabytes(advance: Callable[[int], None]) -> Callable[[int], None]:
     """Return a progress function for bytes that tells ``advance`` each whole megabyte."""
-    done = told = 0
+    done = reported = 0
 
     def progress(size: int) -> None:
-        nonlocal done, told
+        nonlocal done, reported
         done += size
-        if done // 1_000_000 != told:
-            advance(done // 1_000_000 - told)
-            told = done // 1_000_000
+        if done // 1_000_000 != reported:
+            advance(done // 1_000_000 - reported)
+            reported = done // 1_000_000
 
     return progress
 
@@ -220,10 +220,10 @@ def _stock(given: argparse.Namespace, console: Console) -> Stock:
     if name is None:
         if given.root is None:
             raise ConfigError("--root is missing: name the folder of a collection, or --corpus mathdocs or ir_datasets")
-        looks = forms_of(given.root)
-        if not looks and (other := hint(given.root, "arqmath")):
+        forms = forms_of(given.root)
+        if not forms and (other := hint(given.root, "arqmath")):
             raise CorpusError(f"is no collection; {other}", path=given.root)
-        name = looks[0] if looks else "arqmath"
+        name = forms[0] if forms else "arqmath"
     if name == "arqmath":
         if given.root is None:
             raise ConfigError("--root is missing: name the folder of the collection")

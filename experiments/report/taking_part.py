@@ -10,7 +10,7 @@ from mathamr.evaluation.result_names import column
 
 
 def warnings(experiment: Experiment) -> list[Block]:
-    """Topics and judged documents that did not take part, with the conditions; rows of earlier versions do not tell."""
+    """Topics and judged documents that did not take part, with the conditions."""
     rows = [row for done in experiment.done().values() for row in done]
     found: dict[str, list[Row]] = {}
     for row in rows:

@@ -142,21 +142,21 @@ def _nearest(beside: Set[str], triples: Iterable[Triple], sentence: dict[str, in
     for source, role, target in triples:
         if role == _INSTANCE:
             continue
-        for here, there in ((source, target), (target, source)):
+        for here, neighbour in ((source, target), (target, source)):
             if here not in beside:
                 continue
-            if there in beside:
-                neighbours.setdefault(here, []).append(there)
-            elif (number := sentence.get(there, -1)) >= 0:
+            if neighbour in beside:
+                neighbours.setdefault(here, []).append(neighbour)
+            elif (number := sentence.get(neighbour, -1)) >= 0:
                 nearest[here] = min(number, nearest.get(here, number))
     found: dict[str, int] = {}
     while nearest:
         found |= nearest
         following: dict[str, int] = {}
         for here, number in nearest.items():
-            for there in neighbours.get(here, ()):
-                if there not in found:
-                    following[there] = min(number, following.get(there, number))
+            for neighbour in neighbours.get(here, ()):
+                if neighbour not in found:
+                    following[neighbour] = min(number, following.get(neighbour, number))
         nearest = following
     return found
 

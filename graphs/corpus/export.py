@@ -73,15 +73,15 @@ def export_beir(
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", split) or split == "train":
         raise ConfigError(f"split {split!r} is no name for the test; use letters, digits and . _ -, and not 'train'")
     if isinstance(corpus, NamedTests):
-        asked = corpus.test(str(task))
+        held_out = corpus.test(str(task))
     else:
         assert isinstance(task, int)
         tests = benchmark(corpus)
-        asked = HeldOut(tests.topics(task, years), tests.judgments(task, years))
-    if not asked.topics or not asked.judgments:
+        held_out = HeldOut(tests.topics(task, years), tests.judgments(task, years))
+    if not held_out.topics or not held_out.judgments:
         raise CorpusError(f"collection {corpus.name} has no judged topics for task {task} and years {list(years)}")
-    pairs = pairs_without_topics(training_pairs(corpus, "accepted", 0), corpus.posts(), asked.topics).kept
-    topic_ids = {topic.topic_id for topic in asked.topics}
+    pairs = pairs_without_topics(training_pairs(corpus, "accepted", 0), corpus.posts(), held_out.topics).kept
+    topic_ids = {topic.topic_id for topic in held_out.topics}
     query_ids = {pair.question_id: _query_id(pair.question_id, topic_ids) for pair in pairs}
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     train = folder / "qrels" / "train.tsv"
@@ -92,7 +92,7 @@ def export_beir(
             return stack.enter_context(partial.open("w", encoding="utf-8", newline="\n"))
 
         documents, queries = opened(folder / "corpus.jsonl"), opened(folder / "queries.jsonl")
-        for topic in asked.topics:
+        for topic in held_out.topics:
             _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
         count = failures = 0
         known: set[str] = set()
@@ -100,7 +100,7 @@ def export_beir(
             if isinstance(post, Failure):
                 failures += 1
                 continue
-            searched = post.kind == "answer" and (asked.searched is None or post.post_id in asked.searched)
+            searched = post.kind == "answer" and (held_out.searched is None or post.post_id in held_out.searched)
             if searched:
                 _write(documents, post, "title", "text")
                 count += 1
@@ -110,10 +110,10 @@ def export_beir(
                 _write(queries, replace(post, post_id=query_ids[post.post_id]), "text")
             if progress is not None:
                 progress(1)
-        rows = ((one.topic_id, one.doc_id, one.grade) for one in asked.judgments)
+        rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments)
         judged = _write_judgments(opened(folder / "qrels" / f"{split}.tsv"), rows)
         written = [pair for pair in pairs if pair.question_id in known and pair.answer_id in known]
-        grade = max(1, *(one.grade for one in asked.judgments))  # relevant, whatever grade is said to be
+        grade = max(1, *(one.grade for one in held_out.judgments))  # relevant, whatever grade is said to be
         if written or train.exists():
             _write_judgments(opened(train), _train_rows(written, query_ids, grade))
     return Exported(count, len(topic_ids) + len({pair.question_id for pair in written}), judged, len(written), failures)

@@ -92,7 +92,7 @@ def pairs_apart(
         posts: all posts of the collection, with or without texts, and the :func:`marks` of each.
         parts: an equal title, or an equal body, makes a question a topic.
     """
-    asked = _Topics(topics, parts=parts)
+    topic_texts = _Topics(topics, parts=parts)
     pairs = list(pairs)
     paired = {pair.answer_id for pair in pairs}
     leaks: dict[str, Leak] = {}
@@ -101,7 +101,7 @@ def pairs_apart(
     for post, known in posts:
         if post.kind != "question" and post.parent_id is not None and post.post_id in paired:
             parents[post.post_id] = post.parent_id
-        found = next(asked.by(post, known), None)
+        found = next(topic_texts.by(post, known), None)
         if found is not None:
             leaks[post.post_id] = found
             answers |= {post.accepted_answer_id} if post.accepted_answer_id else set()
@@ -133,11 +133,11 @@ def questions_of_topics(
         posts: all posts of the collection, with or without texts, and the :func:`marks` of each.
         topics: topics that the experiment is measured on.
     """
-    asked = _Topics(topics)
+    topic_texts = _Topics(topics)
     found: dict[str, set[str]] = {}
     for post, known in posts:
         if post.kind == "question":
-            for leak in asked.by(post, known):
+            for leak in topic_texts.by(post, known):
                 found.setdefault(leak.topic_id, set()).add(post.post_id)
     return {topic_id: frozenset(questions) for topic_id, questions in found.items()}
 

@@ -8,7 +8,7 @@ The corpus here has one question with three answers, and a duplicate of it with 
 ...     Post("q2", "question", accepted_answer_id="a4"), Post("a4", "answer", parent_id="q2", score=2)]
 >>> accepted, duplicates = [Pair("q1", "a1"), Pair("q2", "a4")], [("q2", "q1")]
 >>> def pairs(positives):
-...     found = chosen(posts, accepted, duplicates, positives, least_score=1)
+...     found = select_pairs(posts, accepted, duplicates, positives, least_score=1)
 ...     return [(pair.question_id, pair.answer_id) for pair in found]
 >>> pairs("accepted")
 [('q1', 'a1'), ('q2', 'a4')]
@@ -82,10 +82,10 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
                 "use train.positives=answers or accepted"
             )
         duplicates = [(link.post_id, link.related_id) for link in corpus.links() if link.kind == _DUPLICATE]
-    return chosen((posts or corpus.posts)(), pairs, duplicates, positives, least_score)
+    return select_pairs((posts or corpus.posts)(), pairs, duplicates, positives, least_score)
 
 
-def chosen(
+def select_pairs(
     posts: Iterable[Post | Failure],
     accepted: Iterable[Pair],
     duplicates: Sequence[tuple[str, str]],

@@ -17,17 +17,15 @@ stored bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import Sampler
 
-from graphs.errors import GraphError
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL, MASK, NUM_VIRTUAL_RELATIONS
 
@@ -173,72 +171,28 @@ def drop_edges(batch: GraphBatch, probability: float, generator: torch.Generator
     return replace(batch, edge_index=batch.edge_index[:, keep], relation=batch.relation[keep])
 
 
-class BudgetSampler(Sampler[list[int]]):
-    """Batches of items (graphs, or pairs of graphs) that keep within a budget, by a plan fixed by seed and epoch.
+def within_budget(
+    num_nodes: Sequence[int] | Int64, num_edges: Sequence[int] | Int64, *, max_nodes: int, max_edges: int
+) -> list[list[int]]:
+    """Cut a sequence of graphs into batches that keep within a budget; return their places in order.
 
-    >>> sampler = BudgetSampler([5, 5, 9, 2], [8, 8, 16, 2], max_nodes=10, max_edges=20, max_items=32, shuffle=False)
-    >>> list(sampler)
+    >>> within_budget([5, 5, 9, 2], [8, 8, 16, 2], max_nodes=10, max_edges=20)
     [[0, 1], [2], [3]]
 
-    Items are taken in random order and put into the batch that is open, which closes when the next one does not fit.
-    Each iteration is one epoch, and the next one has another order.
+    A batch closes when the next graph does not fit. A graph larger than the budget is alone in its batch.
 
     Args:
-        num_nodes: nodes of each item, (P,); of a pair both graphs together. Likewise ``num_edges``.
-        max_nodes: nodes of a batch at most. Likewise ``max_edges``, ``max_items``.
-        oversized: an item past the budget makes a batch alone (``alone``) or is an error (``refuse``).
-        names: of the items, for errors.
-
-    Raises:
-        GraphError: for an oversized item that is refused, with its size and the bound.
+        num_nodes: nodes of each graph, (B,).
+        num_edges: edges of each graph, (B,).
+        max_nodes: bound on the nodes of a batch.
+        max_edges: bound on the edges of a batch.
     """
-
-    def __init__(
-        self,
-        num_nodes: Sequence[int] | Int64,
-        num_edges: Sequence[int] | Int64,
-        *,
-        max_nodes: int,
-        max_edges: int,
-        max_items: int,
-        seed: int = 0,
-        shuffle: bool = True,
-        oversized: Literal["alone", "refuse"] = "alone",
-        names: Sequence[str] | None = None,
-    ) -> None:
-        self.num_nodes = np.asarray(num_nodes, dtype=np.int64)
-        self.num_edges = np.asarray(num_edges, dtype=np.int64)
-        self.max_nodes, self.max_edges, self.max_items = max_nodes, max_edges, max_items
-        self.seed, self.shuffle = seed, shuffle
-        self.epoch = 0
-        for what, sizes, bound in (("nodes", self.num_nodes, max_nodes), ("edges", self.num_edges, max_edges)):
-            if oversized == "refuse" and sizes.max(initial=0) > bound:
-                worst = int(sizes.argmax())
-                name = worst if names is None else names[worst]
-                raise GraphError(
-                    f"item {name} has {sizes[worst]} {what}, a batch at most {bound}; raise the bound, leave the item"
-                    " out, or let oversized items make a batch alone"
-                )
-
-    def plan(self, epoch: int) -> list[list[int]]:
-        """Return the batches of an epoch: always equal for the same seed and epoch."""
-        order = np.arange(len(self.num_nodes))
-        if self.shuffle:
-            np.random.default_rng([self.seed, epoch]).shuffle(order)
-        batches: list[list[int]] = []
-        batch: list[int] = []
-        nodes = edges = 0
-        sizes = zip(order.tolist(), self.num_nodes[order].tolist(), self.num_edges[order].tolist(), strict=True)
-        for item, item_nodes, item_edges in sizes:
-            nodes, edges = nodes + item_nodes, edges + item_edges
-            if batch and (nodes > self.max_nodes or edges > self.max_edges or len(batch) == self.max_items):
-                batches.append(batch)
-                batch, nodes, edges = [], item_nodes, item_edges
-            batch.append(item)
-        if batch:
-            batches.append(batch)
-        return batches
-
-    def __iter__(self) -> Iterator[list[int]]:
-        self.epoch += 1
-        return iter(self.plan(self.epoch - 1))
+    batches: list[list[int]] = []
+    nodes = edges = 0
+    for place, (graph_nodes, graph_edges) in enumerate(zip(num_nodes, num_edges, strict=True)):
+        nodes, edges = nodes + int(graph_nodes), edges + int(graph_edges)
+        if not batches or nodes > max_nodes or edges > max_edges:
+            batches.append([])
+            nodes, edges = int(graph_nodes), int(graph_edges)
+        batches[-1].append(place)
+    return batches

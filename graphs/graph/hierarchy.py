@@ -124,10 +124,9 @@ def _full(parts: Parts, connectivity: str) -> Hierarchy:
     nodes = counted(offsets + parts.nodes, num_virtual)
     kinds = np.repeat(np.arange(each.size) % 3, each.ravel())  # of a graph 0 ... 0 1 ... 1 2
     of_member, kind_of_member = nodes[kinds != _DOCUMENT], kinds[kinds != _DOCUMENT]
-    constituents = references[counted(parts.begin + 2 * parts.edges, parts.constituents.sum(1))]
-    size = parts.size[covered]
-    owner, is_tree = np.repeat(of_member, size), np.repeat(kind_of_member == _FORMULA, size)
-    is_concept = ~is_tree
+    size, of_formula = parts.size[covered], kind_of_member == _FORMULA
+    num_nodes, num_concepts = parts.constituents.T
+    begin = parts.begin + 2 * parts.edges  # of the tree nodes, which the concepts follow
     children = nodes.copy()  # of the documents: all virtual nodes of a graph, in the place of its node the AMR's root
     children[np.cumsum(num_virtual) - 1] = offsets + parts.root
     auxiliary = _NO_EDGES
@@ -138,8 +137,11 @@ def _full(parts: Parts, connectivity: str) -> Hierarchy:
         nodes=nodes,
         kinds=kinds,
         edges=(
-            (owner[is_tree], constituents[is_tree]),
-            (owner[is_concept], constituents[is_concept]),
+            (np.repeat(of_member[of_formula], size[of_formula]), references[counted(begin, num_nodes)]),
+            (
+                np.repeat(of_member[~of_formula], size[~of_formula]),
+                references[counted(begin + num_nodes, num_concepts)],
+            ),
             (np.repeat(ends - 1, num_virtual), children),
             auxiliary,
         ),

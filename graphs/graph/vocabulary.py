@@ -30,9 +30,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 from graphs.errors import GraphError, MathAMRError
@@ -45,7 +44,7 @@ from graphs.graph.virtual_nodes import (
     FormulaMode,
     select_formulas,
 )
-from graphs.processes import ordered_map
+from graphs.processes import batched, ordered_map
 
 UNK, MASK, FIRST_VIRTUAL_LABEL = 0, 1, 2
 RESERVED_LABELS = ("[UNK]", "[MASK]", *VIRTUAL_LABELS, *UNKNOWN_NUMBERS)
@@ -185,13 +184,6 @@ def own_roles(graph: DocumentGraph) -> DocumentGraph:
 
 
 _VIRTUAL_ROLES = frozenset((*VIRTUAL_RELATIONS, AUXILIARY_RELATION))
-
-
-def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    """Lists of ``size`` rows, the last one shorter."""
-    stream = iter(rows)
-    while batch := list(islice(stream, size)):
-        yield batch
 
 
 class Vocabulary:

@@ -24,7 +24,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from graphs import database
 from graphs.corpus.leaks import DIGEST_BYTES, QuestionMarks, marks
 from graphs.corpus.post import Post
 from graphs.errors import Failure
+from graphs.processes import batched
 from graphs.stores.posts import IDS_PER_QUERY, PostTexts
 
 PURPOSE = "the catalogue of a collection's posts"
@@ -119,8 +119,8 @@ class Catalogue(database.OpenFile):
         return (_failure(row) if row[-1] is not None else _outline(row) for row in self._rows())
 
     def broken(self) -> int:
-        """Return the number of failures of reading; 0 for a file of code that did not count them."""
-        return int(str(database.read_meta(self._connection).get("broken", 0)))
+        """Return the number of failures of reading."""
+        return int(str(database.read_meta(self._connection)["broken"]))
 
     def failures(self) -> Iterator[Failure]:
         """Yield the failures of reading, in the order of the collection."""
@@ -151,7 +151,7 @@ class Catalogue(database.OpenFile):
             wanted: ids of the posts; None: all.
         """
         rows = (row for row in self._rows() if wanted is None or row[-1] is not None or row[0] in wanted)
-        while batch := list(islice(rows, IDS_PER_QUERY)):
+        for batch in batched(rows, IDS_PER_QUERY):
             found = texts.posts([row[0] for row in batch if row[-1] is None])
             for row in batch:
                 if row[-1] is not None:

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 
 from graphs.errors import MathAMRError
 from graphs.graph.graph_maker import StoredGraph
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.vocabulary import Counts, Vocabulary
-from graphs.processes import ordered_map
+from graphs.processes import batched, ordered_map
 from graphs.stores.collection import Collection
 
 _GRAPHS_PER_TASK = 256
@@ -128,7 +127,7 @@ def take(
     """
     total = _Tally()
     kinds = tuple(kinds)
-    for part in ordered_map(_Count, (), _batched(collection.graphs(*kinds)), workers=workers):
+    for part in ordered_map(_Count, (), batched(collection.graphs(*kinds), _GRAPHS_PER_TASK), workers=workers):
         total.merge(part)
         if progress is not None:
             progress(part.kinds.total())
@@ -208,8 +207,8 @@ class _Tally:
 def _without_trees(graph: DocumentGraph) -> Counter[str]:
     """How many formulas of a graph have no operator tree, no layout tree, and neither."""
     trees = {kind: {graph.formula[i] for i, k in enumerate(graph.kinds) if k is kind} for kind in _TREES}
-    lacks = {kind: {i for i in range(len(graph.formula_ids)) if i not in trees[kind]} for kind in _TREES}
-    opt, slt = lacks[NodeKind.OPT], lacks[NodeKind.SLT]
+    missing = {kind: {i for i in range(len(graph.formula_ids)) if i not in trees[kind]} for kind in _TREES}
+    opt, slt = missing[NodeKind.OPT], missing[NodeKind.SLT]
     return Counter({"opt": len(opt), "slt": len(slt), "both": len(opt & slt)})
 
 
@@ -224,11 +223,6 @@ class _Count:
         for graph in graphs:
             tally.add(graph)
         return tally
-
-
-def _batched(graphs: Iterator[StoredGraph]) -> Iterator[list[StoredGraph]]:
-    while batch := list(islice(graphs, _GRAPHS_PER_TASK)):
-        yield batch
 
 
 def table(census: Census) -> str:

@@ -31,7 +31,7 @@ from graphs import database
 from graphs.corpus.post import Post, is_id
 from graphs.errors import Failure, StoreError
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
-from graphs.processes import ordered_map
+from graphs.processes import batched, ordered_map
 
 PURPOSE = "MathAMR+ graphs"
 BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
@@ -194,8 +194,7 @@ def _pending_batches(
     connection: sqlite3.Connection, posts: Iterable[Post | Failure], skipped: Callable[[int], None]
 ) -> Iterator[list[Post | Failure]]:
     """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
-    stream = _identified(posts)
-    while batch := list(islice(stream, BATCH_SIZE)):
+    for batch in batched(_identified(posts), BATCH_SIZE):
         first: dict[str, Post | Failure] = {}
         for post in batch:
             first.setdefault(post.post_id, post)

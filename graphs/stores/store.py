@@ -19,8 +19,6 @@ A build may be killed at any moment; the next one resumes after the last batch a
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from graphs import database
+from graphs import database, digests
 from graphs.errors import Failure, GraphError, StoreError
 from graphs.graph.batching import GraphBatch
 from graphs.graph.connectivity import connectivities
@@ -42,8 +40,8 @@ from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import Convert, worker_died
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualKind, VirtualNodeSpec, check_structure
-from graphs.graph.vocabulary import Decode, Row, Vocabulary, batched
-from graphs.processes import ordered_map
+from graphs.graph.vocabulary import Decode, Row, Vocabulary
+from graphs.processes import batched, ordered_map
 from graphs.stores.graph_sizes import GraphSizes
 
 if TYPE_CHECKING:
@@ -70,13 +68,13 @@ CREATE TABLE IF NOT EXISTS failure(post_id TEXT PRIMARY KEY, stage TEXT, kind TE
 def config_hash(spec: VirtualNodeSpec, vocabulary: Vocabulary) -> str:
     """Identity of the tensors that models read: virtual nodes, formula mode, vocabulary."""
     content = {"format": _CONFIGURATION, "virtual_nodes": asdict(spec), "vocabulary": vocabulary.hash}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return digests.of_json(content)
 
 
 def file_hash(formulas: FormulaMode, vocabulary: Vocabulary) -> str:
     """Identity of the tensors in a file: formula mode, vocabulary, format."""
     content = {"file_format": _FORMAT, "formulas": formulas, "vocabulary": vocabulary.hash}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return digests.of_json(content)
 
 
 def build(
@@ -381,7 +379,7 @@ class GraphStore:
         for start in range(0, len(post_ids), _IDS_PER_QUERY):
             ids = post_ids[start : start + _IDS_PER_QUERY]
             query = f"SELECT g.post_id, {columns} FROM graph g{join} WHERE g.post_id IN ({','.join('?' * len(ids))})"
-            rows.update((row[0], row[1:]) for row in self._connection.execute(query, ids))
+            rows |= {row[0]: row[1:] for row in self._connection.execute(query, ids).fetchall()}
         for post_id in self.too_large:
             rows.pop(post_id, None)
         for post_id in post_ids:

@@ -80,15 +80,6 @@ def _percentile(ascending: Floats, cumulative: NDArray[Any], psi: float) -> floa
     return float(ascending[np.searchsorted(cumulative, max(psi * cumulative[-1] / 100, 1))])  # 0: the first drawn
 
 
-def ecdf(values: Floats) -> tuple[Floats, Floats]:
-    """Return the empirical distribution function: values in ascending order, and the share of values up to each.
-
-    >>> ecdf(np.array([0.3, 0.1]))
-    (array([0.1, 0.3]), array([0.5, 1. ]))
-    """
-    return np.sort(values), np.arange(1, len(values) + 1) / len(values)
-
-
 def density(values: ArrayLike, points: ArrayLike) -> Floats:
     """Return the density of ``values`` (n,) at ``points`` (m,): a Gaussian kernel of Scott's width around each value.
 
@@ -101,15 +92,15 @@ def density(values: ArrayLike, points: ArrayLike) -> Floats:
     Raises:
         AnalysisError: no values, or a value that is not a number.
     """
+    from scipy.stats import gaussian_kde, norm  # slow to import
+
     array, at = np.asarray(values, dtype=np.float64).ravel(), np.asarray(points, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
         raise AnalysisError(
             f"a density needs at least one value, all finite; there are {array.size} of shape {array.shape}"
         )
-    spread = float(array.std(ddof=1)) if array.size > 1 else 0.0
-    width = spread * array.size ** (-1 / 5) if spread > 1e-9 else 0.01
-    total = np.zeros_like(at)
-    for start in range(0, array.size, 10_000):  # (m, 10,000) distances at once
-        total += np.exp(-0.5 * ((at[:, None] - array[None, start : start + 10_000]) / width) ** 2).sum(axis=1)
-    curve: Floats = total / (array.size * width * np.sqrt(2 * np.pi))
+    if array.size == 1 or array.std() < 1e-9:
+        curve: Floats = norm.pdf(at, loc=array[0], scale=0.01)
+    else:
+        curve = gaussian_kde(array)(at)
     return curve

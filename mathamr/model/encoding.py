@@ -16,13 +16,20 @@ import numpy as np
 import torch
 
 from graphs.errors import RetrievalError
-from graphs.graph.batching import BudgetSampler
+from graphs.graph.batching import within_budget
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.model import sentence_text
 from mathamr.model.encoder import Encoder
 
 MAX_NODES, MAX_EDGES = 40_000, 160_000  # of a batch; some 250 graphs of the thesis's size, 1 GB while they are encoded
+
+
+def device_of(name: str) -> str:
+    """Return the device that ``auto`` means on this machine; any other name as it is."""
+    if name != "auto":
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def out_of_memory(error: RuntimeError) -> bool:
@@ -62,16 +69,8 @@ def encode(
         return VectorSets(empty, torch.zeros(1, dtype=torch.int64, device=device))
     nodes, edges = store.sizes(post_ids)
     by_size = np.argsort(nodes, kind="stable")
-    sampler = BudgetSampler(
-        nodes[by_size],
-        edges[by_size],
-        max_nodes=max_nodes,
-        max_edges=max_edges,
-        max_items=len(post_ids),
-        shuffle=False,
-    )
     encoded: list[VectorSets] = []
-    for batch in sampler:
+    for batch in within_budget(nodes[by_size], edges[by_size], max_nodes=max_nodes, max_edges=max_edges):
         places = by_size[batch]
         graphs = store.load([post_ids[i] for i in places])
         try:

@@ -14,13 +14,13 @@ files with other names are not read.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphs import digests
 from graphs.errors import ConfigError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
@@ -87,7 +87,7 @@ def write(folder: Path, model: ModelFiles, card: str) -> None:
             "version": _VERSION,
             "virtual_nodes": asdict(model.spec),
             "parser": model.parser,
-            "files": {name: _sha256(folder / name) for name in _HASHED},
+            "files": {name: digests.of_file(folder / name) for name in _HASHED},
         }
         write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")  # last: it completes the folder
     except OSError as error:
@@ -106,7 +106,7 @@ def read(folder: Path) -> ModelFiles:
             raise StoreError(f"{name} is missing; a model's folder has {', '.join(FILES)}", path=folder)
     settings = _settings(folder / SETTINGS)
     for name in _HASHED:
-        wanted, found = settings["files"].get(name), _sha256(folder / name)
+        wanted, found = settings["files"].get(name), digests.of_file(folder / name)
         if wanted != found:
             message = f"{name} has the SHA-256 {found}, but {SETTINGS} says {wanted}; copy the whole folder again"
             raise StoreError(message, path=folder)
@@ -150,8 +150,3 @@ def _settings(path: Path) -> dict[str, Any]:
     if found != (_FORMAT, _VERSION) or not known:
         raise StoreError(f"a model of the form {found}; this version reads {(_FORMAT, _VERSION)}", path=path)
     return dict(settings)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

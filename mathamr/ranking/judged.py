@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.corpus.arqmath import recognition
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 
 Floats = NDArray[np.float64]
-_HUNDREDS = {0: 2020, 2: 2021, 3: 2022}  # of the topics' numbers: 1-100, 201-300, 301-400
 _NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -72,4 +72,4 @@ def year_of(topic: str) -> int | None:
     (2020, 2021, 2022, None)
     """
     found = re.fullmatch(r"[AB]\.(\d+)", topic)
-    return _HUNDREDS.get((int(found[1]) - 1) // 100) if found else None
+    return recognition.year_of(int(found[1])) or None if found else None

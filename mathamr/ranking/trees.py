@@ -47,8 +47,8 @@ class Tree:
         left, right, rows = np.array(self.left), np.array(self.right), np.arange(len(features))
         place = np.zeros(len(features), dtype=np.int64)
         while (inner := feature[place] >= 0).any():  # ends: a child is behind its parent
-            asked = np.maximum(feature[place], 0)
-            down = np.where(features[rows, asked] <= threshold[place], left[place], right[place])
+            column = np.maximum(feature[place], 0)
+            down = np.where(features[rows, column] <= threshold[place], left[place], right[place])
             place = np.where(inner, down, place)
         return np.array(self.value, dtype=np.float64)[place]
 

@@ -25,7 +25,6 @@ time.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -34,6 +33,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graphs import digests
 from graphs.errors import StoreError
 from graphs.whole_file import write_whole
 
@@ -56,9 +56,9 @@ def switch(path: Path, data: Path, header: dict[str, Any], further: Sequence[Pat
         further: files in folders below ``data`` that no other header vouches for.
     """
     own = [file for file in data.iterdir() if file.is_file() and file.suffix != ".lock"]
-    files = {file.relative_to(data).as_posix(): _digest(file) for file in sorted([*own, *further])}
+    files = {file.relative_to(data).as_posix(): digests.of_file(file) for file in sorted([*own, *further])}
     whole = {**header, "data": data.name, "files": files}
-    write_whole(path / HEADER, json.dumps({**whole, _DIGEST: _digest_of(whole)}, indent=1) + "\n")
+    write_whole(path / HEADER, json.dumps({**whole, _DIGEST: digests.of_json(whole)}, indent=1) + "\n")
     for old in path.glob("data-*"):
         if old != data:
             shutil.rmtree(old, ignore_errors=True)
@@ -85,9 +85,9 @@ def read_header(
         raise StoreError(f"is not of format {index_format} {version}; build the index again", path=place)
     _refuse_damage(header, place)
     data = path / header["data"]
-    for name, digest in header.get("files", {}).items():
+    for name, digest in header["files"].items():
         try:
-            whole = _digest(data / name) == digest
+            whole = digests.of_file(data / name) == digest
         except OSError as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data / name) from error
         if not whole:
@@ -100,19 +100,10 @@ def read_header(
 
 
 def _refuse_damage(header: Mapping[str, Any], place: Path) -> None:
-    """Refuse a header that has changed, or names files elsewhere; headers of earlier versions have no digest."""
+    """Refuse a header that has changed, or names files elsewhere."""
     rest = {name: value for name, value in header.items() if name != _DIGEST}
-    changed = _DIGEST in header and header[_DIGEST] != _digest_of(rest)
-    files = header.get("files", {})
+    changed = header.get(_DIGEST) != digests.of_json(rest)
+    files = header.get("files")
     inside = isinstance(files, dict) and not any(Path(name).is_absolute() or ".." in Path(name).parts for name in files)
     if changed or not inside or not _DATA.fullmatch(str(header.get("data"))) or "model_hash" not in header:
         raise StoreError("damaged: not the header that was written; build the index again", path=place)
-
-
-def _digest_of(header: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -39,10 +39,10 @@ def rankings_of(run: Run) -> dict[str, Ranking]:
     return rankings
 
 
-def one_a_look(rankings: Sequence[Rankings], visual_ids: Mapping[str, str]) -> list[dict[str, Ranking]]:
+def merge_by_visual_id(rankings: Sequence[Rankings], visual_ids: Mapping[str, str]) -> list[dict[str, Ranking]]:
     """Return the rankings of Task 2 with each formula under the name of the first of any run that looks like it.
 
-    >>> one_a_look([{"B.1": [("f1", 2.0)]}, {"B.1": [("f2", 0.9), ("f1", 0.8)]}], {"f1": "v", "f2": "v"})
+    >>> merge_by_visual_id([{"B.1": [("f1", 2.0)]}, {"B.1": [("f2", 0.9), ("f1", 0.8)]}], {"f1": "v", "f2": "v"})
     [{'B.1': [('f1', 2.0)]}, {'B.1': [('f1', 0.9)]}]
     """
     chosen: dict[str, str] = {}

@@ -161,7 +161,7 @@ def distinct_formulas(
         wanted: visual ids; only posts that have one of these are read. None: all.
         progress: called with 1 after each post.
     """
-    looks: set[str] = set()
+    kept_visual_ids: set[str] = set()
     seen: set[str] = set()
     for post in posts:
         if not isinstance(post, Post):
@@ -169,11 +169,11 @@ def distinct_formulas(
         formulas = extract(post).formulas
         own = visual_ids_of(formulas, store)
         visual_ids.update(own)
-        if wanted is None or any(look in wanted for look in own.values()):
+        if wanted is None or any(visual_id in wanted for visual_id in own.values()):
             for formula, document in zip(formulas, read(formulas), strict=True):
-                look = own.get(formula.formula_id, f"formula {formula.formula_id}")
-                if look not in looks and formula.formula_id not in seen:
-                    looks.add(look)
+                visual_id = own.get(formula.formula_id, f"formula {formula.formula_id}")
+                if visual_id not in kept_visual_ids and formula.formula_id not in seen:
+                    kept_visual_ids.add(visual_id)
                     seen.add(formula.formula_id)
                     yield formula.formula_id, post.post_id, document
         if progress is not None:

@@ -125,9 +125,9 @@ class ServerIndex:
         call = _Caller(location, options)
         if not call(lambda: client.collection_exists(name)):
             call(lambda: _create(client, name, metadata, hnsw, options))
-        there = call(lambda: _point_ids(client, name))
+        present = call(lambda: _point_ids(client, name))
         for begin, end in _batches(documents, options.batch_bytes):
-            if there.issuperset(range(begin, end)):
+            if present.issuperset(range(begin, end)):
                 continue
             points = [
                 models.PointStruct(
@@ -305,13 +305,13 @@ def _collection_of(client: QdrantClient, alias: str) -> str | None:
 
 def _point_ids(client: QdrantClient, name: str) -> set[int]:
     """Ids of the points that are there already."""
-    there: set[int] = set()
+    present: set[int] = set()
     offset: Any = None
     while True:
         points, offset = client.scroll(name, limit=10_000, offset=offset, with_payload=False, with_vectors=False)
-        there.update(int(point.id) for point in points)
+        present.update(int(point.id) for point in points)
         if offset is None:
-            return there
+            return present
 
 
 def _batches(documents: VectorSets, batch_bytes: int) -> Iterator[tuple[int, int]]:

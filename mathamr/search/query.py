@@ -106,13 +106,13 @@ class QueryEncoder:
 
         Graphs that ``collection`` has are taken from there, made by the parser that made the posts'.
         """
-        there = set() if collection is None else set(collection.post_ids())
+        parsed = set() if collection is None else set(collection.post_ids())
         found: list[EncodedQuery | Failure] = []
         for start in range(0, len(posts), POSTS_A_BATCH):
             batch = posts[start : start + POSTS_A_BATCH]
             graphs: dict[str, StoredGraph] = {}
             if collection is not None:
-                graphs = {post.post_id: collection.get(post.post_id) for post in batch if post.post_id in there}
+                graphs = {post.post_id: collection.get(post.post_id) for post in batch if post.post_id in parsed}
             made = self._make([post for post in batch if post.post_id not in graphs])
             graphs |= {graph.post_id: graph for graph in made.graphs}
             failures = {failure.post_id: failure for failure in made.failures}

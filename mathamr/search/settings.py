@@ -83,8 +83,8 @@ def open_engine(settings: Settings) -> tuple[Engine, str]:
     """The engine of these settings; and a line that tells what was loaded, and another one if there is a note."""
     start = time.perf_counter()
     engine = Engine.open(settings.index, model=settings.model, device=settings.device)
-    told = f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s"
-    return engine, f"{told}\nnote: {engine.note}" if engine.note else told
+    loaded = f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s"
+    return engine, f"{loaded}\nnote: {engine.note}" if engine.note else loaded
 
 
 def whole(given: Mapping[str, str], key: str, default: int) -> int:

@@ -95,15 +95,15 @@ def read_words(
     unknown: list[str] = []
     read: set[int] = set()
     for label, kind, formula in zip(graph.labels, graph.kinds, graph.formula, strict=True):
-        there = kind is not NodeKind.FORMULA and vocabulary.label_id(label, kind) != UNK
+        is_known = kind is not NodeKind.FORMULA and vocabulary.label_id(label, kind) != UNK
         if kind is NodeKind.AMR and label not in _STRUCTURE:
             concept = _SENSE.sub("", label).strip('"')
             word = _as_typed(concept, typed) if typed else concept
-            if there:
+            if is_known:
                 known.append(word or concept)
             elif word:
                 unknown.append(word)
-        elif there and formula >= 0:
+        elif is_known and formula >= 0:
             read.add(formula)
     count = len(read) if with_formulas else 0
     unread = len(graph.formula_nodes) - count

@@ -163,10 +163,10 @@ class ParsedCollection:
         if not meta.get("finished") and self._needed is None:
             raise ConfigError(f"data.collection={given} is not finished; run its build again until it ends")
         wanted = self._needed.all if self._needed is not None else self._files.text_ids()
-        there = len(posts & wanted)
-        if not there:
+        present = len(posts & wanted)
+        if not present:
             raise ConfigError(f"data.collection={given} has a graph of none of the {len(wanted):,} posts")
-        self._console.once(f"  {given}: graphs of {there:,} of {len(wanted):,} posts")
+        self._console.once(f"  {given}: graphs of {present:,} of {len(wanted):,} posts")
 
     def _total(self) -> int:
         """Return the number of all posts."""
@@ -188,7 +188,7 @@ class ParsedCollection:
         *,
         whole: bool = True,
     ) -> None:
-        parser, options = parsers.chosen(config)
+        parser, options = parsers.parser_of(config)
         build_graphs(
             posts,
             path,

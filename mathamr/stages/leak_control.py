@@ -102,10 +102,10 @@ def write_leaks(path: Path, found: Mapping[str, PairsApart]) -> None:
     table = csv.writer(text, delimiter="\t", lineterminator="\n")
     table.writerow(("source", "question", "topic", "reason", "similarity", "pairs"))
     for source, apart in found.items():
-        asked = Counter(pair.question_id for pair in apart.left_out)
+        counts = Counter(pair.question_id for pair in apart.left_out)
         for leak in apart.leaks:
-            number = asked.pop(leak.question_id, 0)
+            number = counts.pop(leak.question_id, 0)
             table.writerow((source, leak.question_id, leak.topic_id, leak.reason, f"{leak.similarity:.2f}", number))
-        for question_id, number in asked.items():
+        for question_id, number in counts.items():
             table.writerow((source, question_id, "", "shares an answer", "", number))
     write_whole(path, text.getvalue())

@@ -17,7 +17,7 @@ from graphs.graph.graph_maker import ParserFactory
 from mathamr.stages.settings import ParsedSettings
 
 
-def chosen(config: ParsedSettings) -> tuple[str, dict[str, object]]:
+def parser_of(config: ParsedSettings) -> tuple[str, dict[str, object]]:
     """Return the parser of a job and its options.
 
     Raises:
@@ -27,7 +27,7 @@ def chosen(config: ParsedSettings) -> tuple[str, dict[str, object]]:
 
 
 def select(parser: str, options: Mapping[str, Mapping[str, object] | None]) -> tuple[str, dict[str, object]]:
-    """Return a parser and its own ones of the options of all parsers, as :func:`chosen`."""
+    """Return a parser and its own ones of the options of all parsers, as :func:`parser_of`."""
     try:
         return parser, parsers.read_options(parser, (), options.get(parser) or {})
     except ConfigError as error:
@@ -42,4 +42,4 @@ def factory(parser: str, options: Mapping[str, object]) -> ParserFactory:
 
 def name(config: ParsedSettings) -> str:
     """Return what the graphs of a job depend on by their parser, as :func:`graphs.amr.parsers.identity`."""
-    return parsers.identity(*chosen(config))
+    return parsers.identity(*parser_of(config))

@@ -173,9 +173,9 @@ class Preparation:
         identity = _digest(content.learned, contents) if contents else content.learned
         needed = own.needed
         learned = None if needed is None else needed.learned
-        posts, there = self._given_tensors(config, own), frozenset[str]()
+        posts, present = self._given_tensors(config, own), frozenset[str]()
         if posts is not None:
-            there = frozenset(GraphStore(posts, spec_of(config.graph)).post_ids())
+            present = frozenset(GraphStore(posts, spec_of(config.graph)).post_ids())
         else:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
@@ -189,8 +189,8 @@ class Preparation:
         )
         labels = tensors.vocabulary
         searched = None
-        if needed is not None and (added := needed.added - there):
-            searched = self._shared / f"searched-{_digest(graph, labels.hash, content.added, len(there))}.db"
+        if needed is not None and (added := needed.added - present):
+            searched = self._shared / f"searched-{_digest(graph, labels.hash, content.added, len(present))}.db"
             if not is_done(searched.with_suffix(".done"), searched, self._console):
                 own_graphs = {"": own.path(config)}
                 self._build_tensors(searched, config, own_graphs, POSTS, content.added, labels, added)

@@ -146,10 +146,10 @@ class StructureIndex:
         """
         trees = self._read(formula)
         pairs = self._pairs(trees)
-        asked = np.arange(len(self)) if numbers is None else numbers
-        scores = np.zeros(len(asked))
-        able = np.flatnonzero(pairs[asked] > 0)
-        scores[able] = self._scores(trees, pairs, asked[able])
+        formulas = np.arange(len(self)) if numbers is None else numbers
+        scores = np.zeros(len(formulas))
+        able = np.flatnonzero(pairs[formulas] > 0)
+        scores[able] = self._scores(trees, pairs, formulas[able])
         return scores
 
     def alignments(self, formula: ParsedFormula, number: int) -> dict[TreeKind, Alignment]:

@@ -16,7 +16,7 @@ from mathamr.evaluation.runs import Hit, Run, Task, read_run
 from mathamr.retrieval.fusion import (
     Rankings,
     interpolate,
-    one_a_look,
+    merge_by_visual_id,
     rankings_of,
     reciprocal_rank_fusion,
     standard_sum,
@@ -72,7 +72,7 @@ class FusionSystem(System[FusionSettings]):
         visual_ids = self.visual_ids(settings) if second else None
         with Stopwatch() as watch:
             if visual_ids is not None:
-                rankings = one_a_look(rankings, visual_ids)
+                rankings = merge_by_visual_id(rankings, visual_ids)
             fused = _fused(settings, rankings)
         costs = joint_speed(settings, settings.fusion.of, topic_set, watch.seconds)
         if visual_ids is None:

@@ -25,6 +25,7 @@ from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import reset_peak_memory
 from mathamr.model.config import EncoderConfig
+from mathamr.model.encoding import device_of
 from mathamr.model.label_vectors import is_hash
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.stages import parsers, sources
@@ -42,7 +43,7 @@ from mathamr.stages.retrieval.formula_search import (
     search_formulas,
     searched_posts,
 )
-from mathamr.stages.retrieval.searching import check_search, device_of, index_posts, say_lost, search_posts
+from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
 from mathamr.stages.sentence_vectors import SentenceText
 from mathamr.stages.tensors import Preparation, Prepared, spec_of
 from mathamr.stages.topic_sets import (
@@ -91,7 +92,7 @@ class GraphSystem(System[GraphSettings]):
     def check(self, settings: GraphSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check every setting once: the library's own types know what they may be."""
         self._pairs.topic_sets = self._further_pairs.topic_sets = topic_sets
-        parsers.chosen(settings)
+        parsers.parser_of(settings)
         spec, model, training = spec_of(settings.graph), settings.model, settings.train
         for name in (model.label_vectors, model.sentence_vectors, training.teacher):
             if name is not None and not is_hash(name):

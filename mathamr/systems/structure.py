@@ -125,9 +125,9 @@ class _Around:
         """Return the posts around the indexed formulas, wherever a formula of their visual ids occurs."""
         number_of = {visual_ids.get(name, f"formula {name}"): number for number, (name, _) in enumerate(places)}
         occurrences = [
-            (number_of[look], post)
+            (number_of[visual_id], post)
             for post, names in enumerate(self._formulas)
             for name in names
-            if (look := visual_ids.get(name, f"formula {name}")) in number_of
+            if (visual_id := visual_ids.get(name, f"formula {name}")) in number_of
         ]
         return Context.build(self._words, occurrences, len(places))

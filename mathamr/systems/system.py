@@ -174,8 +174,8 @@ class System(ABC, Generic[Settings]):
                 posts = (post for post in catalogue.posts() if isinstance(post, Post))
                 parents = {post.post_id: post.parent_id for post in posts if post.kind == "answer" and post.parent_id}
                 topics = [topic for topic_set in topic_sets for topic in topic_set.topics]
-                asked = topics_may_be_posts(self.corpus)
-                self.own_questions = questions_of_topics(catalogue.with_marks(), topics) if asked else {}
+                may_be_topics = topics_may_be_posts(self.corpus)
+                self.own_questions = questions_of_topics(catalogue.with_marks(), topics) if may_be_topics else {}
             self._topic_questions = frozenset[str]().union(*self.own_questions.values())
             self._threads = Threads(parents, self.own_questions)
         return self._threads

@@ -33,13 +33,14 @@ from graphs.shared_files import read_json, write_json
 from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
+from mathamr.model.encoding import device_of
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.pretraining import pretrained
 from mathamr.stages.learning.text_encoder import finetune_encoder
 from mathamr.stages.needed import NeededPosts, extent_of, needed_posts
-from mathamr.stages.retrieval.searching import check_search, device_of, index_posts, say_lost, search_posts
+from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
 from mathamr.stages.topic_sets import (
     EmbeddingSpace,

@@ -1,8 +1,8 @@
 """Topics as a job's system searches for them: for answers, or for the questions of answers (``thread.read``).
 
 for search in searches_of(system, settings, topic_sets):
-    indexed = system.index(settings, encoded, search.asked, folder)
-    found = search.answers(system.retrieve(settings, encoded, indexed, search.asked))
+    indexed = system.index(settings, encoded, search.queries, folder)
+    found = search.answers(system.retrieve(settings, encoded, indexed, search.queries))
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class ThreadSearch:
 
     Attributes:
         topic_set: topics as they are judged.
-        asked: topics as the system searches for them.
+        queries: topics as the system searches for them.
         depth: results of a topic that the search leaves for other conditions; None: those of the run file.
         limit: most answers of a topic that are made from questions.
         threads: questions of the answers, where questions are searched.
     """
 
     topic_set: TopicSet
-    asked: TopicSet
+    queries: TopicSet
     depth: int | None = None
     limit: int = MAX_PER_TOPIC
     threads: Threads | None = None

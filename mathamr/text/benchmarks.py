@@ -143,7 +143,7 @@ def of_statements(
     texts = {f"{paper.paper_id}/{i}": one.text for paper in papers for i, one in enumerate(paper.statements)}
     tested = [pair for part in ("regular", "unseen") for pair in parts[part]]
     train = _without(parts["train"], {_same(pair.document) for pair in tested}, _document, "document", left_out)
-    asked = {_same(pair.query) for pair in train}
+    trained_queries = {_same(pair.query) for pair in train}
     of_paper: dict[str, list[str]] = {}
     for document in texts:
         of_paper.setdefault(document.rpartition("/")[0], []).append(document)
@@ -154,7 +154,7 @@ def of_statements(
         for pair in parts[part]:
             if pair.document_id in done:
                 continue
-            if _same(pair.query) in asked:
+            if _same(pair.query) in trained_queries:
                 left_out["queries that training asks, too"] += 1
             elif _same(pair.query) in _same(pair.document):
                 left_out["queries that stand in their statement"] += 1
@@ -238,10 +238,10 @@ def of_graph(
     names = sorted(papers_of)
     generator = np.random.default_rng(seed)
     unseen = {names[i] for i in generator.permutation(len(names))[: round(unseen_share * len(names))]}
-    told = {_same(concept.description) for concept in graph.concepts if concept.name in unseen}
+    unseen_descriptions = {_same(concept.description) for concept in graph.concepts if concept.name in unseen}
     known = KnowledgeGraph(
         tuple(
-            replace(concept, description="") if _same(concept.description) in told else concept
+            replace(concept, description="") if _same(concept.description) in unseen_descriptions else concept
             for concept in graph.concepts
             if concept.name not in unseen
         ),

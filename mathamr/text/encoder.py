@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from graphs import digests
 from graphs.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -178,9 +179,7 @@ _OF_MODEL = frozenset((".safetensors", ".bin", ".json", ".txt", ".model"))  # we
 def _digest(folder: Path, stamps: tuple[tuple[Path, int, int], ...]) -> str:
     digest = hashlib.sha256()
     for path, _, _ in stamps:
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.relative_to(folder)} {content}\n".encode())
+        digest.update(f"{path.relative_to(folder)} {digests.of_file(path)}\n".encode())
     return digest.hexdigest()[:12]
 
 

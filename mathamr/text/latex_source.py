@@ -193,10 +193,10 @@ def _name(match: re.Match[str]) -> str:
     return name.strip().strip('"')
 
 
-def _find(files: Mapping[str, str], asked: str, root: str, here: str) -> str | None:
+def _find(files: Mapping[str, str], file: str, root: str, here: str) -> str | None:
     """Find a named file, first from the main file's folder, then from the including file's."""
     for folder in dict.fromkeys((root, here)):
-        path = posixpath.normpath(posixpath.join(folder, asked))
+        path = posixpath.normpath(posixpath.join(folder, file))
         for name in (path, f"{path}.tex", f"{path}.ltx"):
             if name in files:
                 return name
@@ -225,10 +225,10 @@ class _Reader:
             position = match.end()
             if match["end"]:
                 return
-            asked = _name(match)
-            found = _find(self._files, asked, self._root, posixpath.dirname(name))
+            included = _name(match)
+            found = _find(self._files, included, self._root, posixpath.dirname(name))
             if found is None:
-                self.missing.append(asked)
+                self.missing.append(included)
             else:
                 self.read(found, (*above, name))
         self._append(text[position:])

@@ -246,10 +246,10 @@ class _Masked:
         part = {name: tensor[own].to(self._world.device) for name, tensor in batch.items()}
         labels = part.pop("labels")
         torch.manual_seed(stream(self._seed, AUGMENTATION, epoch, number, self._world.rank))
-        asked = labels != _NO_LABEL
+        masked = labels != _NO_LABEL
         with arithmetic(self._precision, self._world.device):
-            logits = logits_at(self._model, part, asked)
-        loss = functional.cross_entropy(logits.float(), labels[asked], reduction="sum") / hidden
+            logits = logits_at(self._model, part, masked)
+        loss = functional.cross_entropy(logits.float(), labels[masked], reduction="sum") / hidden
         loss.backward()
         one = torch.arange(2, device=self._world.device)
         return float(self._world.gather(VectorSets(loss.detach().view(1, 1), one))[0].vectors.sum())

@@ -26,7 +26,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +35,7 @@ from torch import Tensor
 
 from graphs import database
 from graphs.errors import ConfigError, StoreError
+from graphs.processes import batched
 
 PURPOSE = "vectors of sentences"
 
@@ -79,7 +79,7 @@ def add(
         _check_encoder(path, meta.get("encoder", encoder), encoder)
         database.write_meta(connection, encoder=encoder, dimension=dimension)
         connection.commit()
-        for batch in _batches(posts):
+        for batch in batched(posts, _POSTS_AT_ONCE):
             texts = [text for _, sentences in batch for text in sentences]
             vectors = np.asarray(encode(texts) if texts else np.zeros((0, dimension)), dtype="<f2")
             if vectors.shape != (len(texts), dimension) or not np.isfinite(vectors).all():
@@ -165,12 +165,6 @@ def _read(reader: database.Reader, post_ids: Sequence[str]) -> Iterator[tuple[st
         ids = post_ids[start : start + _IDS_PER_QUERY]
         query = f"SELECT post_id, vectors FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
         yield from reader.connection.execute(query, ids)
-
-
-def _batches(posts: Iterable[tuple[str, Sequence[str]]]) -> Iterator[list[tuple[str, Sequence[str]]]]:
-    stream = iter(posts)
-    while batch := list(islice(stream, _POSTS_AT_ONCE)):
-        yield batch
 
 
 def _check_encoder(path: str | os.PathLike[str], found: object, wanted: str) -> None:

@@ -38,6 +38,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphs import digests
 from graphs.errors import TrainingError
 from mathamr.model.config import EncoderConfig
 
@@ -109,9 +110,9 @@ def save(
     files = {_WEIGHTS: _tensor_bytes(weights)}
     if state is not None:
         files |= {_STATE_TENSORS: _tensor_bytes(state.tensors), _STATE: _json_bytes(state.scalars)}
-    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    written = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     values = {"format": _FORMAT, **json.loads(_json_bytes(dataclasses.asdict(info)))}
-    files[_INFO] = _json_bytes({_DIGESTS: {**digests, _INFO: _digest_of(values)}, **values})
+    files[_INFO] = _json_bytes({_DIGESTS: {**written, _INFO: digests.of_json(values)}, **values})
     writing, following, previous = _siblings(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,10 +169,10 @@ def load(
     if values.get("format") != _FORMAT:
         raise TrainingError(f"not a checkpoint of format {_FORMAT}; train again with this version", path=path)
     known = {field.name for field in dataclasses.fields(CheckpointInfo)}
-    if differing := (values.keys() ^ known) - {"format", _DIGESTS}:
+    if differing := values.keys() ^ (known | {"format", _DIGESTS}):
         raise TrainingError(f"{_INFO} has wrong keys: {sorted(differing)}", path=path)
-    digests = values.pop(_DIGESTS, {})
-    if not isinstance(digests, dict) or digests.get(_INFO, _digest_of(values)) != _digest_of(values):
+    written = values.pop(_DIGESTS)
+    if not isinstance(written, dict) or written.get(_INFO) != digests.of_json(values):
         raise TrainingError("damaged: not the file that was written; use another checkpoint", path=folder / _INFO)
     del values["format"]
     info = CheckpointInfo(**values)
@@ -186,7 +187,7 @@ def load(
                 "use the preprocessed.db it was trained on, or train again on this one"
             )
             raise TrainingError(message, path=path)
-    _refuse_damage(folder / _WEIGHTS, digests)
+    _refuse_damage(folder / _WEIGHTS, written)
     return Checkpoint(path, info, _read_tensors(folder / _WEIGHTS))
 
 
@@ -194,7 +195,7 @@ def weights_hash(path: str | os.PathLike[str]) -> str:
     """Return the hash of a checkpoint's weights. An index carries it, and is searched only with that model."""
     weights = _existing(Path(path)) / _WEIGHTS
     try:
-        return _digest(weights)[:16]
+        return digests.of_file(weights)[:16]
     except OSError as error:
         raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=weights) from error
 
@@ -209,9 +210,9 @@ def load_state(path: str | os.PathLike[str]) -> TrainingState:
     folder = _existing(path)
     if not (folder / _STATE).exists():
         raise TrainingError("this checkpoint holds only weights; resume from the 'last' checkpoint", path=path)
-    digests = _read_json(folder / _INFO).get(_DIGESTS, {})
+    written = _read_json(folder / _INFO).get(_DIGESTS, {})
     for name in (_STATE_TENSORS, _STATE):
-        _refuse_damage(folder / name, digests)
+        _refuse_damage(folder / name, written)
     return TrainingState(_read_tensors(folder / _STATE_TENSORS), _read_json(folder / _STATE))
 
 
@@ -322,22 +323,13 @@ def _json_bytes(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
-def _refuse_damage(path: Path, digests: Mapping[str, str]) -> None:
-    """Refuse a file that differs from its digest; checkpoints of earlier versions have no digests."""
+def _refuse_damage(path: Path, written: Mapping[str, str]) -> None:
+    """Refuse a file that differs from its digest."""
     try:
-        if path.name in digests and _digest(path) != digests[path.name]:
+        if digests.of_file(path) != written.get(path.name):
             raise TrainingError("damaged: not the file that was written; use another checkpoint", path=path)
     except OSError as error:
         raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
-
-
-def _digest_of(values: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

@@ -109,10 +109,10 @@ class Ranks:
         """Return whether ``flag`` holds on any rank; all ranks must act on a signal at the same step."""
         if self.size == 1:
             return flag
-        told = torch.tensor([int(flag)], device=self.device)
+        votes = torch.tensor([int(flag)], device=self.device)
         with _peers_alive("waiting for the other ranks"):
-            dist.all_reduce(told, op=dist.ReduceOp.MAX)
-        return bool(told.item())
+            dist.all_reduce(votes, op=dist.ReduceOp.MAX)
+        return bool(votes.item())
 
     def _all(self, tensor: Tensor) -> Tensor:
         parts = [torch.empty_like(tensor) for _ in range(self.size)]
@@ -151,16 +151,16 @@ def ranks(device: str) -> Iterator[Ranks]:
 
 
 def _device(name: str, local_rank: int) -> torch.device:
-    there = torch.cuda.is_available()
+    has_cuda = torch.cuda.is_available()
     if name == "auto":
-        name = "cuda" if there else "cpu"
+        name = "cuda" if has_cuda else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
         raise ConfigError(f"train.device={name} is not a device. Choose from: auto, cpu, cuda, cuda:N") from None
     if device.type == "cpu":
         return device
-    if device.type != "cuda" or not there:
+    if device.type != "cuda" or not has_cuda:
         raise ConfigError(f"train.device={name} is not available; use train.device=auto or cpu")
     index = local_rank if device.index is None else device.index
     if device.index is None and torch.cuda.device_count() == 1 and "SLURM_PROCID" in os.environ:

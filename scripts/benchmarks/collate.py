@@ -18,7 +18,7 @@ from torch_geometric.data import Batch
 
 from graphs.graph.batching import collate
 from graphs.graph.packed import collate_packed
-from scripts.benchmarks.loader import as_data, fastest, run_as_asked
+from scripts.benchmarks.loader import as_data, fastest, run_by_command_line
 from scripts.benchmarks.sample_graphs import opened
 
 
@@ -49,7 +49,7 @@ def run(
 
 def main() -> None:
     """Print every way's speed, then the result as JSON."""
-    result = run_as_asked(run, __doc__)
+    result = run_by_command_line(run, __doc__)
     for name, value in result.items():
         print(f"{name:26} {value:>12,.1f}")
     print(json.dumps({name: round(value, 2) for name, value in result.items()}))

@@ -17,7 +17,6 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,11 +28,11 @@ from penman.exceptions import PenmanError
 
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.penman_text import decode
-from graphs.corpus.corpus import NAMES, Corpus, open_corpus
+from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import AMRError, Failure
-from graphs.processes import ordered_map
+from graphs.processes import batched, ordered_map
 from mathamr.stages.console import Console
 
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
@@ -90,12 +89,6 @@ def _concepts(text: str | Failure) -> set[str] | None:
     return {str(instance.target) for instance in theirs.instances()}
 
 
-def _batches(corpus: Corpus, limit: int | None) -> Iterator[list[Post]]:
-    posts = islice((post for post in corpus.posts() if isinstance(post, Post)), limit)
-    while batch := list(islice(posts, _POSTS_AT_ONCE)):
-        yield batch
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="validity and speed of the embedded AMR parser, sentence by sentence")
     parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
@@ -105,7 +98,8 @@ def main() -> int:
     given = parser.parse_args()
     total = Tally()
     with Console().stage("parsing", unit="posts") as advance:
-        batches = _batches(open_corpus(given.data, given.root), given.limit)
+        posts = (post for post in open_corpus(given.data, given.root).posts() if isinstance(post, Post))
+        batches = batched(islice(posts, given.limit), _POSTS_AT_ONCE)
         for tally in ordered_map(Check, (), batches, workers=given.workers):
             total += tally
             advance(tally.posts)

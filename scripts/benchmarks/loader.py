@@ -123,18 +123,18 @@ def fastest(
     return best
 
 
-def run_as_asked(run: Callable[..., dict[str, float]], description: str | None) -> dict[str, float]:
+def run_by_command_line(run: Callable[..., dict[str, float]], description: str | None) -> dict[str, float]:
     """Return the result of ``run`` with the arguments of the command line."""
-    asked = parser(description)
-    asked.add_argument("--batch-size", type=int, default=64, help="graphs in a batch")
-    asked.add_argument("--rounds", type=int, default=7)
-    given = asked.parse_args()
+    options = parser(description)
+    options.add_argument("--batch-size", type=int, default=64, help="graphs in a batch")
+    options.add_argument("--rounds", type=int, default=7)
+    given = options.parse_args()
     return run(given.store, num_graphs=given.num_graphs, batch_size=given.batch_size, rounds=given.rounds)
 
 
 def main() -> None:
     """Print every path's speed, then the result as JSON."""
-    result = run_as_asked(run, __doc__)
+    result = run_by_command_line(run, __doc__)
     ours = result["graphs_per_second"]
     print(f"{result['nodes_per_graph']:.0f} nodes, {result['edges_per_graph']:.0f} edges a graph (virtual, inverses)")
     for name, value in result.items():

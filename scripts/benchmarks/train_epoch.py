@@ -101,11 +101,11 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
 
 def main() -> None:
     """Print a row for each batch size, then all as JSON."""
-    asked = parser(__doc__)
-    asked.add_argument("--pairs", type=int, default=1024, help="pairs for each batch size, at least one batch")
-    asked.add_argument("--batch-sizes", default="32", help="with commas between")
-    asked.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
-    options = asked.parse_intermixed_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--pairs", type=int, default=1024, help="pairs for each batch size, at least one batch")
+    arguments.add_argument("--batch-sizes", default="32", help="with commas between")
+    arguments.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
+    options = arguments.parse_intermixed_args()
     try:
         rows = run(
             options.store,

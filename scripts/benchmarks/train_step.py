@@ -120,10 +120,10 @@ def _median_ms(part: Callable[[], object], device: torch.device, rounds: int = 7
 
 def main() -> None:
     """Print each number, then all as JSON."""
-    asked = parser(__doc__)
-    asked.add_argument("--steps", type=int, default=20)
-    asked.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
-    options = asked.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--steps", type=int, default=20)
+    arguments.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
+    options = arguments.parse_args()
     result = run(options.store, num_graphs=options.num_graphs, steps=options.steps, overrides=options.overrides)
     for name, value in result.items():
         print(f"{name:22} {value:>12,.4g}" if value < 1_000 else f"{name:22} {value:>12,.0f}")

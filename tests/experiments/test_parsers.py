@@ -45,7 +45,7 @@ def test_every_option_of_every_parser_has_a_default_and_no_other() -> None:
 
 def test_the_command_line_reaches_every_option() -> None:
     config = composed("graph.parser=transition", "parsers.transition.python=py38", "parsers.transition.batch_size=2")
-    name, options = parsers.chosen(job_settings(config))
+    name, options = parsers.parser_of(job_settings(config))
     assert (name, options["python"], options["batch_size"]) == ("transition", "py38", 2)
     assert options["model"] == "doc-sen-conll-amr-seed42"
     assert "worker" not in options

@@ -259,8 +259,8 @@ class Difference:
 
 def differences(found: Sequence[Difference], measure: str) -> Figure:
     """Plot each condition's differences to the baseline by topic, sorted; ``measure`` is the measure's title."""
-    told = [f"{one.condition} against {one.baseline}: {one.words}, {one.mean}" for one in found]
-    alt = f"Differences in {measure} topic by topic. {'; '.join(told)}."
+    summaries = [f"{one.condition} against {one.baseline}: {one.words}, {one.mean}" for one in found]
+    alt = f"Differences in {measure} topic by topic. {'; '.join(summaries)}."
     caption = (
         f"Difference to the baseline in {measure} on each topic, mean over seeds, topics sorted by it. Dashed: the "
         "mean difference; in brackets its 95 % bootstrap interval over topics."

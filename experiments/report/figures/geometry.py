@@ -20,12 +20,13 @@ Content = dict[str, Any]
 
 def densities(panels: Mapping[str, Content]) -> Figure:
     """Plot similarities to random, correct and top-k answers, one panel each (Figure 2 of the paper)."""
-    told = []
+    summaries = []
     for label, content in panels.items():
         way = content["ways"][content["own"]]
         peaks = ", ".join(f"{name} {way['points'][int(np.argmax(of))]:.2f}" for name, of in way["densities"].items())
-        told.append(f"{label}: {peaks}")
-    alt = f"Densities of similarities of random, correct and top-k answers; where each is highest: {'; '.join(told)}."
+        summaries.append(f"{label}: {peaks}")
+    peaks_of_all = "; ".join(summaries)
+    alt = f"Densities of similarities of random, correct and top-k answers; where each is highest: {peaks_of_all}."
     caption = (
         "Similarities of topics to random, to correct and to the first k answers, by the vectors that the condition "
         "searches with. In the form of Figure 2 of the paper."
@@ -51,12 +52,12 @@ def densities(panels: Mapping[str, Content]) -> Figure:
 
 def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
     """Plot accuracy over the threshold, and the share removed, one line for each condition."""
-    told = [
+    summaries = [
         f"{label}: {one['thresholds'][one['chosen']]['tau']:.3f}, which removes "
         f"{one['thresholds'][one['chosen']]['removed']:.0%}"
         for label, one in panels.items()
     ]
-    alt = f"Accuracy@{k} over the threshold. The chosen thresholds: {'; '.join(told)}."
+    alt = f"Accuracy@{k} over the threshold. The chosen thresholds: {'; '.join(summaries)}."
     caption = (
         "Results less similar than the threshold are removed. Left: accuracy with its 95 % interval; right: the share "
         f"of the first {k} that is removed. Rings: the chosen threshold (section II-B of the paper)."
@@ -86,15 +87,15 @@ def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
 def statements(panels: Mapping[str, Content]) -> Figure:
     """Plot cosines of some right answers, and the answers in a plane; ``panels``: ``statements`` of geometry.json."""
     lowest = min(float(np.min(one["cosines"])) for one in panels.values())
-    told = []
+    summaries = []
     for label, one in panels.items():
         within, between = _within_and_between(one)
-        told.append(f"{label}: {within:.2f} within a topic, {between:.2f} between")
-    alt = f"Cosines of right answers of some topics, on average: {'; '.join(told)}."
+        summaries.append(f"{label}: {within:.2f} within a topic, {between:.2f} between")
+    alt = f"Cosines of right answers of some topics, on average: {'; '.join(summaries)}."
     caption = (
         "Above: cosines of right answers, topic by topic (Figure 8 of the ModernBERT thesis). Below: the same in the "
         "plane of their first two principal components, a mark for each topic (its Figure 13, there with t-SNE). On "
-        f"average {'; '.join(told)}."
+        f"average {'; '.join(summaries)}."
     )
 
     def draw(name: str) -> str:
@@ -117,11 +118,11 @@ def statements(panels: Mapping[str, Content]) -> Figure:
 
 def lengths(panels: Mapping[str, Content]) -> Figure:
     """Plot lengths of token vectors and of pooled ones; ``panels`` hold ``lengths`` of geometry.json."""
-    told = [
+    summaries = [
         f"{label}: tokens {np.median(one['tokens']):.2f}, pooled {np.median(one['pooled']):.2f}"
         for label, one in panels.items()
     ]
-    alt = f"Lengths of the vectors of tokens and of pooled vectors; medians: {'; '.join(told)}."
+    alt = f"Lengths of the vectors of tokens and of pooled vectors; medians: {'; '.join(summaries)}."
     counts = ", ".join(f"{len(one['tokens']):,} of {one['of_tokens']:,} tokens" for one in panels.values())
     caption = (
         "Lengths, as the encoder makes them, of the vectors of the tokens of these answers, and of the means over each "

@@ -149,11 +149,11 @@ def figure(
     maps: Mapping[str, tuple[int, HeatMap]], queries: Mapping[Node, str], documents: Mapping[Node, str]
 ) -> Figure:
     """Draw a panel for each label, all on one scale, with the seed of each map."""
-    told = [
+    summaries = [
         f"{label} (seed {seed}): MaxSim {found.score:.3f}, spread {found.spread:.3f}"
         for label, (seed, found) in maps.items()
     ]
-    alt = f"Similarities of virtual nodes of a topic and a document. {'; '.join(told)}."
+    alt = f"Similarities of virtual nodes of a topic and a document. {'; '.join(summaries)}."
     seeds = {seed for seed, _ in maps.values()}
     shown = (
         f"Seed {seeds.pop()}" if len(seeds) == 1 else f"Seeds: {'; '.join(f'{m}, {s}' for m, (s, _) in maps.items())}"

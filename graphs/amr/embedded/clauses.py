@@ -290,12 +290,12 @@ class Composer:
     def _set_mood(self, token: Token) -> None:
         draft = self.draft
         if any(self.tokens[c].text == "?" for c in token.children):
-            asked = any(
+            is_question = any(
                 draft.concepts[self.tokens[i].node] == "amr-unknown"
                 for i in draft.subtree(token)
                 if self.tokens[i].node >= 0
             )
-            if not asked:
+            if not is_question:
                 draft.attribute(token.outer, ":mode", "interrogative")
                 return
         if any(self.tokens[i].lower == "please" for i in token.children):

@@ -234,13 +234,13 @@ class ArqMath:
 
     def _no_topics(self, task: int, year: int) -> str:
         files = self.topic_files()
-        there = ", ".join(f"{name} (Task {of}, {when})" for (of, when), name in files.items()) or "none of any year"
+        present = ", ".join(f"{name} (Task {of}, {when})" for (of, when), name in files.items()) or "none of any year"
         unplaced = [
             f"{self._layout.below(found.file)}: {found.note}"
             for found in self._layout.files
             if found.kind == "topics" and found.note
         ]
-        return "; ".join([f"no topics of Task {task}, {year}, below this folder; there is: {there}", *unplaced])
+        return "; ".join([f"no topics of Task {task}, {year}, below this folder; there is: {present}", *unplaced])
 
     def judgments(self, task: int, years: Sequence[int]) -> list[Judgment]:
         """The qrels of ``years``, whether the posts are in this collection or not; Task 2's documents: visual ids.
@@ -301,7 +301,7 @@ class ArqMath:
     def inventory(self) -> Inventory:
         """Every file below the root with its part of the collection, and the reason where it is not read."""
         self._judgments.files()
-        return inventory_of(self._layout, self._judgments.chosen())
+        return inventory_of(self._layout, self._judgments.files_read())
 
     def _representation(self, name: Representation) -> tuple[PackedFile, ...]:
         place: Place[FormulaFolder] | None = self._layout.formulas.get(name)

@@ -78,7 +78,7 @@ class Judgments:
         """Return the edition that is read by task and year, where that is not the edition that is asked for."""
         return {key: found.edition for key, found in self._found().items() if found.edition != self.edition}
 
-    def chosen(self) -> frozenset[PackedFile]:
+    def files_read(self) -> frozenset[PackedFile]:
         """Return the files that are read."""
         return frozenset(found.file for found in self._found().values())
 
@@ -134,8 +134,8 @@ class Judgments:
                 )
             known = [*files, *(file for others in self._layout.judgments.values() for file in others)]
             unplaced = [file for file in self._layout.files if file.kind == "judgments" and file.note]
-            there = ", ".join(dict.fromkeys(self._layout.below(file.file) for file in [*known, *unplaced]))
-            message = f"no {what}, below this folder; there is: {there or 'none of any year'}"
+            present = ", ".join(dict.fromkeys(self._layout.below(file.file) for file in [*known, *unplaced]))
+            message = f"no {what}, below this folder; there is: {present or 'none of any year'}"
             raise CorpusError(message, path=self._layout.root)
         file = place.one(what)
         return next(found for found in files if found.file == file)

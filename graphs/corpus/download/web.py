@@ -219,9 +219,9 @@ class Downloads:
 
     def _attempt(self, part: UnfinishedFile, offer: Offer, progress: Callable[[int], None], wanted: int | None) -> bool:
         """One request. Returns True if the file is complete, False if ``wanted`` bytes are there."""
-        asked = part.size if part.resumable else 0
-        headers = {"Range": f"bytes={asked}-"} if asked else {}
-        if asked and part.tag:
+        offset = part.size if part.resumable else 0
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        if offset and part.tag:
             headers["If-Range"] = part.tag
         try:
             response = self._open(offer.path, headers)
@@ -235,7 +235,7 @@ class Downloads:
         with response:
             start, total = _range(response) if response.status == 206 else (0, _length(response.headers))
             tag = _tag(response.headers)
-            if response.status == 206 and (start != asked or total != part.total or tag != part.tag):
+            if response.status == 206 and (start != offset or total != part.total or tag != part.tag):
                 progress(-part.drop())
                 raise _Broken("the file has changed since its first bytes came")
             if None not in (total, offer.size) and total != offer.size:

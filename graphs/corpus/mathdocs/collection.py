@@ -190,9 +190,9 @@ def _read_all() -> tuple[_Entry, ...]:
         entry = _entry(docstring, names)
         if entry is None:
             continue
-        asked = " ".join(_key(entry.title + " " + entry.question))
-        if asked not in questions and not answers.has_like(_key(entry.answer)):
-            questions.add(asked)
+        question = " ".join(_key(entry.title + " " + entry.question))
+        if question not in questions and not answers.has_like(_key(entry.answer)):
+            questions.add(question)
             answers.add(_key(entry.answer))
             entries.append(entry)
     return tuple(sorted(entries, key=lambda entry: entry.name))
@@ -247,10 +247,10 @@ def _entry(docstring: Docstring, names: Names) -> _Entry | None:
     answer = _bounded(answer)
     if not lead or not answer or not _has_formula([*lead, *answer]) or len(_words(answer)) < 8:
         return None
-    asked = [names.masked(paragraph, docstring) for paragraph in lead]
-    if len(set(_words(asked)) - _EMPTY_WORDS) < MIN_QUESTION_WORDS:
+    paragraphs = [names.masked(paragraph, docstring) for paragraph in lead]
+    if len(set(_words(paragraphs)) - _EMPTY_WORDS) < MIN_QUESTION_WORDS:
         return None
-    title, question = asked[:at], asked[at:]
+    title, question = paragraphs[:at], paragraphs[at:]
     return _Entry(
         docstring.name,
         " ".join(_inline_html(paragraph) for paragraph in title),

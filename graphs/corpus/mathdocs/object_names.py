@@ -27,13 +27,13 @@ class Names:
         written = {docstring.name.rpartition(".")[2].removesuffix("_gen") for docstring in found}
         self.written = {name for name in written if len(name) > 2}
         self.all = {short_name(docstring.name) for docstring in found}
-        asked = self.all | {f"{name}s" for name in self.all}
+        spellings = self.all | {f"{name}s" for name in self.all}
         used: Counter[str] = Counter()
         for docstring in found:
             prose = re.sub(r"``.+?``|`[^`]*`|\w+\(|\w*[._]\w+|>>>.*|\$[^$]*\$", " ", docstring.text)
             words = {word.lower() for word in re.findall(r"[A-Za-z]\w+", prose)}
             own = short_name(docstring.name).removesuffix("s")
-            used.update(word for word in words & asked if word.removesuffix("s") != own)
+            used.update(word for word in words & spellings if word.removesuffix("s") != own)
         self.everyday = {name for name in self.all if used[name] + used[f"{name}s"] >= 2}
 
     def masked(self, paragraph: Paragraph, docstring: Docstring) -> Paragraph:

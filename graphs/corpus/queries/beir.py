@@ -304,7 +304,7 @@ def _splits(folder: Path) -> dict[str, Path]:
 
 def _found(folder: Path, name: str) -> Path | None:
     """Return the file ``name`` in ``folder``, packed or not."""
-    there = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
-    if len(there) == 2:
+    present = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
+    if len(present) == 2:
         raise CorpusError(f"both {name} and {name}.gz are here; keep one", path=folder)
-    return there[0] if there else None
+    return present[0] if present else None

@@ -171,8 +171,8 @@ class QueryCollection(ABC):
     def topics_hash(self) -> str:
         """Return a hash of the ids and texts of the test's queries: those that are judged, whatever the judgments."""
         judged = {judgment.topic_id for judgment in self.read_judgments(training=False)}
-        asked = {_text(one) for one in self.queries() if isinstance(one, Post) and one.post_id in judged}
-        return _hash(sorted(asked))
+        texts = {_text(one) for one in self.queries() if isinstance(one, Post) and one.post_id in judged}
+        return _hash(sorted(texts))
 
     def _positives(self) -> list[Judgment]:
         """Return the training judgments of relevant documents, without those of the test's queries."""

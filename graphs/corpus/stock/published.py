@@ -215,11 +215,11 @@ class PublishedStock:
         }
         tables = max(counts[f"formulas.{name}.tables"] for name in instead)
         for name, consequence in instead.items():
-            there = counts[f"formulas.{name}.tables"]
-            if not there:
+            present = counts[f"formulas.{name}.tables"]
+            if not present:
                 yield Missing(f"{_REPRESENTED[name]} of the formulas of posts", consequence, "formulas")
-            elif there < tables:
-                what = f"{tables - there} of {tables} tables with {_REPRESENTED[name]} of the formulas of posts"
+            elif present < tables:
+                what = f"{tables - present} of {tables} tables with {_REPRESENTED[name]} of the formulas of posts"
                 yield Missing(what, f"of their formulas, {consequence}", "formulas")
 
     def _absent_trees(self, year: int) -> Iterator[Missing]:

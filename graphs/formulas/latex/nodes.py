@@ -10,6 +10,7 @@ that a :class:`MathList` receives its parse.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 
 class Node:
@@ -21,18 +22,19 @@ class Node:
     value = ""
 
 
+@dataclass(slots=True, eq=False)
 class Token(Node):
     """Symbol: its label in the SLT (with type), its label in the OPT, and the place of limits for a large operator."""
 
-    __slots__ = ("limits", "name", "opt", "role", "slt", "value")
+    role: str = field()
+    value: str = field()
+    slt: str
+    opt: str
+    name: str = ""
+    limits: bool = False
 
-    def __init__(self, role: str, value: str, slt: str, opt: str, *, name: str = "", limits: bool = False) -> None:
-        self.role = role
-        self.value = value
-        self.slt = slt
-        self.opt = opt
-        self.name = name or value
-        self.limits = limits
+    def __post_init__(self) -> None:
+        self.name = self.name or self.value
 
     def with_limits(self, limits: bool) -> Token:
         """Return the same symbol with its limits below and above it, or beside it."""
@@ -43,23 +45,20 @@ class Token(Node):
         return f"Token({self.role}, {self.slt!r}, {self.opt!r})"
 
 
+@dataclass(slots=True, eq=False)
 class MathList(Node):
     """A list that is parsed alone, such as a numerator: its items, its rule of the grammar, and its parse."""
 
-    __slots__ = ("items", "node", "rule")
-
-    def __init__(self, items: list[Node], rule: str) -> None:
-        self.items = items
-        self.rule = rule
-        self.node: Node | None = None
+    items: list[Node]
+    rule: str
+    node: Node | None = None
 
 
 class ScriptMark(Node):
     """A script in a list, before the grammar gives it a base.
 
     ``sup`` marks a superscript, ``floating`` a script without a base before it. ``level`` is the number of braces
-    around
-    it: only scripts of one level share a place.
+    around it: only scripts of one level share a place.
     """
 
     __slots__ = ("floating", "level", "role", "script", "sup")
@@ -89,140 +88,114 @@ class Script(Node):
         self.value = base.value
 
 
+@dataclass(slots=True, eq=False)
 class Infix(Node):
     """An operator between its operands, or before its only one."""
 
-    __slots__ = ("args", "op")
-
-    def __init__(self, op: Node, args: Sequence[Node]) -> None:
-        self.op = op
-        self.args = args
+    op: Node
+    args: Sequence[Node]
 
 
+@dataclass(slots=True, eq=False)
 class Prefix(Node):
     """A function or large operator before its operands."""
 
-    __slots__ = ("args", "op")
-
-    def __init__(self, op: Node, args: Sequence[Node]) -> None:
-        self.op = op
-        self.args = args
+    op: Node
+    args: Sequence[Node]
 
 
+@dataclass(slots=True, eq=False)
 class Postfix(Node):
     """An operator after its operand, such as the factorial."""
 
-    __slots__ = ("arg", "op")
-
-    def __init__(self, op: Node, arg: Node) -> None:
-        self.op = op
-        self.arg = arg
+    op: Node
+    arg: Node
 
 
+@dataclass(slots=True, eq=False)
 class Named(Node):
     """Content without a layout: the name of a construct (``set``, ``formulae``) and its parts."""
 
-    __slots__ = ("args", "name")
-
-    def __init__(self, name: str, args: Sequence[Node]) -> None:
-        self.name = name
-        self.args = args
+    name: str = field()
+    args: Sequence[Node]
 
 
+@dataclass(slots=True, eq=False)
 class Row(Node):
     """Layout without content: parts side by side. In content, it is an unparsed list."""
 
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: Sequence[Node]) -> None:
-        self.parts = parts
+    parts: Sequence[Node]
 
 
+@dataclass(slots=True, eq=False)
 class Dual(Node):
     """Two sides of one part: ``content`` for the OPT, ``layout`` for the SLT."""
 
-    __slots__ = ("content", "layout", "name", "role", "value")
-
-    def __init__(self, content: Node, layout: Node, role: str = "ATOM", name: str = "", value: str = "") -> None:
-        self.content = content
-        self.layout = layout
-        self.role = role
-        self.name = name
-        self.value = value
+    content: Node
+    layout: Node
+    role: str = "ATOM"
+    name: str = ""
+    value: str = ""
 
 
+@dataclass(slots=True, eq=False)
 class Relations(Node):
     """A chain of relations, ``a < b <= c``: operands and operators in turn."""
 
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: Sequence[Node]) -> None:
-        self.parts = parts
+    parts: Sequence[Node]
 
 
+@dataclass(slots=True, eq=False)
 class Fraction(Node):
     """A numerator over a denominator; ``name`` is the operation."""
 
-    __slots__ = ("denominator", "name", "numerator")
-
-    def __init__(self, numerator: Node, denominator: Node, name: str = "divide") -> None:
-        self.numerator = numerator
-        self.denominator = denominator
-        self.name = name
+    numerator: Node
+    denominator: Node
+    name: str = "divide"
 
 
+@dataclass(slots=True, eq=False)
 class Root(Node):
     """A root, with its index if one is written."""
 
-    __slots__ = ("index", "radicand")
-
-    def __init__(self, radicand: Node, index: Node | None = None) -> None:
-        self.radicand = radicand
-        self.index = index
+    radicand: Node
+    index: Node | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Accent(Node):
     """A mark over (or under) a base: hats, bars, braces, arrows. ``mid``: its scripts go over and under it too."""
 
-    __slots__ = ("base", "limits", "mark", "over", "role")
-
-    def __init__(self, mark: Node, base: Node, over: bool, limits: bool = False, role: str = "ATOM") -> None:
-        self.mark = mark
-        self.base = base
-        self.over = over
-        self.limits = limits
-        self.role = role
+    mark: Node
+    base: Node
+    over: bool
+    limits: bool = False
+    role: str = "ATOM"
 
 
+@dataclass(slots=True, eq=False)
 class Enclosure(Node):
     """A box around a base, or a strike through it; ``content`` is the operation that it denotes, if any."""
 
-    __slots__ = ("base", "content", "notation")
-
-    def __init__(self, notation: str, base: Node, content: Token | None = None) -> None:
-        self.notation = notation
-        self.base = base
-        self.content = content
+    notation: str
+    base: Node
+    content: Token | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Table(Node):
     """Rows of cells; ``name`` is ``matrix`` or ``cases``."""
 
-    __slots__ = ("name", "role", "rows")
-
-    def __init__(self, rows: Sequence[Sequence[Node]], name: str = "matrix", role: str = "ARRAY") -> None:
-        self.rows = rows
-        self.name = name
-        self.role = role
+    rows: Sequence[Sequence[Node]]
+    name: str = "matrix"
+    role: str = "ARRAY"
 
 
+@dataclass(slots=True, eq=False)
 class Text(Node):
     """Words in a formula: strings, and the formulas among them."""
 
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: Sequence[str | Node]) -> None:
-        self.parts = parts
+    parts: Sequence[str | Node]
 
 
 class Wrapped(Node):
@@ -237,10 +210,8 @@ class Wrapped(Node):
         self.name = inner.name
 
 
+@dataclass(slots=True, eq=False)
 class Unparsed(Node):
     """A list that the grammar does not read: its parts, with scripts attached and a row for each fence."""
 
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: Sequence[Node]) -> None:
-        self.parts = parts
+    parts: Sequence[Node]

@@ -101,8 +101,8 @@ def _result(result: Result, found: Answer) -> dict[str, Any]:
     matches = [] if why is None else _matches(why, found.query.text, own.text)
     more = 0 if why is None else len(why.query) - len(matches)
     if own.question is not None:
-        asked = {"post_id": own.question_id, "snippet": as_parts(beginning_of(own.question), own.question)}
-        shown |= {"question": asked}
+        question = {"post_id": own.question_id, "snippet": as_parts(beginning_of(own.question), own.question)}
+        shown |= {"question": question}
     return shown | {"snippet": as_parts(own.beginning(), own.text), "matches": matches, "more_matches": more}
 
 

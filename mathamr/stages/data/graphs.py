@@ -177,8 +177,8 @@ def posts_of(
     corpus: Corpus, kinds: Sequence[str], tasks: Sequence[int], years: Sequence[int]
 ) -> Iterator[Post | Failure]:
     """Yield the posts of these kinds and all failures of reading, then the topics if they are among the kinds."""
-    asked = ((topic.post for topic in benchmark(corpus).topics(task, years)) for task in tasks)
-    topics = chain.from_iterable(asked) if "topic" in kinds else ()
+    by_task = ((topic.post for topic in benchmark(corpus).topics(task, years)) for task in tasks)
+    topics = chain.from_iterable(by_task) if "topic" in kinds else ()
     posts = corpus.posts() if set(POSTS) & set(kinds) else ()
     return chain((post for post in posts if isinstance(post, Failure) or post.kind in kinds), topics)
 

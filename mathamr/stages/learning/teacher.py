@@ -46,9 +46,9 @@ def teacher(
         collections: the collection under the name "", and the sources by theirs.
     """
     known = identity(name)
-    asked: dict[Side, Iterable[str]] = {"query": questions, "document": documents}
-    sides: dict[str, dict[Side, list[str]]] = {source: {side: [] for side in asked} for source in collections}
-    for side, post_ids in asked.items():
+    ids_by_side: dict[Side, Iterable[str]] = {"query": questions, "document": documents}
+    sides: dict[str, dict[Side, list[str]]] = {source: {side: [] for side in ids_by_side} for source in collections}
+    for side, post_ids in ids_by_side.items():
         for post_id in sorted(set(post_ids)):
             source, own = _placed(post_id, collections)
             sides[source][side].append(own)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from graphs.errors import RetrievalError
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Hit, Qrels, Run
-from mathamr.retrieval.fusion import interpolate, one_a_look, rankings_of, reciprocal_rank_fusion, tune_weight
+from mathamr.retrieval.fusion import interpolate, merge_by_visual_id, rankings_of, reciprocal_rank_fusion, tune_weight
 from mathamr.retrieval.index import Ranking
 
 
@@ -65,7 +65,7 @@ def fuse(runs: Sequence[Run], settings: FusionSettings, visual_ids: Mapping[str,
     if task == 2:
         if visual_ids is None:
             raise RetrievalError("Task 2 fuses formulas by their look; add --visual-ids TSV")
-        rankings = one_a_look(rankings, visual_ids)
+        rankings = merge_by_visual_id(rankings, visual_ids)
     weights, tuned = settings.weights, None
     if settings.tune is not None:
         if len(runs) != 2 or task != 1:

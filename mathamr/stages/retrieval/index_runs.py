@@ -15,12 +15,12 @@ from graphs.corpus.post import Topic
 from graphs.errors import Failure, RetrievalError
 from graphs.stores.collection import Collection
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task
+from mathamr.model.encoding import device_of
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
 from mathamr.retrieval.index import Strategy
 from mathamr.search.catalog import Catalog
 from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
 from mathamr.stages.console import Console
-from mathamr.stages.retrieval.indexing import device_of
 from mathamr.training import checkpoint
 
 

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from graphs.corpus.corpus import Corpus
 from graphs.errors import RetrievalError, StoreError
 from graphs.formulas.store import FormulaStore
@@ -25,6 +23,7 @@ from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
+from mathamr.model.encoding import device_of
 from mathamr.retrieval.agreement import DEPTH, compare
 from mathamr.retrieval.exact import DType
 from mathamr.retrieval.index import Strategy
@@ -98,13 +97,6 @@ class BuiltIndex:
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
-
-
-def device_of(name: str) -> str:
-    """Return the device that ``auto`` means on this machine; any other name as it is."""
-    if name != "auto":
-        return name
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def read_ids(path: Path) -> frozenset[str]:

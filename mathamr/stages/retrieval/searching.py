@@ -57,13 +57,6 @@ def hnsw_of(settings: SearchSettings) -> Hnsw:
     return Hnsw(**{name: value for name, value in given.items() if value is not None})
 
 
-def device_of(device: str) -> str:
-    """Return the device that ``train.device`` names, on which models are trained and encode."""
-    if device != "auto":
-        return device
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def index_options(settings: SearchSettings, folder: Path, model_hash: str) -> dict[str, Any]:
     """Arguments of :func:`mathamr.retrieval.build`; files go to ``folder``, on a server each job has its own name."""
     index = settings.index
@@ -114,13 +107,13 @@ def with_question_vectors(vectors: EncodedPosts, post_ids: Sequence[str], questi
     MaxSim takes for each vector of a topic the best of both posts. The last vector stays that of the post itself.
     """
     own = vectors.sets(post_ids)
-    asked = {post_id: questions[post_id] for post_id in post_ids if post_id in questions}
-    read = vectors.encoded(sorted(set(asked.values())))
+    question_of = {post_id: questions[post_id] for post_id in post_ids if post_id in questions}
+    read = vectors.encoded(sorted(set(question_of.values())))
     if not read:
         return own
     of_question = dict(zip(read, vectors.sets(read), strict=True))
     together = [
-        torch.cat([of_question[asked[post_id]], one]) if asked.get(post_id) in of_question else one
+        torch.cat([of_question[question_of[post_id]], one]) if question_of.get(post_id) in of_question else one
         for post_id, one in zip(post_ids, own, strict=True)
     ]
     return VectorSets.of(together)

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from graphs.corpus.post import Pair, PlaceholderText
 from graphs.corpus.text.latex_text import as_text
 from graphs.errors import Failure
+from graphs.processes import batched
 from graphs.stores.posts import PostTexts
 from mathamr.text.knowledge_graph import KnowledgeGraph
 from mathamr.text.knowledge_graph import pairs as graph_pairs
@@ -53,8 +53,7 @@ def of_answers(
     Args:
         written: function that joins a post's sentences and formulas to one text.
     """
-    remaining = iter(pairs)
-    while some := list(islice(remaining, _AT_ONCE)):
+    for some in batched(pairs, _AT_ONCE):
         found = texts.get(list({post_id for pair in some for post_id in (pair.question_id, pair.answer_id)}))
         for pair in some:
             query, document = (
@@ -124,9 +123,12 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
                     continue
                 seen.add(tokens)
                 formula = tokens if linear else typed
-                asked, found = f"{passage.passage_id}/s{number}/{start}", f"{passage.passage_id}/f{number}/{start}"
-                yield TextPair(around, formula, asked, found, passage.group, passage.categories)
-                yield TextPair(formula, around, found, asked, passage.group, passage.categories)
+                sentence_id, formula_id = (
+                    f"{passage.passage_id}/s{number}/{start}",
+                    f"{passage.passage_id}/f{number}/{start}",
+                )
+                yield TextPair(around, formula, sentence_id, formula_id, passage.group, passage.categories)
+                yield TextPair(formula, around, formula_id, sentence_id, passage.group, passage.categories)
 
 
 def _without(sentence: str, spans: Iterable[tuple[int, int, str]]) -> str:

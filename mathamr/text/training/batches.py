@@ -74,9 +74,9 @@ class KnownPairs:
         """Mark the pairs whose document answers the query of a pair: of pairs (B,) and (C,), bool (B, C)."""
         answered = np.zeros((len(queries), len(documents)), np.bool_)
         for k, known in zip((0, 2), self._known, strict=True):
-            asked = _joined(self._keys[queries, k][:, None], self._keys[documents, k + 1][None])
-            places = np.searchsorted(known, asked).clip(max=len(known) - 1)
-            answered |= known[places] == asked
+            candidates = _joined(self._keys[queries, k][:, None], self._keys[documents, k + 1][None])
+            places = np.searchsorted(known, candidates).clip(max=len(known) - 1)
+            answered |= known[places] == candidates
         return answered
 
 

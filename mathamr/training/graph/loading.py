@@ -23,7 +23,7 @@ from torch import Tensor
 
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
-from graphs.graph.batching import BudgetSampler, GraphBatch, drop_edges, mask_nodes
+from graphs.graph.batching import GraphBatch, drop_edges, mask_nodes, within_budget
 from graphs.stores.store import GraphStore
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
@@ -172,15 +172,7 @@ class TrainingBatches:
         generator = torch.Generator()
         generator.manual_seed(stream(config.seed, AUGMENTATION, epoch, number, self._world.rank))
         nodes, edges = self._store.sizes(posts)
-        within_budget = BudgetSampler(
-            nodes,
-            edges,
-            max_nodes=config.node_budget,
-            max_edges=config.edge_budget,
-            max_items=len(posts),
-            shuffle=False,
-        )
-        for places in within_budget:
+        for places in within_budget(nodes, edges, max_nodes=config.node_budget, max_edges=config.edge_budget):
             chunk = self._store.load([posts[i] for i in places])
             if config.node_mask:
                 chunk = mask_nodes(chunk, config.node_mask, generator)

@@ -7,7 +7,7 @@ import pytest
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.leaks import marks, pairs_without_topics, questions_of_topics
-from graphs.corpus.pairs import chosen
+from graphs.corpus.pairs import select_pairs
 from graphs.corpus.post import Pair, Post, Topic
 
 QUESTION = {"post_id": "1", "kind": "question", "title": "Is <b>$x$</b> odd?", "body": "<p>I ask &amp; wonder.</p>"}
@@ -47,7 +47,7 @@ def test_a_duplicate_does_not_bring_the_answer_of_a_topic() -> None:
     ]
     links = [("q2", "q1")]
     accepted = [Pair("q1", "a1"), Pair("q1", "a3"), Pair("q2", "a2")]
-    pairs = chosen(posts, accepted, links, "duplicates", least_score=1)
+    pairs = select_pairs(posts, accepted, links, "duplicates", least_score=1)
     assert Pair("q2", "a1") in pairs
     kept, left_out, _ = pairs_without_topics(pairs, posts, [Topic("t", Post("t", "topic", title="is $x$ odd"))])
     assert kept == [Pair("q2", "a2")]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs.errors import GraphError
-from graphs.graph.batching import BudgetSampler, GraphBatch, collate, drop_edges, mask_nodes
+from graphs.graph.batching import GraphBatch, collate, drop_edges, mask_nodes, within_budget
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.vocabulary import MASK, NUM_VIRTUAL_RELATIONS
 
@@ -139,41 +138,24 @@ def test_empty_batch_can_be_augmented() -> None:
     assert drop_edges(mask_nodes(batch, 0.5, torch.Generator()), 0.5, torch.Generator()).num_graphs == 0
 
 
-def sampler(**changes: object) -> BudgetSampler:
-    rng = np.random.default_rng(0)
-    nodes = rng.integers(10, 300, 500)
-    options: dict = {"max_nodes": 2000, "max_edges": 8000, "max_items": 16, "seed": 7}
-    return BudgetSampler(nodes, 4 * nodes + 1, **{**options, **changes})
+def test_batches_keep_within_the_budget_and_cover_every_graph_once_in_order() -> None:
+    nodes = np.random.default_rng(0).integers(10, 300, 500)
+    edges = 4 * nodes + 1
+    batches = within_budget(nodes, edges, max_nodes=2000, max_edges=8000)
+    assert [place for batch in batches for place in batch] == list(range(500))
+    assert all(nodes[batch].sum() <= 2000 and edges[batch].sum() <= 8000 for batch in batches)
+    for batch, following in pairwise(batches):  # each is full
+        assert nodes[[*batch, following[0]]].sum() > 2000 or edges[[*batch, following[0]]].sum() > 8000
 
 
-def test_batches_keep_within_the_budget_and_cover_every_item_once() -> None:
-    plan = sampler()
-    batches = list(plan)
-    assert sorted(item for batch in batches for item in batch) == list(range(500))
-    assert max(len(batch) for batch in batches) <= 16
-    assert all(plan.num_nodes[batch].sum() <= 2000 and plan.num_edges[batch].sum() <= 8000 for batch in batches)
-    assert len(batches) < 70
+def test_graph_larger_than_the_budget_is_alone() -> None:
+    sizes = [5, 50_000, 5, 6]
+    assert within_budget(sizes, [1] * 4, max_nodes=20, max_edges=10) == [[0], [1], [2, 3]]
+    assert within_budget([1] * 4, sizes, max_nodes=20, max_edges=20) == [[0], [1], [2, 3]]
 
 
-def test_plan_depends_on_seed_and_epoch_alone() -> None:
-    assert sampler().plan(3) == sampler().plan(3)
-    assert sampler().plan(3) != sampler().plan(4)
-    assert sampler(seed=8).plan(3) != sampler().plan(3)
-    first = sampler()
-    assert [list(first), list(first)] == [sampler().plan(0), sampler().plan(1)]
-
-
-def test_oversized_item_stands_alone_or_is_refused_with_its_size() -> None:
-    sizes, options = [5, 50_000, 5], {"max_nodes": 20, "max_edges": 10**6, "max_items": 8, "shuffle": False}
-    assert list(BudgetSampler(sizes, sizes, **options)) == [[0], [1], [2]]
-    with pytest.raises(GraphError, match="item 255 has 50000 nodes, a batch at most 20"):
-        BudgetSampler(sizes, sizes, **options, oversized="refuse", names=["1", "255", "3"])
-    with pytest.raises(GraphError, match="item 1 has 50000 edges, a batch at most 9"):
-        BudgetSampler([1, 1, 1], sizes, **{**options, "max_edges": 9}, oversized="refuse")
-
-
-def test_no_items_make_no_batches() -> None:
-    assert list(BudgetSampler([], [], max_nodes=1, max_edges=1, max_items=1)) == []
+def test_no_graphs_make_no_batches() -> None:
+    assert within_budget([], [], max_nodes=1, max_edges=1) == []
 
 
 def test_batch_is_immutable_but_replaceable() -> None:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from graphs import digests
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
 from mathamr import MathAMR, Post
 from mathamr.default_settings import values
@@ -153,7 +154,7 @@ def test_another_vocabulary_is_refused_with_both_hashes(model: MathAMR, tmp_path
     content["labels"][-1] = "another"
     (place / "vocabulary.json").write_text(json.dumps(content))
     settings = json.loads((place / "mathamr.json").read_text())
-    settings["files"]["vocabulary.json"] = model_folder._sha256(place / "vocabulary.json")
+    settings["files"]["vocabulary.json"] = digests.of_file(place / "vocabulary.json")
     (place / "mathamr.json").write_text(json.dumps(settings))
     with pytest.raises(StoreError, match=f"trained with the vocabulary {model.vocabulary.hash}, not with"):
         MathAMR.from_pretrained(place)

@@ -140,6 +140,11 @@ def test_folders_that_cannot_be_opened(collection: Any, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="built by model m1, not by m2"):
         ExactIndex.open(tmp_path, model_hash="m2")
     header = json.loads((tmp_path / "index.json").read_text())
+    without = {name: value for name, value in header.items() if name != "sha256"}
+    (tmp_path / "index.json").write_text(json.dumps(without))
+    with pytest.raises(StoreError, match="damaged: not the header"):
+        ExactIndex.open(tmp_path)
+    (tmp_path / "index.json").write_text(json.dumps(header))
     vectors = tmp_path / header["data"] / "vectors.npy"
     vectors.write_bytes(vectors.read_bytes()[:-100])
     with pytest.raises(StoreError, match="damaged"):

@@ -176,6 +176,9 @@ def test_missing_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     file.write_text(json.dumps({**values, "format": 99}))
     with pytest.raises(TrainingError, match="not a checkpoint of format 1"):
         load(tmp_path / "best")
+    file.write_text(json.dumps({name: value for name, value in values.items() if name != "sha256"}))
+    with pytest.raises(TrainingError, match=r"wrong keys.*sha256"):
+        load(tmp_path / "best")
     file.write_text(json.dumps({**values, "colour": "red"}))
     with pytest.raises(TrainingError, match="colour"):
         load(tmp_path / "best")

@@ -1,0 +1,27 @@
+"""SHA-256 of files, and of values that JSON can hold.
+
+>>> of_json({"b": 1, "a": 2}) == of_json({"a": 2, "b": 1})
+True
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+
+def of_json(content: Any) -> str:
+    """Return the digest of ``content``, whatever the order of its keys: 64 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def of_file(path: Path) -> str:
+    """Return the digest of a file: 64 hexadecimal digits.
+
+    Raises:
+        OSError: a file that cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
