@@ -24,7 +24,7 @@ RANDOM: dict[str, Any] = {"track": "random"}
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "docs" / "experiments.md").read_text()
-    blocks = re.findall(r"^`([\w./-]+)`\n\n```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^`([\w./-]+)`\n\n(?:<!--.*?-->\n)?```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert [name for name, _ in blocks] == [
         "pyproject.toml",
         "mathamr_random/conf/random/default.yaml",

@@ -9,7 +9,7 @@ import pytest
 
 from scripts.development.architecture import modules
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
