@@ -115,7 +115,13 @@ def run(composed: DictConfig, command: str) -> Ended:
             stands[place] = row["status"]
         writing.write([found], folder)
     lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
-    lines += [f"{condition}, seed {seed}: {how}" for (condition, seed), how in stands.items() if how != "done"]
+    left_out = tables.not_run(found.rows)
+    lines += [
+        f"{condition}, seed {seed}: {how}"
+        for (condition, seed), how in stands.items()
+        if how != "done" and condition not in left_out
+    ]
+    lines += [f"not run: {', '.join(left_out)}"] if left_out else []
     lines += _of_other_graphs(found.rows)
     lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
     return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
