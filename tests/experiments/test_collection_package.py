@@ -1,4 +1,4 @@
-"""The collection of docs/your-collection.md: installed as a separate package, learned from and searched."""
+"""The collection of docs/collection-packages.md: installed as a separate package, learned from and searched."""
 
 import csv
 import subprocess
@@ -31,8 +31,11 @@ def install(blocks: list[tuple[str, str]], folder: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def example() -> list[tuple[str, str]]:
-    page = blocks_of(ROOT / "docs" / "your-collection.md")
-    blocks = [(block.file, f"{block.text}\n") for block in page if block.file.endswith((".toml", ".py"))]
+    page = blocks_of(ROOT / "docs" / "collection-packages.md")
+    package = "mathamr-faq/"
+    blocks = [
+        (block.file.removeprefix(package), f"{block.text}\n") for block in page if block.file.startswith(package)
+    ]
     assert [name for name, _ in blocks] == ["pyproject.toml", "mathamr_faq.py"]
     return blocks
 
