@@ -33,9 +33,7 @@ def install(blocks: list[tuple[str, str]], folder: Path, monkeypatch: pytest.Mon
 def example() -> list[tuple[str, str]]:
     page = blocks_of(ROOT / "docs" / "collection-packages.md")
     package = "mathamr-faq/"
-    blocks = [
-        (block.file.removeprefix(package), f"{block.text}\n") for block in page if block.file.startswith(package)
-    ]
+    blocks = [(block.file.removeprefix(package), f"{block.text}\n") for block in page if block.file.startswith(package)]
     assert [name for name, _ in blocks] == ["pyproject.toml", "mathamr_faq.py"]
     return blocks
 
