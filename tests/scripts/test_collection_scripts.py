@@ -1,4 +1,4 @@
-"""The commands build graphs and collection (docs/building.md), from posts to a merged, exported and drawn collection."""
+"""The commands of docs/building.md, from posts to a merged, exported and drawn collection."""
 
 from __future__ import annotations
 
