@@ -1,6 +1,6 @@
 """Conditions x seeds -> jobs, and the state of each.
 
-An experiment names its conditions by what they change (``conf/exp/vn_connectivity.yaml``):
+Conditions list the settings that they change (``conf/exp/vn_connectivity.yaml``):
 
     conditions:
       none: {graph: {connectivity: none}}
@@ -8,17 +8,17 @@ An experiment names its conditions by what they change (``conf/exp/vn_connectivi
     baseline: none
     seeds: [42, 43, 44]
 
-makes six jobs, ``none-seed42`` to ``sequential-seed44``. Each stage of a job has a key, a hash of all it depends on.
-A system's settings say what its model and its rankings depend on (:class:`mathamr.stages.settings.JobSettings`): those
-of ``track=graph`` name ``graph``, ``model`` and ``train`` with the seed, its rankings also ``index`` and ``retrieval``;
-``track=bm25`` has no model, and its rankings depend on ``bm25`` and ``retrieval.k``.
+This makes six jobs, ``none-seed42`` to ``sequential-seed44``. Each stage of a job has a key, a hash of its
+dependencies. The settings of a system list them (:class:`mathamr.stages.settings.JobSettings`): a model of
+``track=graph`` depends on ``graph``, ``model``, ``train`` and the seed, its rankings also on ``index`` and
+``retrieval``. ``track=bm25`` has no model; its rankings depend on ``bm25`` and ``retrieval.k``.
 
-New judgments change ``key`` alone: rankings are judged again. In the regime ``judged`` they also change the search.
-Conditions that differ in retrieval alone share a model, and so do experiments. Where no part of a key depends on
-the seed, jobs of all seeds have the same key: one of them runs, the others copy. A job is done when its ``result.json``
-carries its key: a changed configuration runs again, a finished job does not. ``job=K/N`` selects every N-th job, the
-K-th first, for an array of a batch system; ``experiment.only=[...]`` some conditions. A job that needs others, such as
-a fusion, comes after them.
+New judgments change only ``key``: rankings are judged again. In the regime ``judged`` they also change the search.
+Conditions and experiments that differ only in retrieval share a model. If no part of a key depends on the seed, the
+jobs of all seeds have the same key: one of them runs, the others copy its result. A job is done if its ``result.json``
+has its key, so only a changed configuration runs again. ``job=K/N`` selects every N-th job, from the K-th, for an array
+of a batch system. ``experiment.only=[...]`` selects conditions. A job that needs others, such as a fusion, comes after
+them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from mathamr.systems import registry
 _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOCK = ".lock"
-"""The file in a job's folder that the process which runs it holds."""
+"""Lock file in a job's folder, held by the process that runs the job."""
 
 State = Literal["done", "running elsewhere", "failed", "missing"]
 

@@ -1,7 +1,7 @@
 """The entry of every experiment: ``python -m experiments.run +exp=vn_connectivity [KEY=VALUE ...]``.
 
-Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/results.csv``, ``report.md`` and
-``report.html``, and prints the table of means. Any key of ``conf/`` can be set on the command line:
+Plan conditions x seeds, run the missing jobs, write ``outputs/EXP/results.csv``, ``report.md`` and
+``report.html``, and print the table of means. Any key of ``conf/`` can be set on the command line:
 
     python -m experiments.run +exp=vn_connectivity data=arqmath data.root=/data/ARQMath
     python -m experiments.run +exp=vn_connectivity 'experiment.seeds=[1,2]' train.epochs=3
@@ -9,8 +9,8 @@ Plans conditions x seeds, runs the jobs that are not done, writes ``outputs/EXP/
     python -m experiments.run +exp=vn_connectivity job=3/12          # one part of an array of jobs
     python -m experiments.run +exp=vn_connectivity job=list          # run nothing, list the state of each job
 
-The same command may run in several processes at once, on machines that share the folder ``outputs``: each takes jobs
-that no other works at, and none trains a model that another one trains.
+The same command may run in several processes at once, on machines that share the folder ``outputs``: no two of them
+run the same job or train the same model.
 
 Exit codes: 0 done; 1 a job failed, the table says why, or the program has a fault; 2 a message says what is wrong; 75
 stopped by a signal, saved; 130 stopped by Ctrl-C. ``--debug`` shows the traceback of what ended the run.
@@ -56,7 +56,7 @@ _PRINTED = 4  # measures that fit into a terminal
 
 @dataclass(frozen=True)
 class Ended:
-    """The table of means as text, and how many of the jobs that were asked for have failed."""
+    """Table of means as text, and the number of requested jobs that failed."""
 
     table: str
     failed: int
@@ -115,14 +115,20 @@ def run(composed: DictConfig, command: str) -> Ended:
             stands[place] = row["status"]
         writing.write([found], folder)
     lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
-    lines += [f"{condition}, seed {seed}: {how}" for (condition, seed), how in stands.items() if how != "done"]
+    left_out = tables.not_run(found.rows)
+    lines += [
+        f"{condition}, seed {seed}: {how}"
+        for (condition, seed), how in stands.items()
+        if how != "done" and condition not in left_out
+    ]
+    lines += [f"not run: {', '.join(left_out)}"] if left_out else []
     lines += _of_other_graphs(found.rows)
     lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
     return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
 
 
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
-    """How each job and its model stand, and what is left to do."""
+    """Return the state of each job and its model, and the number of jobs left."""
     rows = [[job.name, state(job, folder), models.state(job), job.key, job.model_key] for job in jobs]
     left = [job for job, row in zip(jobs, rows, strict=True) if row[1] not in ("done", "running elsewhere")]
     to_train = {job.model_key for job in left if models.state(job) not in ("trained", "none")}
@@ -131,7 +137,7 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
 
 
 def _say_displaced(missing: Sequence[Job], folder: Path, console: Console) -> None:
-    """Say which finished jobs of another configuration, perhaps of another collection, leave their place."""
+    """Print the finished jobs of another configuration or collection that move to ``earlier``."""
     records = [(job, read_json(folder / "jobs" / job.name / "result.json")) for job in missing]
     displaced = [job for job, record in records if record is not None and record.get("key") != job.key]
     if displaced:
@@ -146,7 +152,7 @@ def _say_displaced(missing: Sequence[Job], folder: Path, console: Console) -> No
 def _write_plan(
     experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
 ) -> None:
-    """Write ``experiment.json``: what the report has to know of the experiment beside its jobs."""
+    """Write ``experiment.json``: facts of the experiment for the report."""
     content = {
         "name": experiment.name,
         "title": experiment.title,
@@ -166,7 +172,7 @@ def _write_plan(
 
 
 def _summary(experiment: Experiment) -> dict[str, tuple[str, float]]:
-    """Return the columns of the printed table; of many measures the first ones."""
+    """Return the columns of the printed table; at most :data:`_PRINTED` measures for each task."""
     columns: dict[str, tuple[str, float]] = {}
     for task in experiment.tasks:
         of = "" if task == 1 else f" ({title(task)})"
@@ -175,7 +181,7 @@ def _summary(experiment: Experiment) -> dict[str, tuple[str, float]]:
 
 
 def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """A warning where finished rows were not made of the same graphs: these have changed in between."""
+    """Return a warning if finished rows were made from different graphs."""
     sources = [row["source"] for row in rows if row["status"] == "done" and "source" in row]
     graphs = {source.split("-")[1] for source in sources if "-" in source}  # other systems have no graphs
     if len(graphs) < 2:
@@ -269,7 +275,7 @@ _OF_TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_
 
 
 def _refuse_launcher(arguments: Sequence[str]) -> str | None:
-    """Why Hydra cannot send the jobs to Slurm, where that is asked for; without ``--multirun`` they would run here."""
+    """Return why Hydra cannot submit the jobs to Slurm; without ``--multirun`` they would run here."""
     if "launcher=slurm" not in arguments:
         return None
     if find_spec("submitit") is None:

@@ -11,9 +11,9 @@ tensor([[1.0000, 1.8000]])
 >>> scores(queries, documents, normalize=True)  # divided by the number of query vectors, Eq. 3.7
 tensor([[0.5000, 0.9000]])
 
-Sets differ in size, and for short vectors padding is the cost, not arithmetic. Documents are laid out in chunks of
-about equal size; a chunk's similarities are computed, reduced and dropped, and computed again in the backward pass,
-so that memory stays bounded for any number of documents.
+Sets differ in size, and for short vectors padding costs more than arithmetic. Documents are therefore grouped into
+chunks of similar size. The similarities of a chunk are computed, reduced and dropped; the backward pass computes them
+again. Memory stays bounded for any number of documents.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from graphs.errors import GraphError
 # stay in the cache; 64 Mi, 256 MiB, on a GPU.
 CPU_CHUNK = (8_192, 256)
 GPU_CHUNK = (65_536, 1_024)
-SMALL_CHUNK = 4_096  # so few slots are computed faster together than in chunks without padding
+SMALL_CHUNK = 4_096  # up to here one padded chunk is faster than several chunks without padding
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSets:
     """B sets of vectors, one after the other; the last vector of a set is its document's.
 
-    Shapes: ``vectors`` (V, p), of unit length where an encoder made them; ``ptr`` (B + 1,) int64, set ``i`` is
+    Shapes: ``vectors`` (V, p), of unit length if an encoder made them; ``ptr`` (B + 1,) int64, set ``i`` is
     ``vectors[ptr[i]:ptr[i + 1]]``. No set is empty.
     """
 
@@ -57,7 +57,7 @@ class VectorSets:
 
     @classmethod
     def of(cls, sets: Sequence[Tensor]) -> VectorSets:
-        """From one tensor (V_i, p) a set."""
+        """Return one set for each tensor (V_i, p)."""
         if not sets:
             raise GraphError("no sets of vectors were given; at least one is needed to know the dimension")
         sizes = torch.tensor([len(vectors) for vectors in sets], device=sets[0].device)
@@ -65,7 +65,7 @@ class VectorSets:
 
     @classmethod
     def of_sizes(cls, vectors: Tensor, sizes: Tensor) -> VectorSets:
-        """The vectors (V, p), which are not copied, as sets of ``sizes`` (B,) on the same device.
+        """Return vectors (V, p) as sets of ``sizes`` (B,) on the same device, without a copy.
 
         >>> VectorSets.of_sizes(torch.eye(3), torch.tensor([2, 1])).ptr
         tensor([0, 2, 3])
@@ -91,7 +91,7 @@ class VectorSets:
         return self.ptr.numel() - 1
 
     def __iter__(self) -> Iterator[Tensor]:
-        """The sets, each of shape (V_i, p)."""
+        """Return the sets, each of shape (V_i, p)."""
         bounds = self.ptr.tolist()
         return (self.vectors[start:end] for start, end in pairwise(bounds))
 
@@ -101,7 +101,7 @@ class VectorSets:
         return self.ptr.diff()
 
     def document_vectors(self) -> Tensor:
-        """The last vector of each set (B, p)."""
+        """Return the last vector of each set, (B, p)."""
         return self.vectors[self.ptr[1:] - 1]
 
     def documents_only(self) -> VectorSets:
@@ -109,7 +109,7 @@ class VectorSets:
         return VectorSets(self.document_vectors(), torch.arange(len(self) + 1, device=self.ptr.device))
 
     def select(self, sets: Tensor) -> VectorSets:
-        """The sets numbered ``sets`` (K,), in that order."""
+        """Return the sets with the numbers ``sets`` (K,), in that order."""
         sizes = self.sizes[sets]
         ptr = _bounds(sizes)
         shift = (self.ptr[sets] - ptr[:-1]).repeat_interleave(sizes)

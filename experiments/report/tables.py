@@ -13,7 +13,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from experiments.report.blocks import Table
 from experiments.report.results import Experiment, Row
@@ -114,6 +113,17 @@ def amount(values: Sequence[float]) -> str:
     return spread(values)
 
 
+def not_run(rows: Sequence[Row]) -> list[str]:
+    """Return the conditions without a started job, if other conditions have one: ``experiment.only`` leaves them out.
+
+    >>> rows = [{"condition": "none", "status": "done"}, {"condition": "ring", "status": "missing"}]
+    >>> not_run(rows), not_run(rows[1:])
+    (['ring'], [])
+    """
+    started = {row["condition"] for row in rows if row["status"] != "missing"}
+    return [name for name in dict.fromkeys(row["condition"] for row in rows) if started and name not in started]
+
+
 def mean_table(
     rows: Sequence[Row],
     columns: Mapping[str, tuple[str, float]],
@@ -121,10 +131,14 @@ def mean_table(
 ) -> list[list[str]]:
     """Return a header and one line for each condition: mean ± standard deviation (n - 1) over its finished seeds.
 
-    ``columns`` maps a key of the rows to its title and the divisor for its unit.
+    ``columns`` maps a key of the rows to its title and the divisor for its unit. Conditions of :func:`not_run` have no
+    line.
     """
     table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
+    left_out = not_run(rows)
     for condition in dict.fromkeys(row["condition"] for row in rows):
+        if condition in left_out:
+            continue
         done = [row for row in rows if row["condition"] == condition and row["status"] == "done"]
         cells = [show(_values(done, key, unit)) for key, (_, unit) in columns.items()]
         table.append([condition, *cells, str(len(done))])
@@ -146,7 +160,7 @@ def results_table(
 ) -> Table:
     """Return means over seeds, or the best seed of each condition, with the thesis's numbers beside them.
 
-    A condition without a result shows its status in place of its numbers.
+    A condition without a result shows its status in place of its numbers; the note names conditions of :func:`not_run`.
     """
     beside = set(thesis.columns) if thesis else set()
     same = thesis is not None and same_setting(experiment, thesis)
@@ -158,10 +172,12 @@ def results_table(
             quiet.add(len(head))
             head.append("thesis" if same else "thesis, other setting")
     scored = measured(experiment, task)
-    counts = {len(scored.get(condition, [])) for condition in experiment.conditions}
+    left_out = not_run(experiment.rows)
+    conditions = [condition for condition in experiment.conditions if condition not in left_out]
+    counts = {len(scored.get(condition, [])) for condition in conditions}
     with_seeds = not best_seed and len(counts) > 1  # otherwise the caption says it
     table = [[*head, "Seeds"] if with_seeds else head]
-    for condition in experiment.conditions:
+    for condition in conditions:
         rows = scored.get(condition, [])
         chosen = [best_row(rows, task, experiment.first_measure)] if best_seed and rows else rows
         line = [_named(experiment, condition), *([str(chosen[0]["seed"]) if chosen else "–"] if best_seed else [])]
@@ -226,6 +242,8 @@ def _note(
         printed = {"best_seed": "the best of five seeds", "mean": "mean over five seeds", "single": "one run"}
         setting = "in the same setting" if same else f"in another setting ({_setting(experiment, thesis)})"
         parts.append(f"thesis: Table {thesis.number}, {printed[thesis.statistic]}, {setting}")
+    if left_out := not_run(experiment.rows):
+        parts.append(f"not run: {', '.join(map(experiment.label, left_out))}")
     return "; ".join(parts) + "." if parts else ""
 
 
@@ -291,9 +309,14 @@ def parameter_groups(experiment: Experiment) -> dict[str, tuple[str, float]]:
 
 
 def troubles_table(experiment: Experiment) -> Table | None:
-    """Return jobs without a result, with reasons."""
-    rows: list[dict[str, Any]] = [row for row in experiment.rows if row["status"] != "done"]
-    if not rows:
+    """Return jobs without a result, with reasons; a condition of :func:`not_run` is one line."""
+    left_out = not_run(experiment.rows)
+    lines = [
+        [experiment.label(row["condition"]), str(row["seed"]), row["status"]]
+        for row in experiment.rows
+        if row["status"] != "done" and row["condition"] not in left_out
+    ]
+    lines += [[experiment.label(condition), "all", "not run"] for condition in left_out]
+    if not lines:
         return None
-    lines = [[experiment.label(row["condition"]), str(row["seed"]), row["status"]] for row in rows]
     return Table([["Condition", "Seed", "Status"], *lines])

@@ -108,8 +108,8 @@ def report_of(experiment: Experiment) -> list[Block]:
     done = experiment.done()
     troubles = troubles_table(experiment)
     if troubles is not None:
-        left = len(troubles.rows) - 1
-        blocks.append(Text(f"Without a result: {left} of {len(experiment.rows)} jobs; the reasons stand at the end."))
+        left = sum(row["status"] != "done" for row in experiment.rows)
+        blocks.append(Text(f"Without a result: {left} of {len(experiment.rows)} jobs; the last table has the reasons."))
     if done:
         for task in experiment.tasks:
             if measured(experiment, task):

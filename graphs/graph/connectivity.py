@@ -29,7 +29,7 @@ Rule = Callable[[Int64], Pairs]
 
 @dataclass(frozen=True)
 class Connectivity:
-    """A way to join members.
+    """Method to join members.
 
     Args:
         pairs: numbers of members of each graph, (B,), to positions of sources and targets, (E,) each.

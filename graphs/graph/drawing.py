@@ -30,7 +30,7 @@ _ROLE_CHARACTER = 7.0  # pixels
 
 
 def indented(graph: DocumentGraph) -> str:
-    """The graph as lines of text."""
+    """Return the graph as lines of text."""
     outline = _Outline.of(graph)
     lines = []
     stack: list[tuple[str, int, str, bool]] = [("", graph.root, "", True)]
@@ -56,8 +56,11 @@ def indented(graph: DocumentGraph) -> str:
 
 
 def svg(graph: DocumentGraph, title: str = "") -> str:
-    """The graph as an SVG document: the AMR in layers from its root, below each formula its two trees, and dashed lines
-    to the nodes that several others point to."""
+    """Return the graph as an SVG document.
+
+    The AMR is in layers from its root, with the two trees of a formula below it. Dashed lines lead to nodes with
+    several parents.
+    """
     outline = _Outline.of(graph)
     order = outline.order(graph.root)
     roles = {child: role for node in order for role, child in outline.children[node]}
@@ -97,7 +100,7 @@ def svg(graph: DocumentGraph, title: str = "") -> str:
 
 @dataclass(slots=True)
 class _Outline:
-    """A spanning tree of the AMR and formula nodes, and what lies beside it.
+    """Spanning tree of the AMR and formula nodes, with the other edges.
 
     ``children[v]``: role and node of what is drawn below ``v``; ``again[v]``: of what ``v`` points to that is drawn
     elsewhere; ``trees[v]``: the trees of a formula node; ``numbers``: of the nodes that stand in some ``again``.

@@ -47,7 +47,7 @@ class StoredGraph:
     reattached: int = 0
 
     def decode(self) -> mathamr_plus.DocumentGraph:
-        """The graph as arrays."""
+        """Return the graph as arrays."""
         return mathamr_plus.decode(self.penman, self.formula_map)
 
 
@@ -187,7 +187,7 @@ class GraphMaker:
 
 
 def _few(messages: list[str]) -> list[str]:
-    """A post's messages, those past the first :data:`_RECORDS` as one."""
+    """Return the messages of a post; those past the first :data:`_RECORDS` become one."""
     if len(messages) <= _RECORDS:
         return messages
     return [*messages[:_RECORDS], f"and {len(messages) - _RECORDS:,} more formulas past the bounds"]

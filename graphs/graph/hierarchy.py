@@ -77,7 +77,7 @@ class Parts:
         place: Int64,
         size: Int64,
     ) -> Parts:
-        """From counts as a header has them: ``members`` and ``constituents`` are (2, B)."""
+        """Return the parts for the counts of a header; ``members`` and ``constituents`` are (2, B)."""
         num_references = 2 * edges + members.sum(0) + constituents.sum(0)
         begin = np.cumsum(num_references) - num_references
         return cls(nodes, edges, members.T, constituents.T, root, references, num_references, begin, place, size)

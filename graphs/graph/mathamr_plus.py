@@ -1,4 +1,4 @@
-"""A MathAMR+ graph: the AMR of a post with the operator tree and the symbol layout tree of every formula hung into it.
+"""MathAMR+ graph: the AMR of a post, with the operator tree and the symbol layout tree of every formula.
 
 The sentence "Solve FORMULA_0." parses to ``(s / solve-01 :ARG1 (f / FORMULA_0))``. With the trees of ``x^2`` it becomes
 
@@ -80,7 +80,7 @@ class DocumentGraph:
 
 @dataclass(frozen=True, slots=True)
 class MathAMRPlus:
-    """A finished graph as it is written to a collection.
+    """Finished graph, as collections store it.
 
     ``penman`` is one line of Penman text; ``formula_map`` gives the collection's formula id of every placeholder;
     ``attachments`` how each placeholder is attached (table above).
@@ -220,7 +220,7 @@ def _mentioned(text: str, num_formulas: int) -> list[int]:
 
 
 def _plain(concept: str | None) -> str:
-    """A concept that Penman can write: parsers leave some empty."""
+    """Return a concept that Penman can write: parsers leave some empty."""
     return concept or "thing"
 
 

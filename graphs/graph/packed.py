@@ -133,7 +133,7 @@ def _labels(labels: Int64, placed: Hierarchy) -> tuple[Int64, npt.NDArray[np.boo
 
 
 def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int64, list[Int64]]:
-    """The headers, (10, B), and the four parts of the bodies, each over all graphs."""
+    """Return the headers, (10, B), and the four parts of the bodies, each over all graphs."""
     sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
     sound = bool(sizes.min(initial=HEADER_BYTES) >= HEADER_BYTES)
     if sound:

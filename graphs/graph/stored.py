@@ -1,4 +1,4 @@
-"""A graph without virtual nodes as integer arrays, and as the compact bytes that preprocessed.db stores.
+"""Graph without virtual nodes, as integer arrays and as the compact bytes of preprocessed.db.
 
 "Solve FORMULA_0." has the concepts ``solve-01`` and ``FORMULA_0``; the operator tree of the formula is ``V!x``. Node 2
 is of formula 0, nodes 0 and 1 are of sentence 0, whose root is node 0:
@@ -75,7 +75,7 @@ BODY = np.array(
         [0, 0, 0, 2, 2, 0, 0],  # places and sizes
     ]
 )
-"""How many numbers each part of the body has for each of the counts in the header."""
+"""Numbers in each part of the body, for each count of the header."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +114,7 @@ class StoredArrays:
         sentence_roots: Sequence[int] = (),
         concepts: Sequence[Sequence[int]] = (),
     ) -> StoredArrays:
-        """From edges (source, even relation, target), which are sorted by relation, stably.
+        """Return the stored form of edges (source, even relation, target), stably sorted by relation.
 
         Args:
             formulas: node and place of each formula.
@@ -200,7 +200,7 @@ def to_stored(graph: DocumentGraph, formulas: FormulaMode, vocabulary: Vocabular
 
 
 def encode(arrays: StoredArrays) -> bytes:
-    """The stored form of a graph.
+    """Return the stored form of a graph.
 
     Raises:
         GraphError: when its edges are not sorted by relation, have virtual relations, or something names a node that

@@ -58,7 +58,7 @@ class GraphArrays:
         representative_kinds: Sequence[int],
         num_virtual: int,
     ) -> GraphArrays:
-        """From forward edges (source, even relation, target): adds the inverses and sorts by relation, stably."""
+        """Return tensors of forward edges (source, even relation, target) with inverses, stably sorted by relation."""
         forward = np.asarray(edges, dtype=np.int32).reshape(-1, 3)  # (E / 2, 3)
         source, relations, target = forward[np.argsort(forward[:, 1], kind="stable")].T
         edge_index, relations = with_inverses(source, target, relations)

@@ -1,4 +1,4 @@
-"""The vocabulary: an id for every node label and relation, counted over a collection.
+"""Vocabulary: an id for every node label and relation, counted over a collection.
 
 >>> counts = Counts(
 ...     amr={"solve-01": 9, "equations": 4, "equation": 3, "7": 2}, formula={"V!x": 6, "N!2": 5, "N!1729": 1},
@@ -58,7 +58,7 @@ Decode = Callable[[str, Mapping[str, str]], DocumentGraph]
 
 
 def formula_map_of(text: str) -> dict[str, str]:
-    """The formula map of a row, from its JSON.
+    """Return the formula map of a row, from its JSON.
 
     >>> formula_map_of('{"FORMULA_0": "17"}')
     {'FORMULA_0': '17'}
@@ -82,7 +82,7 @@ _ROWS_PER_TASK = 256
 
 @dataclass(slots=True)
 class Counts:
-    """How often each label and role occurs, as written: AMR labels and formula tree labels apart.
+    """Counts of labels and roles, as written; AMR labels and formula tree labels are separate.
 
     ``failures`` counts the graphs that could not be read. Counts of parts of a collection add up with :meth:`merge`.
     """

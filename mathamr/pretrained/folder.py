@@ -15,6 +15,7 @@ files with other names are not read.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -68,15 +69,15 @@ class ModelFiles:
 def write(folder: Path, model: ModelFiles, card: str) -> None:
     """Write a model to ``folder``, which must be new, empty, or the folder of a model.
 
-    A killed call leaves a folder that :func:`read` refuses, and that the next call replaces.
+    A killed call leaves a folder that :func:`read` refuses, and that the same call completes.
+
+    Warns:
+        UserWarning: another model is replaced; names both by their weights.
 
     Raises:
-        StoreError: the folder holds other files, or cannot be written.
+        StoreError: the folder holds anything else, or cannot be written.
     """
-    if folder.exists():
-        others = sorted(path.name for path in folder.iterdir() if path.name not in FILES) if folder.is_dir() else ["."]
-        if others:
-            raise StoreError(f"the folder holds other files, e.g. {others[0]}; name a new folder", path=folder)
+    _check_place(folder, model)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         checkpoint.save(folder, model.info, model.weights)
@@ -92,6 +93,32 @@ def write(folder: Path, model: ModelFiles, card: str) -> None:
         write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")  # last: it completes the folder
     except OSError as error:
         raise StoreError(f"the model cannot be written: {error}; name another folder", path=folder) from error
+
+
+def _check_place(folder: Path, model: ModelFiles) -> None:
+    """Refuse to replace anything but a model, and warn where another model is replaced."""
+    if not folder.exists():
+        return
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ["."]
+    if others := [name for name in names if name not in FILES]:
+        raise StoreError(f"the folder holds other files, e.g. {others[0]}; name a new folder", path=folder)
+    if not names:
+        return
+    own = checkpoint.weights_digest(model.weights)
+    found = _sha256(folder / WEIGHTS) if WEIGHTS in names else None
+    if SETTINGS in names:
+        _settings(folder / SETTINGS)
+        if found != own:
+            message = f"{folder} held a model with the weights {_short(found)}; it is replaced by {_short(own)}"
+            warnings.warn(message, stacklevel=4)
+    elif found != own:
+        message = f"the folder holds {names[0]} without {SETTINGS}, so it is not a saved model; name a new folder"
+        raise StoreError(message, path=folder)
+
+
+def _short(digest: str | None) -> str:
+    """Return the beginning of a digest, as messages show it."""
+    return "missing" if digest is None else digest[:12]
 
 
 def read(folder: Path) -> ModelFiles:

@@ -173,10 +173,13 @@ class MathAMR:
         """Write the model to a folder that :meth:`from_pretrained` opens, with a model card.
 
         Args:
-            path: new folder, or one of a model, which is replaced.
+            path: new or empty folder, or the folder of a saved model, which is replaced.
             data: training data, as stated on the card.
             scores: measured values by name.
             limits: limits, as stated on the card.
+
+        Warns:
+            UserWarning: another model is replaced.
 
         Raises:
             StoreError: the folder holds other files, or cannot be written.

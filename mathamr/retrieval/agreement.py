@@ -1,4 +1,4 @@
-"""How far an index agrees with exact search, and how fast it answers: the check after each build.
+"""Check of an index after each build: agreement with exact search, and speed.
 
 >>> from mathamr.retrieval.exact import ExactIndex
 >>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])

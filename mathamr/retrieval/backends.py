@@ -1,4 +1,4 @@
-"""The backends by name: an index is built or opened without knowing which class keeps it.
+"""Backends by name: build or open an index without importing its class.
 
 >>> import torch
 >>> from mathamr.maxsim import VectorSets

@@ -36,7 +36,7 @@ TANGENT_WINDOW = 2
 
 
 def tokens_of_post(post: Post) -> list[str]:
-    """The words, LaTeX commands, letters and numbers of a post, in lower case, in the order of the text."""
+    """Return words, LaTeX commands, letters and numbers of a post, in lower case, in the order of the text."""
     text = placeholders.extract(post)
 
     def latex(match: re.Match[str]) -> str:
@@ -46,7 +46,7 @@ def tokens_of_post(post: Post) -> list[str]:
 
 
 def tokens_of_latex(latex: str) -> list[str]:
-    r"""The LaTeX commands, letters and numbers of a formula, in lower case.
+    r"""Return LaTeX commands, letters and numbers of a formula, in lower case.
 
     >>> tokens_of_latex(r"\frac{x_1}{2}")
     ['\\frac', 'x', '1', '2']

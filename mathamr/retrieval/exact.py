@@ -223,7 +223,7 @@ class ExactIndex:
         return places
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
-        """The ``k`` best documents of each query; see :class:`mathamr.retrieval.index.Index`."""
+        """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""
         if not strategy.exact:
             raise RetrievalError(
                 f"the backend exact cannot do {strategy}: it has no HNSW graph; the backend qdrant has, "

@@ -1,4 +1,4 @@
-r"""Why a post was found: for each virtual node of the query, the virtual node of the post that matched it.
+r"""Explanation of a result: the best match in the post for each virtual node of the query.
 
 A query of one formula against a post of one sentence with one formula:
 
@@ -49,7 +49,7 @@ class VirtualNode:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A virtual node of the query and the one of the document that is most similar to it."""
+    """Virtual node of the query with the most similar one of the document."""
 
     query: VirtualNode
     document: VirtualNode
@@ -66,7 +66,7 @@ class Explanation:
 
     @property
     def matches(self) -> list[Match]:
-        """The best match of each virtual node of the query, in their order."""
+        """Best match of each virtual node of the query, in their order."""
         best = self.similarities.max(1)
         pairs = zip(self.query, best.indices.tolist(), best.values.tolist(), strict=True)
         return [Match(node, self.document[place], score) for node, place, score in pairs]

@@ -43,7 +43,7 @@ _DATA = re.compile(r"data-[0-9a-f]{32}")
 
 
 def new_data(path: Path) -> Path:
-    """An empty folder below ``path`` to write a new index to; :func:`switch` makes it the index."""
+    """Make an empty folder below ``path`` for a new index; :func:`switch` makes it the current one."""
     data = path / f"data-{uuid.uuid4().hex}"
     data.mkdir(parents=True)
     return data

@@ -28,7 +28,7 @@ Ranking = list[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How to search, by name. ``pool`` candidates are reranked by ``doc_vn_maxsim``; ``ef`` is HNSW's breadth."""
+    """Search strategy. ``doc_vn_maxsim`` reranks ``pool`` candidates; ``ef`` is the search breadth of HNSW."""
 
     name: str = "maxsim"
     exact: bool = True
@@ -76,7 +76,7 @@ def refuse_missing_graph(strategy: Strategy, hnsw: Hnsw) -> None:
 
 
 class Index(Protocol):
-    """A searchable collection of documents. ``model_hash`` tells which model made the vectors, "" if unknown."""
+    """Searchable collection of documents. ``model_hash`` identifies the model of the vectors; "" if unknown."""
 
     backend: BackendName
     model_hash: str

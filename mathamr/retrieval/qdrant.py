@@ -71,7 +71,7 @@ def as_lists(sets: VectorSets, begin: int, end: int) -> Iterator[list[list[float
 
 
 class EmbeddedIndex:
-    """A Qdrant shard that this process has opened; nobody else can open its folder meanwhile."""
+    """Open Qdrant shard; no other process can open its folder meanwhile."""
 
     backend: BackendName = "qdrant"
 
@@ -199,7 +199,7 @@ class EmbeddedIndex:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
-        """The ``k`` best documents of each query; see :class:`mathamr.retrieval.index.Index`."""
+        """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""
         if self._shard is None:
             raise RetrievalError("the index is closed; open it again to search it")
         shard = self._shard

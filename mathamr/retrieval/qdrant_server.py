@@ -190,7 +190,7 @@ class ServerIndex:
         self._client.close()
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
-        """The ``k`` best documents of each query; see :class:`mathamr.retrieval.index.Index`."""
+        """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""
         local = self._location == MEMORY
         if local and not strategy.exact:
             raise RetrievalError(

@@ -12,8 +12,13 @@
 >>> str(read_words(graph, vocabulary, sentences=["Proof of zzzqqqs, by Numbers"]))
 'known: Proof, Numbers; unknown: zzzqqqs; 0 formulas'
 
-With the sentences, words are shown as they are in the query. A concept that comes of no word of it, as ``possible`` of
-"can", is shown by its own name where it is known, and not shown where it is unknown.
+With the sentences, words are shown as the query has them. A concept that the parser adds, such as ``possible`` for
+"can", is not shown; a known one is counted in ``added``, because the model reads it.
+
+>>> graph = decode("(p / prove-01 :ARG1 (n / number) :mod (m / zzzqqq))", {})
+>>> read = read_words(graph, vocabulary, sentences=["Proof"])
+>>> read.known, read.unknown, read.added
+(('Proof',), (), 1)
 
 All unknown labels have one vector, so a query of them alone would find the same posts whatever it asks.
 """
@@ -62,17 +67,19 @@ class QueryWords:
         unknown: words that it lacks; all of them have one vector.
         formulas: formulas with a symbol that the vocabulary has.
         unread: formulas without one.
+        added: known concepts that the parser added to the words.
     """
 
     known: tuple[str, ...]
     unknown: tuple[str, ...]
     formulas: int
     unread: int = 0
+    added: int = 0
 
     @property
     def nothing(self) -> bool:
-        """Return whether the model knows no word and no formula of the query."""
-        return not self.known and not self.formulas
+        """Return whether the model knows no word, no added concept and no formula of the query."""
+        return not self.known and not self.added and not self.formulas
 
     def __str__(self) -> str:
         words = [f"known: {_some(self.known)}"] if self.known else []
@@ -93,21 +100,22 @@ def read_words(
     typed = [word for sentence in sentences for word in _WORD.findall(_PLACEHOLDER.sub(" ", sentence))]
     known: list[str] = []
     unknown: list[str] = []
+    added: set[str] = set()
     read: set[int] = set()
     for label, kind, formula in zip(graph.labels, graph.kinds, graph.formula, strict=True):
         is_known = kind is not NodeKind.FORMULA and vocabulary.label_id(label, kind) != UNK
         if kind is NodeKind.AMR and label not in _STRUCTURE:
             concept = _SENSE.sub("", label).strip('"')
             word = _as_typed(concept, typed) if typed else concept
-            if is_known:
-                known.append(word or concept)
-            elif word:
-                unknown.append(word)
+            if word:
+                (known if is_known else unknown).append(word)
+            elif is_known:
+                added.add(concept)
         elif is_known and formula >= 0:
             read.add(formula)
     count = len(read) if with_formulas else 0
     unread = len(graph.formula_nodes) - count
-    return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread)
+    return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread, len(added))
 
 
 def _as_typed(concept: str, typed: Sequence[str]) -> str:

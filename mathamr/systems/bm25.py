@@ -108,7 +108,7 @@ class BM25System(System[BM25Settings]):
 
 @dataclass(frozen=True)
 class _Searchable:
-    """An index and the tokens that it is of."""
+    """Index with its tokens."""
 
     tokens: Tokens
     made: BM25Index | FormulaDocuments

@@ -83,7 +83,7 @@ class FusionSystem(System[FusionSettings]):
 
 
 def _run_of(path: Path, task: Task) -> Run:
-    """A part's run; one that found nothing for any topic is empty, which is not how a run file is cut short here."""
+    """Return the run of a part; a run without any result is empty, which is not a damaged file."""
     return read_run(path, task=task) if path.stat().st_size else Run(path.parent.name, {}, task)
 
 

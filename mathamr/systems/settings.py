@@ -363,4 +363,4 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "learned": BuiltIn(LearnedSettings, "mathamr.systems.learned:LearnedSystem"),
     "run": BuiltIn(GivenRunSettings, "mathamr.systems.given_run:GivenRunSystem"),
 }
-"""The systems by the names that ``track=`` takes."""
+"""Systems by their value of ``track=``."""

@@ -94,7 +94,7 @@ class StructureSystem(System[StructureSettings]):
 
 @dataclass(frozen=True)
 class _Searchable:
-    """An index, the ids of its formulas and of their posts, all visual ids, the source of trees, and the posts."""
+    """Index with the ids of its formulas and their posts, all visual ids, the source of trees, and the posts."""
 
     made: StructureIndex
     places: list[tuple[str, str]]

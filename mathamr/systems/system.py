@@ -13,8 +13,8 @@
             return Retrieved({topic.topic_id: found for topic in topic_set.topics})
 
 A job calls ``prepare``; ``train``, unless its model is finished; ``encode``; then for each task ``index`` and
-``retrieve``. What a system needs between these calls is in the objects that it returns, or in the folder of its model.
-What its model and its rankings depend on, its settings say (:class:`mathamr.stages.settings.JobSettings`).
+``retrieve``. Between these calls a system keeps its state in the returned objects, or in the folder of its model.
+Its settings list the dependencies of its model and its rankings (:class:`mathamr.stages.settings.JobSettings`).
 
 The base class is a system without a model and without vectors: neither ``train`` nor ``encode`` is called where
 ``model_key_parts`` of the settings returns None. :class:`mathamr.systems.graph.GraphSystem` overrides every step.
@@ -49,16 +49,16 @@ Settings = TypeVar("Settings", bound=JobSettings)
 
 
 class System(ABC, Generic[Settings]):
-    """A way to learn and search the posts of a collection.
+    """Method to learn and search the posts of a collection.
 
     Attributes:
         name: the value of ``track=``, set by :func:`mathamr.systems.registry.system`.
         settings: type of its settings, the argument of ``System[...]``.
-        tasks: tasks that it can do: 1 finds answers, 2 formulas.
-        partial: it can search some answers only, as tests with names may ask for.
-        reads: values of ``thread.read`` that it can do; with question it searches the posts of ``topic_set.kind``.
+        tasks: supported tasks: 1 finds answers, 2 formulas.
+        partial: True if it can search a part of the answers, which named tests may require.
+        reads: supported values of ``thread.read``; for question it searches the posts of ``topic_set.kind``.
         corpus: the collection.
-        shared: folder for what jobs share of the collection.
+        shared: folder of files that jobs share.
         console: progress and messages.
         post_files: posts of the collection, kept in ``shared``, so that it is read once.
         own_questions: questions that are the topic, by its id; :meth:`threads` finds them.
@@ -96,11 +96,11 @@ class System(ABC, Generic[Settings]):
     # -- what jobs share -----------------------------------------------------------------------------------------
 
     def prepare(self, settings: Settings, topic_sets: Sequence[TopicSet]) -> None:
-        """Make what a job needs and others may share; quick where it is finished. Here: texts for examples."""
+        """Make the shared files of a job, unless they are finished. Here: texts for examples."""
         self.prepare_texts(settings, topic_sets, formulas=any(topic_set.task == 2 for topic_set in topic_sets))
 
     def prepare_texts(self, settings: Settings, topic_sets: Sequence[TopicSet], *, formulas: bool) -> None:
-        """Make posts.db of the posts that are searched, and with ``formulas`` formulas.db; no graphs."""
+        """Make posts.db of the searched posts, and formulas.db if ``formulas``, without graphs."""
         needed = needed_posts(settings, self.corpus, topic_sets, frozenset(), self.shared, self.console)
         collection = ParsedCollection(self.corpus, self.shared, self.console, needed)
         with collection.alone():
@@ -110,17 +110,17 @@ class System(ABC, Generic[Settings]):
                 self._formulas_db = collection.formulas(settings)
 
     def posts_for(self, topic_set: TopicSet) -> Iterator[Post | Failure]:
-        """Yield at least the posts that answers or formulas are among, in the order of the collection."""
+        """Yield at least all posts with searched answers or formulas, in the order of the collection."""
         if self._some_posts is not None and topic_set.regime == "judged":
             return self.post_files.posts(self._some_posts.all)
         return self.post_files.every_post()
 
     def source(self, settings: Settings) -> str:
-        """Return the identity of what ``prepare`` made: a model trained on something else is not used."""
+        """Return the identity of the files of ``prepare``; a model trained on other files is not used."""
         return self.corpus.fingerprints().graphs[:16]
 
     def rankings_source(self, settings: Settings) -> str:
-        """Return the identity of what rankings are made from: those made from something else are not used again."""
+        """Return the identity of the sources of rankings; rankings of other sources are not used."""
         return self.source(settings)
 
     def pairs(self, settings: Settings) -> Mapping[str, PairsApart]:

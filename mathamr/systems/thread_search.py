@@ -20,7 +20,7 @@ from mathamr.systems.system import System
 
 @dataclass(frozen=True)
 class ThreadSearch:
-    """A topic set, and what its system is asked for.
+    """Topic set with the requests to its system.
 
     Attributes:
         topic_set: topics as they are judged.

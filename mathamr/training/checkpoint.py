@@ -200,6 +200,11 @@ def weights_hash(path: str | os.PathLike[str]) -> str:
         raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=weights) from error
 
 
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of the file that :func:`save` makes of weights."""
+    return hashlib.sha256(_tensor_bytes(weights)).hexdigest()
+
+
 def load_state(path: str | os.PathLike[str]) -> TrainingState:
     """Read the state that resuming from ``path`` needs.
 

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from graphs.errors import CorpusError, TrainingError
 
 # The held-out questions do not depend on a run's seed, so validation losses of several seeds compare.
 _SPLIT_SEED = 20260
+_FEWEST_QUESTIONS = 3  # two for a batch, one held out
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_
     """
     distinct = list(dict.fromkeys(pairs))
     if not distinct:
-        raise TrainingError("the list of training pairs is empty; give at least two questions")
+        raise TrainingError("the list of training pairs is empty; give at least three answered questions")
     usable, missing = _usable(distinct, available)
     if not usable:
         raise TrainingError(
@@ -141,9 +143,14 @@ def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_
     questions = sorted({pair.question_id for pair in usable})
     num_held_out = round(len(questions) * validation_fraction)
     if not 0 < num_held_out < len(questions):
+        fix = (
+            f"set train.validation_fraction={_one_of(len(questions))}"
+            if len(questions) >= _FEWEST_QUESTIONS
+            else f"give at least {_FEWEST_QUESTIONS} answered questions, or use track=bm25, which trains nothing"
+        )
         raise TrainingError(
-            f"{len(questions)} questions cannot be split with train.validation_fraction={validation_fraction}: one "
-            "side stays empty; use more pairs or another fraction"
+            f"answered questions: {len(questions)}; train.validation_fraction={validation_fraction} holds out "
+            f"{num_held_out} and leaves {len(questions) - num_held_out} for training; {fix}"
         )
     shuffled = np.random.default_rng(_SPLIT_SEED).permutation(len(questions))
     held_out = {questions[i] for i in shuffled[:num_held_out]}
@@ -154,6 +161,15 @@ def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_
         missing=missing,
         left_out=len(distinct) - len(usable),
     )
+
+
+def _one_of(questions: int) -> float:
+    """Return a fraction with two digits that holds out at least one question, and leaves two of three.
+
+    >>> [round(questions * _one_of(questions)) for questions in (3, 4, 5, 7, 99)]
+    [1, 1, 1, 1, 2]
+    """
+    return math.ceil(100 / questions) / 100
 
 
 def with_sources(split: PairSplit, sources: Mapping[str, Sequence[Pair]], available: Container[str]) -> PairSplit:

@@ -1,6 +1,6 @@
-"""Write the generated parts of docs/architecture.md: the import graph and the list of modules.
+"""Write the generated parts of docs/modules.md: the import graph and the list of modules.
 
-    python scripts/development/architecture.py            # rewrites both parts
+    python scripts/development/architecture.py            # rewrite both parts
     python scripts/development/architecture.py --check    # exit code 1 where they are out of date
 
 The import graph is a Mermaid drawing of packages. An arrow says "imports"; it is left out where a longer way says the
@@ -19,7 +19,7 @@ from pathlib import Path
 import networkx
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "architecture.md"
+DOCUMENT = ROOT / "docs" / "modules.md"
 FLOORS = ("graphs", "mathamr", "experiments")
 LISTED = (*FLOORS, "scripts")
 Graph = Mapping[str, set[str]]

@@ -1,7 +1,6 @@
-"""The collection of docs/your-collection.md: installed as a separate package, learned from and searched."""
+"""The collection of docs/collection-packages.md: installed as a separate package, learned from and searched."""
 
 import csv
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from experiments.run import run
 from graphs.corpus import installed
 from graphs.corpus.corpus import Benchmark, Documents, TrainingPairs, open_corpus
 from graphs.errors import ConfigError
+from tests.documents.blocks import blocks_of
 from tests.experiments.tiny_settings import SMALL, trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,8 +31,9 @@ def install(blocks: list[tuple[str, str]], folder: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def example() -> list[tuple[str, str]]:
-    text = (ROOT / "docs" / "your-collection.md").read_text()
-    blocks = re.findall(r"^`(pyproject\.toml|[\w/]+\.py)`\n\n```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    page = blocks_of(ROOT / "docs" / "collection-packages.md")
+    package = "mathamr-faq/"
+    blocks = [(block.file.removeprefix(package), f"{block.text}\n") for block in page if block.file.startswith(package)]
     assert [name for name, _ in blocks] == ["pyproject.toml", "mathamr_faq.py"]
     return blocks
 

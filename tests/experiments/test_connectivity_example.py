@@ -1,4 +1,4 @@
-"""The connectivity of docs/experiments.md: registered, added to graphs on loading, and compared with the others."""
+"""The connectivity of docs/extending.md: registered, added to graphs on loading, and compared with the others."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def star(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if '"star"' in block]
     monkeypatch.setattr(registry, "_KNOWN", dict(registry._KNOWN))
     exec(block, {})

@@ -218,7 +218,7 @@ def test_the_experiment_in_the_documentation_runs(place: Path, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_published_graphs_are_used_as_they_are(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A Penman file, imported and named as docs/experiments.md says: no post is parsed, and no topic that it has."""
+    """A Penman file, imported and named as docs/reproducing.md says: no post is parsed, and no topic that it has."""
     run(configured("trial", place), "command")
     (own,) = (place / "out" / "shared").glob("jsonl-*/collection-*.db")
     (own_topics,) = (place / "out" / "shared").glob("jsonl-*/topic-graphs-*.db")

@@ -1,7 +1,6 @@
-"""The system of docs/experiments.md: installed as a separate package, and run beside the others."""
+"""The system of docs/extending.md: installed as a separate package, and run beside the others."""
 
 import csv
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from graphs.corpus.corpus import open_corpus
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.systems import registry
+from tests.documents.blocks import blocks_of
 from tests.experiments.test_tracks import BM25, configured
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,8 +23,8 @@ RANDOM: dict[str, Any] = {"track": "random"}
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs" / "experiments.md").read_text()
-    blocks = re.findall(r"^`([\w./-]+)`\n\n```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    page, prefix = blocks_of(ROOT / "docs" / "extending.md"), "mathamr-random/"
+    blocks = [(block.file.removeprefix(prefix), block.text) for block in page if block.file.startswith(prefix)]
     assert [name for name, _ in blocks] == [
         "pyproject.toml",
         "mathamr_random/conf/random/default.yaml",

@@ -1,4 +1,4 @@
-"""scripts/build_collection.py and scripts/collection.py, from posts to a merged, exported and drawn collection."""
+"""The commands of docs/building.md, from posts to a merged, exported and drawn collection."""
 
 from __future__ import annotations
 

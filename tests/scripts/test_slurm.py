@@ -1,4 +1,4 @@
-"""The batch scripts on a real Slurm of one node: arrays, exit codes, dependencies, two ranks, requeue after signals."""
+"""The batch scripts of docs/slurm.md on a Slurm of one node: arrays, exit codes, dependencies, ranks, signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded collection: the mathematics in the docstrings of the installed scientific packages.
+"""Embedded collection: mathematics in the docstrings of the installed scientific packages.
 
 Needs no download. The docstring of an object that holds formulas becomes a question and its answer:
 
@@ -73,7 +73,7 @@ _EMPTY_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An object's question and answer, and the names in its See Also."""
+    """Question and answer of an object, with the names in its See Also."""
 
     name: str
     title: str
@@ -231,7 +231,7 @@ def _triples(words: list[str]) -> set[tuple[str, ...]]:
 
 
 def _entry(docstring: Docstring, names: Names) -> _Entry | None:
-    """The question and answer in a docstring, or None if it does not give both."""
+    """Return question and answer of a docstring, or None if one of them is missing."""
     is_math_role = docstring.name.startswith(("sympy.", "mpmath."))
     found = [Section(section.title, _TEMPLATE.sub("", section.text)) for section in rst.sections(docstring.text)]
     lead = [p for p in rst.paragraphs(found[0].text, backticks_are_math=is_math_role) if not _is_signature(p)]
@@ -333,7 +333,7 @@ def _may_be(name: str, written: str, namer: str) -> bool:
 
 
 def _shared(name: str, other: str) -> int:
-    """How many leading parts two dotted names have in common."""
+    """Return the number of leading parts that two dotted names share."""
     count = 0
     for part, same in zip(name.split("."), other.split("."), strict=False):
         if part != same:

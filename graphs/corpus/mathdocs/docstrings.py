@@ -27,7 +27,7 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """A docstring that holds a formula, and the dotted name of its object, private modules left out of it."""
+    """Docstring with a formula, and the dotted name of its object without private modules."""
 
     name: str
     kind: str  # function, class, method or module

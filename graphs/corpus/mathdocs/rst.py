@@ -156,7 +156,7 @@ def _indent(line: str) -> int:
 
 
 def _content(lines: list[str], number: int, indent: int) -> tuple[list[str], int]:
-    """The lines below line ``number`` that are indented deeper than ``indent``, and the number of the next line."""
+    """Return the lines below ``number`` with more than ``indent`` indentation, and the number of the next line."""
     content: list[str] = []
     number += 1
     while number < len(lines) and (not lines[number].strip() or _indent(lines[number]) > indent):

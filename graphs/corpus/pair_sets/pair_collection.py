@@ -97,7 +97,7 @@ class PairCollection(JsonPosts):
         return tuple(match[1] for match in matches if match)
 
     def test(self, name: str) -> HeldOut:
-        """The test ``name``.
+        """Return the test ``name``.
 
         Raises:
             ConfigError: there is no such test.

@@ -33,7 +33,7 @@ class PairPosts(ABC):
 
     @abstractmethod
     def posts(self) -> Iterator[Post | Failure]:
-        """The two posts of each pair; the answer names its question as its parent."""
+        """Yield the two posts of each pair; the parent of the answer is its question."""
 
     def pairs(self) -> Iterator[Pair]:
         """Each question with its answer."""

@@ -1,4 +1,4 @@
-"""From the markup of a post to its blocks of running text, a formula as one character each.
+"""Blocks of running text from the markup of a post, with one character for each formula.
 
 >>> from graphs.corpus.text.markup import FORMULA, read_html
 >>> blocks = read_html('<p>Let <span class="math-container" id="7">$x&lt;1$</span> hold.</p><ul><li>one</li></ul>')

@@ -1,4 +1,4 @@
-r"""A post as sentences with placeholders, and the formulas that the placeholders stand for.
+r"""Sentences of a post with placeholders, and the formulas of the placeholders.
 
 >>> title = "Is <span class='math-container' id='1'>$x$</span> odd?"
 >>> post = Post("7", "question", title, "<p>No: $x=2y$. See Eq. (3).</p>")

@@ -123,9 +123,9 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
                 smaller = (
                     f"train.batch_size={drawn} or less, or " if drawn > 1 else ""
                 )  # a batch has two pairs at least
+                counted = "1 pair" if drawn == 1 else f"{drawn} pairs"
                 raise ConfigError(
-                    f"train.batch_size={config.batch_size} is larger than {source} {drawn} pairs; use {smaller}more "
-                    "pairs"
+                    f"train.batch_size={config.batch_size} is larger than {source} {counted}; use {smaller}more pairs"
                 )
         return Stage(name, tuple(chosen), draws, epochs)
 

@@ -104,6 +104,20 @@ def test_nothing_to_compare_the_baseline_with(tmp_path: Path) -> None:
     assert "Differences by topic" not in text
 
 
+def test_a_condition_that_was_not_run_is_named_without_a_row_of_dashes(tmp_path: Path) -> None:
+    """``experiment.only`` leaves the others out."""
+    folder = write_plan(tmp_path / "rings", ["none", "ring", "full"], [1, 2])
+    for seed in (1, 2):
+        finish(folder, "none", seed, 0.4)
+        finish(folder, "ring", seed, 0.5)
+    text = written(folder)
+    assert "; not run: full." in text
+    assert "| full | all | not run |" in text
+    assert [line for line in text.splitlines() if line.startswith("| full")] == ["| full | all | not run |"]
+    lines = tables.mean_table(results.read(folder).rows, {"ndcg_prime": ("nDCG'", 1.0)})
+    assert [line[0] for line in lines] == ["Condition", "none", "ring"]
+
+
 def test_without_a_finished_job_the_report_says_so(tmp_path: Path) -> None:
     text = written(write_plan(tmp_path / "rings", ["none"], [1]))
     assert "No job has finished." in text

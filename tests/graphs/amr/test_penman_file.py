@@ -1,4 +1,4 @@
-"""Graphs made elsewhere, found by the id of their post."""
+"""Graphs made elsewhere, found by the id of their post (docs/amr.md)."""
 
 from __future__ import annotations
 

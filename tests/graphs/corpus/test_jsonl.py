@@ -153,6 +153,12 @@ def test_years_and_missing_files(root: Path, tmp_path: Path) -> None:
         JsonLines(root)
 
 
+@pytest.mark.parametrize("name", ["topic_id", "post_id", "id"])
+def test_the_id_of_a_topic_has_three_names(root: Path, name: str) -> None:
+    (root / "topics.jsonl").write_text(json.dumps({name: "t9", "body": "Is $y$ odd?"}) + "\n")
+    assert [topic.topic_id for topic in JsonLines(root).topics(1)] == ["t9"]
+
+
 def test_ids_of_topics_are_apart_from_those_of_posts(root: Path) -> None:
     """A topic may have the id of a post; its formulas have ids of their own."""
     topic = {"post_id": "a1", "body": "Is $y$ odd?", "markup": "text"}

@@ -1,4 +1,4 @@
-"""The counts of a collection, its drawings, and the real parses of the ARQMath topics as a collection."""
+"""The counts of a collection, its drawings, and the real parses of the ARQMath topics (docs/amr.md)."""
 
 from __future__ import annotations
 

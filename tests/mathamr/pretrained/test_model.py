@@ -125,6 +125,27 @@ def test_a_model_is_saved_where_one_is(model: MathAMR, tmp_path: Path, monkeypat
     assert MathAMR.from_pretrained(tmp_path / "here").dimension == model.dimension
 
 
+def test_a_folder_that_is_no_saved_model_is_not_replaced(model: MathAMR, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("My project.")
+    with pytest.raises(StoreError, match=r"the folder holds README.md without mathamr.json, .* name a new folder"):
+        model.save_pretrained(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "My project."
+
+
+def test_a_model_that_is_replaced_is_named(model: MathAMR, tmp_path: Path) -> None:
+    place = tmp_path / "demo"
+    model.save_pretrained(place)
+    (place / "mathamr.json").unlink()  # as a killed call leaves it
+    model.save_pretrained(place)  # nothing else is there: no warning
+    files = model._files
+    weights = {name: tensor + 1 for name, tensor in files.weights.items()}
+    with pytest.warns(UserWarning, match=r"demo held a model with the weights \w{12}; it is replaced by \w{12}"):
+        MathAMR(dataclasses.replace(files, weights=weights)).save_pretrained(place)
+    (place / "mathamr.json").unlink()
+    with pytest.raises(StoreError, match=r"is not a saved model"):
+        model.save_pretrained(place)
+
+
 def damage(folder: Path, name: str) -> None:
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1

@@ -1,4 +1,4 @@
-"""From LaTeX to a fine-tuned encoder by the scripts."""
+"""From LaTeX to a fine-tuned encoder by the commands of docs/text.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON interface: what it finds, what it refuses, and whom."""
+"""The JSON interface (docs/search.md): what it finds, what it refuses, and whom."""
 
 from __future__ import annotations
 

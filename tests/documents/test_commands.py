@@ -1,9 +1,6 @@
 """The commands and the Python of README and docs: the program takes each command, and each import works.
 
-Running them all would take days and the whole of ARQMath. Examples that a test executes as they are written:
-docs/analysis.md (tests/mathamr/analysis/test_documentation.py), docs/your-collection.md
-(tests/experiments/test_collection_package.py), docs/experiments.md (tests/experiments/test_system_package.py and
-test_connectivity_example.py), docs/notebooks (tests/test_notebook.py), README.md (tests/mathamr/pretrained).
+Running them all would take days and the whole of ARQMath. :mod:`tests.documents.test_blocks` runs the others.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from experiments import cli
 from experiments.config import register
 from mathamr.default_settings import CONF
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 RUN = ["python", "-m", "experiments.run"]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "docs" / "notebooks" / "tour.py"
+SOURCE = Path(__file__).resolve().parents[2] / "docs" / "notebooks" / "tour.py"
 
 
 @pytest.mark.slow
