@@ -104,8 +104,9 @@ def gpu_problem(torch):
             return ""
     names = ", ".join(built) or "none"
     return (
-        f"torch {torch.__version__} has no code for {torch.cuda.get_device_name(0)} (sm_{major}{minor}; it has {names}): "
-        "install a torch for this GPU, or parse on the CPU with CUDA_VISIBLE_DEVICES= (empty)"
+        f"torch {torch.__version__} has no code for {torch.cuda.get_device_name(0)} "
+        f"(sm_{major}{minor}; it has {names}): install a torch for this GPU, or parse on the CPU with "
+        "CUDA_VISIBLE_DEVICES= (empty)"
     )
 
 
