@@ -10,10 +10,10 @@ import pytest
 import yaml
 from hydra import compose, initialize_config_dir
 
-from experiments import sweeps
 from experiments.config import register, validated
 from experiments.logbook import measured
 from experiments.plan import plan
+from experiments.tracking import sweeps
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.systems.settings import GraphSettings

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--entity", help="user or team of W&B; default: yours")
     given = parser.parse_args(arguments)
 
-    from experiments.sweeps import check, make, read
+    from experiments.tracking.sweeps import check, make, read
 
     sweep = read(given.sweep)
     number = check(sweep)
