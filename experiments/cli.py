@@ -52,6 +52,7 @@ COMMANDS = {
         ),
     ),
     "collection": Command("show, count, merge, export and import graphs", "collection.py"),
+    "sweep": Command("make a sweep of W&B whose trials can all run", "cluster/sweep.py"),
     "train": Command("train one graph model", "train.py"),
     "index": Command("encode posts and write an index", "index.py"),
     "search": Command("search an index, and show why each post was found", "search.py"),

@@ -33,6 +33,7 @@ from experiments.command import add_corpus, command, corpus_of, parser_of
 
 if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus
+    from mathamr.retrieval.server.options import ServerOptions
     from mathamr.stages.retrieval.indexing import IndexedFiles
 
 
@@ -59,6 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--backend", default="exact", help="exact or qdrant")
     parser.add_argument("--location", help="URL of a Qdrant server; without it, qdrant works in this process")
     parser.add_argument("--name", default="mathamr", help="name of the index on the server")
+    parser.add_argument("--shards", type=int, help="shards of the collection on the server; default: 1")
+    parser.add_argument("--replicas", type=int, help="copies of each shard; default: 1")
+    parser.add_argument(
+        "--quantization", choices=("none", "scalar", "binary"), help="smaller vectors in the server's memory"
+    )
+    parser.add_argument("--on-disk", action="store_true", help="keep the server's original vectors on disk")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float16"), help="type of the vectors kept")
     parser.add_argument("--posts-a-shard", type=int, help="posts of a shard")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
@@ -82,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids
 
+    server = _server_options(given, parser)
     settings = IndexBuild(
         given.kinds,
         given.backend,
@@ -92,10 +100,26 @@ def main(arguments: Sequence[str] | None = None) -> str:
         given.device,
         given.update,
         frozenset() if given.remove is None else read_ids(given.remove),
+        server,
     )
     files, corpus, out = _of_files(given) if given.job is None else _of_job(given)
     built = build_search_index(files, corpus, out, settings, Console())
     return f"{built}\nsearch:    mathamr search index={out} 'QUERY'"
+
+
+def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) -> ServerOptions | None:
+    """Return the settings of the server's collections that are given, or None."""
+    wanted = {"shards": given.shards, "replicas": given.replicas, "quantization": given.quantization}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if given.on_disk:
+        wanted["on_disk"] = True
+    if not wanted:
+        return None
+    if given.location is None:
+        parser.error(f"--{min(wanted).replace('_', '-')} belongs to a Qdrant server; give its URL by --location")
+    from mathamr.retrieval.server.options import ServerOptions
+
+    return ServerOptions(**wanted)
 
 
 def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from graphs.amr.completeness import completed
 from graphs.amr.document import DocumentAMR, merge
 from graphs.amr.penman_text import atom, decode
 from graphs.errors import AMRError, Failure, MathAMRError
@@ -147,8 +148,9 @@ def parse_documents(
 ) -> list[DocumentAMR | Failure]:
     """Yield the AMR of each document, given as post id and sentences; a :class:`Failure` if no chunk has a graph.
 
-    Chunks go to the parser ``batch_size`` at a time, across documents. A document that lost some chunks is made of the
-    others, with the failures in ``DocumentAMR.failures``. A :class:`DocumentSource` is asked by post id instead.
+    Chunks go to the parser ``batch_size`` at a time, across documents. A chunk of which the parser read a part only is
+    divided and parsed again (:mod:`graphs.amr.completeness`). A document that lost some chunks is made of the others,
+    with the failures in ``DocumentAMR.failures``. A :class:`DocumentSource` is asked by post id instead.
     """
     if isinstance(parser, DocumentSource):
         return [parser.document(post_id, sentences) for post_id, sentences in documents]
@@ -161,7 +163,14 @@ def parse_documents(
     answers: list[str | Failure] = []
     for start in range(0, len(chunks), batch_size):
         answers.extend(parse_chunks(parser, chunks[start : start + batch_size]))
-    return [_document(post_id, [answers[i] for i in span]) for (post_id, _), span in zip(documents, spans, strict=True)]
+
+    def whole(number: int) -> list[str | Failure]:
+        return completed(lambda parts: parse_chunks(parser, parts), chunks[number], answers[number])
+
+    return [
+        _document(post_id, [answer for number in span for answer in whole(number)])
+        for (post_id, _), span in zip(documents, spans, strict=True)
+    ]
 
 
 def _document(post_id: str, answers: Sequence[str | Failure]) -> DocumentAMR | Failure:

@@ -55,7 +55,10 @@ PARSERS: Mapping[str, _Entry] = {
         program="worker",
     ),
     "amrlib": _Entry(
-        AmrlibParser, needs={"model_dir": str, "batch_size": int}, takes={"device": str}, source="model_dir"
+        AmrlibParser,
+        needs={"model_dir": str, "batch_size": int},
+        takes={"device": str, "tokenizer": str},
+        source="model_dir",
     ),
 }
 

@@ -7,9 +7,11 @@
 ``transition-amr-parser`` pins an old torch and cannot share this project's environment. A worker
 (``transition_worker.py``, or any program with the same JSON lines) runs on the other environment's Python. It receives
 batches, and is restarted when it dies or takes too long. A failing batch is retried in halves, until the failing chunk
-is alone: ``died``, ``timeout``, ``parser_error``, ``protocol``. Batches are small, since each may take
-``seconds_per_chunk`` times its chunks: a chunk that hangs costs that time at most 2 * ``batch_size`` - 1 times, and one
-start of the worker for each halving, plus one. docs/amr.md explains the setup of the environment.
+is alone: ``died``, ``timeout``, ``parser_error``, ``protocol``. A graph of a part of its chunk is a failure too:
+``clipped``, or ``merge`` if the parser could not merge its windows (:mod:`graphs.amr.completeness`). Batches are small,
+since each may take ``seconds_per_chunk`` times its chunks: a chunk that hangs costs that time at most 2 *
+``batch_size`` - 1 times, and one start of the worker for each halving, plus one. docs/amr.md explains the setup of the
+environment.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from graphs.amr.completeness import DIVISIBLE, check
 from graphs.amr.parser import halved
 from graphs.errors import AMRError, ConfigError, Failure, MathAMRError
 
@@ -91,7 +94,7 @@ class TransitionParser:
         try:
             return worker.answers(chunks, time.monotonic() + self._seconds_per_chunk * len(chunks))
         except AMRError as error:
-            if error.kind != "parser_error":  # the worker is dead, hangs, or violates the protocol
+            if error.kind not in {"parser_error", *DIVISIBLE}:  # the worker is dead, hangs, or violates the protocol
                 self.close()
             raise
 
@@ -102,6 +105,8 @@ class TransitionParser:
             worker = _Worker(self._command)
             try:
                 ready = worker.record(time.monotonic() + self._start_seconds)
+                if "start_error" in ready:
+                    raise AMRError(str(ready["start_error"]), kind="no_start")
                 if not ready.get("ready"):
                     raise AMRError(
                         f"the worker began with {ready}; it must begin with {{'ready': true}}", kind="protocol"
@@ -165,11 +170,14 @@ class _Worker:
         while len(answers) < len(chunks):
             record = self.record(deadline)
             if "batch_error" in record:
-                raise AMRError(str(record["batch_error"]), kind="parser_error")
+                kind = record.get("kind")
+                raise AMRError(str(record["batch_error"]), kind=kind if kind in DIVISIBLE else "parser_error")
             if record.get("chunk") != len(answers):
                 raise AMRError(f"answer {record.get('chunk')!r} where {len(answers)} was due", kind="protocol")
             if isinstance(record.get("penman"), str):
-                answers.append(record["penman"])
+                sent = record.get("tokens")
+                problem = check(record["penman"], sent) if isinstance(sent, int) else None
+                answers.append(problem or record["penman"])
             else:
                 answers.append(Failure("", "amr", "parser_error", str(record.get("error", "neither graph nor error"))))
         return answers

@@ -16,6 +16,30 @@ from dataclasses import dataclass
 from graphs.errors import ConfigError
 
 VN_AGGREGATIONS = ("mean", "attention")
+VIRTUAL_NODE_STARTS = frozenset(
+    {
+        ("zero", "none"),
+        ("zero", "embedding"),
+        ("random", "embedding"),
+        ("mean", "none"),
+        ("mean", "projection"),
+        ("mean", "typed_projection"),
+    }
+)
+"""Pairs of ``vn_init`` and ``vn_learned`` (thesis Table 4.13)."""
+
+
+def check_start(vn_init: str, vn_learned: str) -> None:
+    """Raise for a pair outside :data:`VIRTUAL_NODE_STARTS`.
+
+    Raises:
+        ConfigError: names the pairs.
+    """
+    if (vn_init, vn_learned) not in VIRTUAL_NODE_STARTS:
+        known = ", ".join("/".join(pair) for pair in sorted(VIRTUAL_NODE_STARTS))
+        raise ConfigError(
+            f"vn_init/vn_learned={vn_init}/{vn_learned} is unknown. Choose from: {known} (thesis Table 4.13)"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +79,7 @@ class EncoderConfig:
     sentence_vectors: str | None
 
     def __post_init__(self) -> None:
+        check_start(self.vn_init, self.vn_learned)
         if self.vn_aggregation not in VN_AGGREGATIONS:
             known = " or ".join(VN_AGGREGATIONS)
             raise ConfigError(f"vn_aggregation={self.vn_aggregation} must be {known}")

@@ -2,6 +2,7 @@
 
 The six initialisations of virtual nodes are those of thesis Table 4.13:
 
+>>> from mathamr.model.config import VIRTUAL_NODE_STARTS
 >>> sorted(VIRTUAL_NODE_STARTS)  # doctest: +NORMALIZE_WHITESPACE
 [('mean', 'none'), ('mean', 'projection'), ('mean', 'typed_projection'),
  ('random', 'embedding'), ('zero', 'embedding'), ('zero', 'none')]
@@ -19,24 +20,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphs.errors import ConfigError
 from graphs.graph.virtual_nodes import VirtualKind
+from mathamr.model.config import check_start
 from mathamr.model.label_vectors import LabelText
 from mathamr.model.sentence_text import SentenceText
 
 if TYPE_CHECKING:
     from graphs.graph.batching import GraphBatch
-
-VIRTUAL_NODE_STARTS = frozenset(
-    {
-        ("zero", "none"),
-        ("zero", "embedding"),
-        ("random", "embedding"),
-        ("mean", "none"),
-        ("mean", "projection"),
-        ("mean", "typed_projection"),
-    }
-)
 
 
 class NodeFeatures(nn.Module):
@@ -45,7 +35,7 @@ class NodeFeatures(nn.Module):
     Args:
         vn_init: initial value of virtual nodes: ``zero``, ``random`` or ``mean``.
         vn_learned: learned part of it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
-            ``typed_projection`` (one for each kind). Pairs outside :data:`VIRTUAL_NODE_STARTS` are refused.
+            ``typed_projection`` (one for each kind). Pairs outside ``VIRTUAL_NODE_STARTS`` are refused.
         text: vectors of the labels' words, added to the embedding; the mean is then taken over the sums.
         sentences: vectors of the sentences' text, added to the initial vectors of sentence nodes.
 
@@ -64,11 +54,7 @@ class NodeFeatures(nn.Module):
         sentences: SentenceText | None = None,
     ) -> None:
         super().__init__()
-        if (vn_init, vn_learned) not in VIRTUAL_NODE_STARTS:
-            known = ", ".join("/".join(pair) for pair in sorted(VIRTUAL_NODE_STARTS))
-            raise ConfigError(
-                f"vn_init/vn_learned={vn_init}/{vn_learned} is unknown. Choose from: {known} (thesis Table 4.13)"
-            )
+        check_start(vn_init, vn_learned)
         self.vn_init, self.vn_learned = vn_init, vn_learned
         self.labels = nn.Embedding(num_labels, hidden_dim)
         nn.init.xavier_uniform_(self.labels.weight)

@@ -15,13 +15,17 @@ Each backend is imported when it is asked for: a search in memory needs no Qdran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from graphs.errors import ConfigError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.index import BackendName, Hnsw, Index, Strategy, refuse_missing_graph
+
+if TYPE_CHECKING:
+    from mathamr.retrieval.server.options import ServerOptions
 
 
 def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw: Hnsw | None = None) -> None:
@@ -61,13 +65,18 @@ def build(
     name: str = "mathamr",
     temporary: bool = False,
     model_hash: str = "",
+    fields: Mapping[str, Sequence[str]] | None = None,
+    server: ServerOptions | None = None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> Index:
     """An index of ``documents``, one set of unit vectors a post id, in the backend's default form.
 
     ``path`` is the folder that it is kept in; ``exact`` without one lives in memory. For ``qdrant``: ``location`` is
     ``embedded`` (the default), ``:memory:`` or a server's URL, and ``hnsw`` says which graphs there are. On a server it
     is found by ``name``: builds that go on at one time, or are to stay side by side, take different ones; ``temporary``
-    removes it from there when it is closed. The backends' own ``build`` take more options.
+    removes it from there when it is closed. There, ``fields`` are the payload of the points, a column for each name,
+    the ids first; ``server`` has the settings of its collection, and ``report`` is called with lines on its progress.
+    The backends' own ``build`` take more options.
     """
     check(backend, Strategy(), location=location, hnsw=hnsw)
     if backend == "exact":
@@ -78,8 +87,9 @@ def build(
     if location in (None, "embedded"):
         from mathamr.retrieval.qdrant import EmbeddedIndex
 
-        return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash, hnsw=hnsw)
-    from mathamr.retrieval.qdrant_server import ServerIndex, ServerOptions
+        return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash, hnsw=hnsw, fields=fields)
+    from mathamr.retrieval.qdrant_server import ServerIndex
+    from mathamr.retrieval.server.options import ServerOptions
 
     return ServerIndex.build(
         post_ids,
@@ -87,8 +97,10 @@ def build(
         location=str(location),
         model_hash=model_hash,
         hnsw=hnsw,
-        options=ServerOptions(alias=name),
+        options=replace(server or ServerOptions(), alias=name),
         temporary=temporary,
+        fields=fields,
+        report=report,
     )
 
 
@@ -105,7 +117,8 @@ def open_index(
     With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a missing index.
     """
     if backend == "qdrant" and location not in (None, "embedded"):
-        from mathamr.retrieval.qdrant_server import ServerIndex, ServerOptions
+        from mathamr.retrieval.qdrant_server import ServerIndex
+        from mathamr.retrieval.server.options import ServerOptions
 
         return ServerIndex.open(location=str(location), model_hash=model_hash, options=ServerOptions(alias=name))
     if path is None:

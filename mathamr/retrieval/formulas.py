@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -32,6 +33,9 @@ from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.backends import build, open_index
 from mathamr.retrieval.index import Hnsw, Index, Strategy
+
+if TYPE_CHECKING:
+    from mathamr.retrieval.server.options import ServerOptions
 
 TABLE = "formulas.tsv"
 INDEX = "vectors"
@@ -139,6 +143,8 @@ class FormulaIndex:
         temporary: bool = False,
         model_hash: str = "",
         hnsw: Hnsw | None = None,
+        server: ServerOptions | None = None,
+        report: Callable[[str], None] = lambda line: None,
     ) -> FormulaIndex:
         """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there."""
         sets = VectorSets(points.vectors, torch.arange(len(points) + 1, device=points.vectors.device))
@@ -155,6 +161,9 @@ class FormulaIndex:
             temporary=temporary,
             model_hash=model_hash,
             hnsw=hnsw,
+            fields={"formula_id": points.formula_ids, "post_id": points.post_ids, "visual_id": points.visual_ids},
+            server=server,
+            report=report,
         )
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)  # where a server keeps the vectors, nothing has made it

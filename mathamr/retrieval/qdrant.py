@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -88,6 +88,7 @@ class EmbeddedIndex:
         self.dim: int = header["dim"]
         self.hnsw = Hnsw(**header["hnsw"])
         self._num_vectors: int = header["vectors"]
+        self._sets: bool = header.get("sets", True)
         self._shard: qdrant_edge.EdgeShard | None = shard
         self._data = data
         self._post_ids = post_ids
@@ -102,10 +103,12 @@ class EmbeddedIndex:
         path: Path | None = None,
         model_hash: str = "",
         hnsw: Hnsw = Hnsw(),  # noqa: B008 (frozen)
+        fields: Mapping[str, Sequence[str]] | None = None,
     ) -> EmbeddedIndex:
         """Index ``documents`` in the folder ``path``, or in a temporary one that :meth:`close` removes.
 
-        A folder that holds an index already is switched to the new one in one step.
+        A folder that holds an index already is switched to the new one in one step. ``fields`` are the payload of the
+        points, a column for each name; sets of one vector each are then stored once, as ``doc``.
         """
         check_documents(post_ids, documents)
         _check_room(Path(tempfile.gettempdir()) if path is None else path, documents)
@@ -118,13 +121,17 @@ class EmbeddedIndex:
             shard_path = data / "shard"
             shard_path.mkdir()
             dim = int(documents.vectors.shape[1])
-            shard = _call(shard_path, lambda: qdrant_edge.EdgeShard.create(str(shard_path), _config(dim, hnsw)))
+            columns = fields or {"post_id": post_ids}
+            sets = fields is None or bool((documents.sizes > 1).any())
+            shard = _call(shard_path, lambda: qdrant_edge.EdgeShard.create(str(shard_path), _config(dim, hnsw, sets)))
             try:
                 for begin in range(0, len(documents), POINTS_A_BATCH):
                     end = min(begin + POINTS_A_BATCH, len(documents))
                     points = [
                         qdrant_edge.Point(
-                            begin + i, {"doc": vectors[-1], "all": vectors}, {"post_id": post_ids[begin + i]}
+                            begin + i,
+                            {"doc": vectors[-1], "all": vectors} if sets else {"doc": vectors[-1]},
+                            {field: values[begin + i] for field, values in columns.items()},
                         )
                         for i, vectors in enumerate(as_lists(documents, begin, end))
                     ]
@@ -144,6 +151,7 @@ class EmbeddedIndex:
                 "vectors": len(documents.vectors),
                 "dim": dim,
                 "hnsw": asdict(hnsw),
+                "sets": sets,
             }
             switch(folder, data, header)
         except BaseException as error:
@@ -203,6 +211,7 @@ class EmbeddedIndex:
         if self._shard is None:
             raise RetrievalError("the index is closed; open it again to search it")
         shard = self._shard
+        refuse_missing_sets(strategy, self._sets)
         refuse_missing_graph(strategy, self.hnsw)
         check_search(self, queries, k)
         rankings = []
@@ -233,19 +242,29 @@ def _check_room(folder: Path, documents: VectorSets) -> None:
         )
 
 
-def _config(dim: int, hnsw: Hnsw) -> qdrant_edge.EdgeConfig:
+def refuse_missing_sets(strategy: Strategy, sets: bool) -> None:
+    """Raise for a search by sets of vectors in an index that holds one vector for each point.
+
+    Raises:
+        RetrievalError: names the strategy that the index can do.
+    """
+    if strategy.name != "single_vector" and not sets:
+        raise RetrievalError(f"this index holds one vector for each id and cannot do {strategy}; use single_vector")
+
+
+def _config(dim: int, hnsw: Hnsw, sets: bool) -> qdrant_edge.EdgeConfig:
     def graph(m: int) -> qdrant_edge.HnswIndexConfig:
         return qdrant_edge.HnswIndexConfig(m=m, ef_construct=hnsw.ef_construct, full_scan_threshold=hnsw.threshold)
 
     cosine = qdrant_edge.Distance.Cosine
     maxsim = qdrant_edge.MultiVectorConfig(qdrant_edge.MultiVectorComparator.MaxSim)
+    vectors = {"doc": qdrant_edge.EdgeVectorParams(size=dim, distance=cosine, hnsw_config=graph(hnsw.m))}
+    if sets:
+        vectors["all"] = qdrant_edge.EdgeVectorParams(
+            size=dim, distance=cosine, multivector_config=maxsim, hnsw_config=graph(hnsw.m_all)
+        )
     return qdrant_edge.EdgeConfig(
-        vectors={
-            "doc": qdrant_edge.EdgeVectorParams(size=dim, distance=cosine, hnsw_config=graph(hnsw.m)),
-            "all": qdrant_edge.EdgeVectorParams(
-                size=dim, distance=cosine, multivector_config=maxsim, hnsw_config=graph(hnsw.m_all)
-            ),
-        },
+        vectors=vectors,
         optimizers=qdrant_edge.EdgeOptimizersConfig(indexing_threshold=hnsw.threshold),
     )
 

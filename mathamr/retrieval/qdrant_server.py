@@ -9,9 +9,9 @@
 >>> index.close()
 
 Points are those of :mod:`mathamr.retrieval.qdrant`, numbered from 0, with ``post_id`` as payload. They are uploaded
-into a collection named after their content; when all are there, the alias (``mathamr`` unless told otherwise) is
-switched to it and the collection it named before is deleted. An upload that was interrupted therefore goes on where it
-stopped, and doubles nothing. Jobs that share a server take an alias each.
+into a collection named after their content. When the server has all points and has built its graphs, the alias
+(``mathamr`` by default) is switched to the collection, and the one before it is deleted. So an interrupted upload is
+resumed, and nobody searches half an index. Jobs that share a server take an alias each.
 
 The API key comes from the environment variable ``QDRANT_API_KEY``. ``:memory:`` is the local mode of qdrant-client: it
 compares everything with everything, in Python, and is meant for tests.
@@ -20,14 +20,11 @@ compares everything with everything, in Python, and is meant for tests.
 from __future__ import annotations
 
 import hashlib
-import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from qdrant_client import QdrantClient, models
-from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
@@ -40,29 +37,14 @@ from mathamr.retrieval.index import (
     check_search,
     refuse_missing_graph,
 )
-from mathamr.retrieval.qdrant import QUERIES_A_BATCH, as_lists, ranked
+from mathamr.retrieval.qdrant import QUERIES_A_BATCH, as_lists, ranked, refuse_missing_sets
+from mathamr.retrieval.server import collection
+from mathamr.retrieval.server.collection import Layout, Report
+from mathamr.retrieval.server.connection import MEMORY, Caller, connect
+from mathamr.retrieval.server.options import ServerOptions
 
 FORMAT = "mathamr-qdrant-collection-1"
-MEMORY = ":memory:"
 BYTES_A_FLOAT = 12  # in JSON: sign, nine digits, point, comma
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """``shards`` and ``replicas`` of the collection in a cluster; uploads in requests of about ``batch_bytes``.
-
-    A request that fails is tried ``retries`` times more, after 1, 2, 4 ... times ``wait`` seconds; ``timeout`` in
-    seconds.
-    """
-
-    alias: str = "mathamr"
-    shards: int = 1
-    replicas: int = 1
-    batch_bytes: int = 8 << 20  # Qdrant refuses requests above 32 MiB
-    retries: int = 4
-    wait: float = 1.0
-    timeout: int = 60
 
 
 class ServerIndex:
@@ -100,48 +82,58 @@ class ServerIndex:
         documents: VectorSets,
         *,
         location: str,
+        fields: Mapping[str, Sequence[str]] | None = None,
         model_hash: str = "",
         hnsw: Hnsw = Hnsw(),  # noqa: B008 (frozen)
-        options: ServerOptions = ServerOptions(),
+        options: ServerOptions = ServerOptions(),  # noqa: B008 (frozen)
         client: QdrantClient | None = None,
         temporary: bool = False,
+        report: Report = lambda line: None,
     ) -> ServerIndex:
-        """Upload ``documents`` to the server at ``location`` (a URL, or ``:memory:``) and switch the alias to them.
+        """Upload ``documents``, wait until the server has indexed them, and switch the alias to them.
 
-        ``client`` is used in place of a new one; :meth:`close` removes a ``temporary`` index from the server. Raises
-        :class:`StoreError` if the server cannot be reached or refuses.
+        Args:
+            post_ids: ids that a search returns, of posts or of formulas.
+            location: URL of the server, or ``:memory:``.
+            fields: payload of the points, a column for each name, which is indexed; the first is the name of the ids.
+                Sets of one vector each are then stored once, as ``doc``. Without it, the payload is ``post_id``.
+            client: client used in place of a new one.
+            temporary: :meth:`close` removes the index from the server.
+            report: function called with lines on the progress of the server.
+
+        Raises:
+            StoreError: the server cannot be reached, refuses, or does not get its graphs built.
         """
         check_documents(post_ids, documents)
-        client = client or _connect(location, options)
+        client = client or connect(location, options)
+        columns = dict(fields or {"post_id": post_ids})
+        sets = fields is None or bool((documents.sizes > 1).any())
+        layout = Layout(dim=int(documents.vectors.shape[1]), sets=sets, fields=tuple(columns))
         metadata = {
             "format": FORMAT,
             "model_hash": model_hash,
             "documents": len(documents),
             "vectors": len(documents.vectors),
-            "dim": int(documents.vectors.shape[1]),
+            "dim": layout.dim,
             "hnsw": asdict(hnsw),
+            "id": layout.fields[0],
+            "sets": layout.sets,
+            "quantization": options.quantization,
+            "on_disk": options.on_disk,
         }
-        name = f"{options.alias}-{_digest(post_ids, documents, metadata)}"
-        call = _Caller(location, options)
-        if not call(lambda: client.collection_exists(name)):
-            call(lambda: _create(client, name, metadata, hnsw, options))
-        present = call(lambda: _point_ids(client, name))
-        for begin, end in _batches(documents, options.batch_bytes):
-            if present.issuperset(range(begin, end)):
-                continue
-            points = [
-                models.PointStruct(
-                    id=begin + i, vector={"doc": vectors[-1], "all": vectors}, payload={"post_id": post_ids[begin + i]}
-                )
-                for i, vectors in enumerate(as_lists(documents, begin, end))
-            ]
-            call(lambda points=points: client.upsert(name, points, wait=True))  # type: ignore[misc]
-        found = call(lambda: client.count(name, exact=True).count)
+        name = f"{options.alias}-{_digest(columns, documents, metadata)}"
+        call = Caller(location, options)
+        call(lambda: collection.create(client, name, layout, metadata, hnsw, options))
+        found = _upload(client, call, name, columns, documents, layout, options, report)
         if found != len(documents):
             raise StoreError(
                 f"collection {name} has {found} points after the upload of {len(documents)}", path=location
             )
-        call(lambda: _switch(client, options.alias, name))
+        if location != MEMORY:  # local mode has no graphs, and no index of the payload
+            call(lambda: collection.index_payload(client, name, layout.fields))
+            expected = len(documents) * ((hnsw.m > 0) + (layout.sets and hnsw.m_all > 0))
+            collection.wait_until_indexed(client, name, call, location, expected, options, report)
+        collection.switch(client, call, options.alias, name)
         return cls(client, location, name, metadata, options, temporary=temporary)
 
     @classmethod
@@ -150,15 +142,15 @@ class ServerIndex:
         *,
         location: str,
         model_hash: str | None = None,
-        options: ServerOptions = ServerOptions(),
+        options: ServerOptions = ServerOptions(),  # noqa: B008 (frozen)
         client: QdrantClient | None = None,
     ) -> ServerIndex:
         """Return the collection behind the alias; with ``model_hash``, refuse one of another model."""
-        client = client or _connect(location, options)
-        call = _Caller(location, options)
+        client = client or connect(location, options)
+        call = Caller(location, options)
         if not call(lambda: client.collection_exists(options.alias)):
             raise StoreError(f"there is no collection or alias {options.alias}; build the index first", path=location)
-        name = call(lambda: _collection_of(client, options.alias)) or options.alias
+        name = call(lambda: collection.collection_of(client, options.alias)) or options.alias
         metadata = call(lambda: client.get_collection(name).config.metadata) or {}
         if metadata.get("format") != FORMAT:
             raise StoreError(f"collection {options.alias} was not made by this program ({FORMAT})", path=location)
@@ -179,13 +171,21 @@ class ServerIndex:
 
     @property
     def nbytes(self) -> int:
-        """0: a server does not tell what a collection takes."""
-        return 0
+        """Bytes of vectors and payload on the node that answers, as it estimates them; 0 if it does not tell."""
+        if self._location == MEMORY:
+            stored = self.num_vectors + (len(self) if self._metadata.get("sets", True) else 0)
+            return stored * self.dim * 4
+        call = Caller(self._location, self._options)
+        try:
+            return call(lambda: collection.bytes_of(self._client, self._name))
+        except StoreError:  # a key without the right to see telemetry; no job should end by this
+            return 0
 
     def close(self) -> None:
         """Close the connection; the collection stays where it is, unless it is temporary."""
         if self._temporary:
-            _Caller(self._location, self._options)(lambda: _remove(self._client, self._options.alias, self._name))
+            call = Caller(self._location, self._options)
+            call(lambda: collection.remove(self._client, self._options.alias, self._name))
             self._temporary = False
         self._client.close()
 
@@ -197,121 +197,72 @@ class ServerIndex:
                 f"qdrant in local mode (:memory:) cannot do {strategy}: it has no HNSW graph; location=embedded or a "
                 "server's URL can"
             )
+        refuse_missing_sets(strategy, self._metadata.get("sets", True))
         refuse_missing_graph(strategy, self.hnsw)
         check_search(self, queries, k)
-        call = _Caller(self._location, self._options)
+        call = Caller(self._location, self._options)
         rankings = []
         for begin in range(0, len(queries), QUERIES_A_BATCH):
             end = min(begin + QUERIES_A_BATCH, len(queries))
-            batch = [_request(vectors, strategy, k, local) for vectors in as_lists(queries, begin, end)]
+            batch = [self._request(vectors, strategy, k) for vectors in as_lists(queries, begin, end)]
             responses = call(
                 lambda batch=batch: self._client.query_batch_points(self._name, batch)  # type: ignore[misc]
             )
             for response in responses:
-                rankings.append(ranked([((point.payload or {})["post_id"], point.score) for point in response.points]))
+                rankings.append(ranked([((point.payload or {})[self._id], point.score) for point in response.points]))
         return rankings
 
+    @property
+    def _id(self) -> str:
+        """Name of the payload field that a search returns."""
+        return str(self._metadata.get("id", "post_id"))
 
-class _Caller:
-    """Runs a request, again where the server was busy or away; what stays wrong is a :class:`StoreError`."""
-
-    def __init__(self, location: str, options: ServerOptions) -> None:
-        self._location, self._options = location, options
-
-    def __call__(self, request: Callable[[], T]) -> T:
-        for attempt in range(self._options.retries + 1):
-            try:
-                return request()
-            except UnexpectedResponse as error:
-                if error.status_code is not None and error.status_code < 500 and error.status_code != 429:
-                    raise StoreError(f"the Qdrant server refused: {error}", path=self._location) from error
-                last: Exception = error
-            except (ResponseHandlingException, ConnectionError, TimeoutError) as error:
-                last = error
-            except (ApiException, ValueError) as error:
-                raise StoreError(f"the Qdrant server refused: {error}", path=self._location) from error
-            if attempt < self._options.retries:
-                time.sleep(self._options.wait * 2**attempt)
-        raise StoreError(
-            f"the Qdrant server did not answer in {self._options.retries + 1} attempts ({last}); is it running, and is "
-            "QDRANT_API_KEY set if it wants one? location=embedded needs no server",
-            path=self._location,
-        ) from last
+    def _request(self, vectors: list[list[float]], strategy: Strategy, k: int) -> models.QueryRequest:
+        exact = params = None  # local mode is exact, and warns of parameters
+        if self._location != MEMORY:
+            quantized = self._metadata.get("quantization", "none") != "none"
+            original = models.QuantizationSearchParams(ignore=True) if quantized else None
+            exact = params = models.SearchParams(exact=True, quantization=original)
+            if not strategy.exact:
+                oversampling = ServerOptions(quantization=self._metadata.get("quantization", "none")).oversampling
+                rescored = models.QuantizationSearchParams(rescore=True, oversampling=oversampling)
+                params = models.SearchParams(hnsw_ef=strategy.ef, quantization=rescored if quantized else None)
+        wanted: dict[str, Any] = {"limit": k, "with_payload": [self._id]}
+        if strategy.name == "single_vector":
+            return models.QueryRequest(query=vectors[-1], using="doc", params=params, **wanted)
+        if strategy.name == "maxsim":
+            return models.QueryRequest(query=vectors, using="all", params=params, **wanted)
+        pool = models.Prefetch(query=vectors[-1], using="doc", limit=strategy.pool, params=params)
+        return models.QueryRequest(query=vectors, using="all", prefetch=[pool], params=exact, **wanted)
 
 
-def _connect(location: str, options: ServerOptions) -> QdrantClient:
-    if location == MEMORY:
-        return QdrantClient(MEMORY)
-    if not location.startswith(("http://", "https://")):
-        raise StoreError(
-            f"location={location!r} is not a place of an index; there are embedded, {MEMORY} and a server's URL "
-            "(http://HOST:6333)"
-        )
-    return QdrantClient(
-        url=location,
-        api_key=os.environ.get("QDRANT_API_KEY"),
-        timeout=options.timeout,
-        check_compatibility=False,
-    )
-
-
-def _create(client: QdrantClient, name: str, metadata: dict[str, Any], hnsw: Hnsw, options: ServerOptions) -> bool:
-    def graph(m: int) -> models.HnswConfigDiff:
-        return models.HnswConfigDiff(m=m, ef_construct=hnsw.ef_construct, full_scan_threshold=hnsw.threshold)
-
-    cosine, dim = models.Distance.COSINE, metadata["dim"]
-    maxsim = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
-    return client.create_collection(
-        name,
-        vectors_config={
-            "doc": models.VectorParams(size=dim, distance=cosine, hnsw_config=graph(hnsw.m)),
-            "all": models.VectorParams(
-                size=dim, distance=cosine, multivector_config=maxsim, hnsw_config=graph(hnsw.m_all)
-            ),
-        },
-        optimizers_config=models.OptimizersConfigDiff(indexing_threshold=hnsw.threshold),
-        shard_number=options.shards,
-        replication_factor=options.replicas,
-        metadata=metadata,
-    )
-
-
-def _switch(client: QdrantClient, alias: str, name: str) -> None:
-    """Point the alias at ``name``, and delete the collection that it pointed at."""
-    before = _collection_of(client, alias)
-    if before == name:
-        return
-    changes: list[Any] = []
-    if before is not None:
-        changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
-    changes.append(models.CreateAliasOperation(create_alias=models.CreateAlias(collection_name=name, alias_name=alias)))
-    client.update_collection_aliases(changes)
-    if before is not None:
-        client.delete_collection(before)
-
-
-def _remove(client: QdrantClient, alias: str, name: str) -> None:
-    """Delete the collection, and the alias if it still names it."""
-    if _collection_of(client, alias) == name:
-        gone = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
-        client.update_collection_aliases([gone])
-    client.delete_collection(name)
-
-
-def _collection_of(client: QdrantClient, alias: str) -> str | None:
-    """Return the name of the collection behind ``alias``."""
-    return next((a.collection_name for a in client.get_aliases().aliases if a.alias_name == alias), None)
-
-
-def _point_ids(client: QdrantClient, name: str) -> set[int]:
-    """Ids of the points that are there already."""
-    present: set[int] = set()
-    offset: Any = None
-    while True:
-        points, offset = client.scroll(name, limit=10_000, offset=offset, with_payload=False, with_vectors=False)
-        present.update(int(point.id) for point in points)
-        if offset is None:
-            return present
+def _upload(
+    client: QdrantClient,
+    call: Caller,
+    name: str,
+    columns: Mapping[str, Sequence[str]],
+    documents: VectorSets,
+    layout: Layout,
+    options: ServerOptions,
+    report: Report,
+) -> int:
+    """Upload the points that the collection lacks; return the number that it then has."""
+    present = call(lambda: collection.point_ids(client, name))
+    if present:
+        report(f"{name}: {len(present):,} of {len(documents):,} points are there from an earlier upload")
+    for begin, end in _batches(documents, options.batch_bytes):
+        if present.issuperset(range(begin, end)):
+            continue
+        points = [
+            models.PointStruct(
+                id=begin + i,
+                vector={"doc": vectors[-1], "all": vectors} if layout.sets else {"doc": vectors[-1]},
+                payload={field: values[begin + i] for field, values in columns.items()},
+            )
+            for i, vectors in enumerate(as_lists(documents, begin, end))
+        ]
+        call(lambda points=points: client.upsert(name, points, wait=True))  # type: ignore[misc]
+    return call(lambda: client.count(name, exact=True).count)
 
 
 def _batches(documents: VectorSets, batch_bytes: int) -> Iterator[tuple[int, int]]:
@@ -326,20 +277,10 @@ def _batches(documents: VectorSets, batch_bytes: int) -> Iterator[tuple[int, int
     yield begin, len(sizes)
 
 
-def _digest(post_ids: Sequence[str], documents: VectorSets, metadata: dict[str, Any]) -> str:
-    """A name for exactly these points, so that an interrupted upload finds its own collection again."""
-    digest = hashlib.sha256(repr((sorted(metadata.items()), list(post_ids))).encode())
+def _digest(columns: Mapping[str, Sequence[str]], documents: VectorSets, metadata: dict[str, Any]) -> str:
+    """Return a name for exactly these points, by which an interrupted upload finds its own collection again."""
+    content = (sorted(metadata.items()), [(field, list(values)) for field, values in columns.items()])
+    digest = hashlib.sha256(repr(content).encode())
     digest.update(documents.ptr.cpu().numpy().tobytes())
     digest.update(documents.vectors.detach().cpu().numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def _request(vectors: list[list[float]], strategy: Strategy, k: int, local: bool) -> models.QueryRequest:
-    exact = None if local else models.SearchParams(exact=True)  # local mode is exact, and warns of parameters
-    params = exact if strategy.exact else models.SearchParams(hnsw_ef=strategy.ef)
-    if strategy.name == "single_vector":
-        return models.QueryRequest(query=vectors[-1], using="doc", limit=k, params=params, with_payload=True)
-    if strategy.name == "maxsim":
-        return models.QueryRequest(query=vectors, using="all", limit=k, params=params, with_payload=True)
-    pool = models.Prefetch(query=vectors[-1], using="doc", limit=strategy.pool, params=params)
-    return models.QueryRequest(query=vectors, using="all", limit=k, prefetch=[pool], params=exact, with_payload=True)

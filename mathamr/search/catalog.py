@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -49,6 +49,9 @@ from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
 from mathamr.search.query import EncodedQuery
 from mathamr.training import checkpoint
+
+if TYPE_CHECKING:
+    from mathamr.retrieval.server.options import ServerOptions
 
 FORMAT = "mathamr-catalog"
 VERSION = 1
@@ -84,11 +87,14 @@ def build(
     name: str = "mathamr",
     dtype: DType = "float32",
     progress: Callable[[int], None] | None = None,
+    server: ServerOptions | None = None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Write a catalog to ``path`` and switch to it; what was there before is then removed.
 
     With ``location``, a Qdrant server's URL, posts and formulas are indexed there, as ``name`` and ``name-formulas``: a
-    catalog that was there under that name answers no more once the new one has been uploaded.
+    catalog that was there under that name answers no more once the new one has been uploaded. ``server`` has the
+    settings of both collections, and ``report`` is called with lines on the progress of the server.
 
     ``progress`` is called with the number of texts written since the last call. One process builds at a time
     (:func:`alone`). Raises :class:`RetrievalError` and :class:`StoreError` as the indexes do.
@@ -112,6 +118,8 @@ def build(
                 location=location,
                 name=name,
                 model_hash=content.model_hash,
+                server=server,
+                report=report,
             ).close()
         points = formula_points(post_ids, documents, names, content.visual_ids)
         if len(points):
@@ -122,6 +130,8 @@ def build(
                 location=location,
                 name=f"{name}-formulas",
                 model_hash=content.model_hash,
+                server=server,
+                report=report,
             ).close()
         header = {
             "format": FORMAT,

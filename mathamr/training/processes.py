@@ -13,7 +13,6 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
+import torch.distributed
 
 from graphs.errors import ConfigError, MathAMRError, TrainingError
 from mathamr.training.distributed import ranks
@@ -32,6 +32,7 @@ from mathamr.training.interruption import Interrupted, StopSignal, listen
 GRACE = 20.0
 """Seconds that ranks may take to notice that another one is gone; then they are killed."""
 Log = Callable[[dict[str, Any]], None]
+_PASSED_ON = frozenset({signal.SIGTERM, signal.SIGUSR1})
 _LOST = "lost another rank"  # how the others see it, whatever the reason was
 
 _Result = TypeVar("_Result")
@@ -71,15 +72,16 @@ def run_ranks(
     if device.startswith("cuda") and device != "cuda":
         raise ConfigError(f"train.device={device} is one GPU; use train.device=cuda with train.processes={count}")
     context = multiprocessing.get_context("spawn")
-    port = _free_port()
+    # The ranks meet at a store of this process, which owns its port: a free port could be taken before rank 0 binds it.
+    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     pipes = [context.Pipe() for _ in range(count)]
     processes = [
-        context.Process(target=_rank, args=(rank, count, port, device, pipe[1], function, arguments), daemon=True)
+        context.Process(target=_rank, args=(rank, count, store.port, device, pipe[1], function, arguments), daemon=True)
         for rank, pipe in enumerate(pipes)
     ]
     with listen() as stop:
         try:
-            with _few_threads(count), _without_keyboard():
+            with _few_threads(count), _undisturbed():
                 for process in processes:
                     process.start()
             for _, theirs in pipes:
@@ -179,7 +181,14 @@ def _rank(
     """Run one rank: the target of its process."""
     _die_with_parent()
     _leave_signals_to_training()
-    group = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    group: dict[str, object] = {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": count,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+    }
+    group |= {"TORCHELASTIC_USE_AGENT_STORE": True, "TORCHELASTIC_RESTART_COUNT": 0}  # the store is there already
     os.environ.update({name: str(value) for name, value in group.items()})
 
     def log(record: dict[str, Any]) -> None:
@@ -216,21 +225,28 @@ def _die_with_parent() -> None:
 def _leave_signals_to_training() -> None:
     """Die of no signal before and after training, which listens: the process that has started this one ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; it is passed on as SIGTERM
-    for number in (signal.SIGTERM, signal.SIGUSR1):
+    for number in _PASSED_ON:
         signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
 
 
 @contextlib.contextmanager
-def _without_keyboard() -> Iterator[None]:
-    """Start processes that ignore Ctrl-C from their first moment, while they import."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _undisturbed() -> Iterator[None]:
+    """Start processes that no signal ends while they import: Slurm and terminals send signals to all of a job.
+
+    SIGINT is ignored and the others are blocked, which a new process inherits. This process gets those that came
+    meanwhile at the end.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+    keyboard = None
+    if threading.current_thread() is threading.main_thread():
+        keyboard = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if keyboard is not None:
+            signal.signal(signal.SIGINT, keyboard)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -245,9 +261,3 @@ def _few_threads(count: int) -> Iterator[None]:
         yield
     finally:
         del os.environ[name]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -13,7 +13,9 @@ from hydra import compose, initialize_config_dir
 from experiments.config import register, validated
 from experiments.logbook import measured
 from experiments.plan import plan
+from experiments.tracking import sweeps
 from graphs.corpus.files import Fingerprints
+from graphs.errors import ConfigError
 from mathamr.systems.settings import GraphSettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +35,7 @@ def test_there_are_sweeps() -> None:
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
 def test_every_trial_of_a_sweep_is_an_experiment(path: Path) -> None:
     sweep = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert path.read_text(encoding="utf-8").startswith(f"# wandb sweep conf/sweeps/{path.name}\n")
+    assert path.read_text(encoding="utf-8").startswith(f"# mathamr sweep conf/sweeps/{path.name}\n")
     assert sweep["method"] in ("grid", "random", "bayes")
     assert sweep["metric"]["name"] in measured(EPOCH)
     assert sweep["metric"]["goal"] in ("minimize", "maximize")
@@ -66,3 +68,40 @@ def test_trials_of_one_sweep_have_folders_of_their_own(monkeypatch: pytest.Monke
             monkeypatch.setenv("WANDB_RUN_ID", trial)
             names.append(compose("config", ["+exp=trial"]).experiment.name)
     assert names == ["trial-abc", "trial-xyz"]
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
+def test_every_trial_of_a_sweep_can_run(path: Path) -> None:
+    assert sweeps.check(sweeps.read(path)) >= 12
+
+
+def test_a_sweep_with_trials_that_the_model_refuses_is_not_made(tmp_path: Path) -> None:
+    sweep = yaml.safe_load((ROOT / "conf" / "sweeps" / "encoder.yaml").read_text(encoding="utf-8"))
+    learned = ["none", "embedding", "projection", "typed_projection"]
+    sweep["parameters"] = {
+        "model.vn_init": {"values": ["zero", "random", "mean"]},
+        "model.vn_learned": {"values": learned},
+    }
+    path = tmp_path / "sweep.yaml"
+    path.write_text(yaml.safe_dump(sweep), encoding="utf-8")
+    message = r"6 of 12 trials are refused; the first: model\.vn_init=zero model\.vn_learned=projection: .*Table 4\.13"
+    with pytest.raises(ConfigError, match=message):
+        sweeps.check(sweeps.read(path))
+    sweep["parameters"] = {"train.batch": {"values": [8]}}
+    with pytest.raises(ConfigError, match=r"1 of 1 trials are refused; the first: train\.batch=8"):
+        sweeps.check(sweep)
+
+
+@pytest.mark.parametrize("text", ["[]", "command: [a, b]", "program: train.py"])
+def test_what_is_no_sweep_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"sweep\.yaml: no sweep"):
+        sweeps.read(path)
+
+
+def test_many_trials_are_checked_by_pairs() -> None:
+    many = {"parameters": {name: {"values": list(range(7))} for name in "abc"}}
+    found = list(sweeps.trials(many))
+    assert len(found) == 3 * 49
+    assert {"a": 0, "b": 6, "c": 6} in found

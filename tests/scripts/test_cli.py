@@ -16,7 +16,8 @@ FILES += [file for entry in cli.COMMANDS.values() for _, _, file in entry.parts]
 
 def test_every_command_has_its_file_and_every_file_a_command() -> None:
     scripts = {path.name for path in (ROOT / "scripts").glob("*.py")}
-    scripts |= {f"text/{path.name}" for path in (ROOT / "scripts" / "text").glob("*.py")}
+    for folder in ("cluster", "text"):
+        scripts |= {f"{folder}/{path.name}" for path in (ROOT / "scripts" / folder).glob("*.py")}
     assert sorted(FILES) == sorted(scripts)
 
 

@@ -163,12 +163,12 @@ def test_an_index_on_a_server(
             """A server goes on when a client leaves."""
 
     server = Server(":memory:")
-    monkeypatch.setattr("mathamr.retrieval.qdrant_server._connect", lambda *_: server)
+    monkeypatch.setattr("mathamr.retrieval.qdrant_server.connect", lambda *_: server)
     place = ["--backend", "qdrant", "--location", ":memory:", "--name", "mine"]
     exact_only = indexing.compare
     monkeypatch.setattr(indexing, "compare", lambda a, b, c, ways: exact_only(a, b, c, [w for w in ways if w.exact]))
     assert scripts.index.main(index_arguments(work, tmp_path, *place)) == 0
-    assert ":memory: keeps the index of posts" in capsys.readouterr().out
+    assert "bytes a document on :memory:, as its node estimates them, of posts" in capsys.readouterr().out
     assert sorted(alias.alias_name for alias in server.get_aliases().aliases) == ["mine", "mine-formulas"]
     catalog = Catalog.open(tmp_path)
     own = catalog.vectors.vectors_of(["14"])

@@ -15,6 +15,7 @@ from collections.abc import Collection as Some
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphs.corpus.corpus import Corpus
 from graphs.errors import RetrievalError, StoreError
@@ -32,6 +33,9 @@ from mathamr.search.catalog import Catalog, CatalogContent
 from mathamr.stages.console import Console
 from mathamr.stages.data.identity import check_same_posts
 from mathamr.training import checkpoint
+
+if TYPE_CHECKING:
+    from mathamr.retrieval.server.options import ServerOptions
 
 CHECK_QUERIES = 20
 
@@ -68,6 +72,7 @@ class IndexBuild:
         device: device of the encoder; ``auto``: a GPU where there is one.
         update: whether vectors of the index before are kept.
         removed: ids of posts to leave out.
+        server: settings of the collections on a Qdrant server; None: the defaults.
 
     Raises:
         RetrievalError: shards without a post, or a backend that does not exist.
@@ -82,6 +87,7 @@ class IndexBuild:
     device: str = "auto"
     update: bool = False
     removed: Some[str] = frozenset()
+    server: ServerOptions | None = None
 
     def __post_init__(self) -> None:
         if self.posts_a_shard < 1:
@@ -205,6 +211,8 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
             name=settings.name,
             dtype=settings.dtype,
             progress=advance,
+            server=settings.server,
+            report=console.say,
         )
     for folder in folders:
         encoding_shards.remove(folder)
@@ -224,7 +232,7 @@ def _checked(index: Catalog, writing: float) -> list[str]:
     formulas = len(index.formulas) if index.has_formulas else 0
     kept = f"{index.index_nbytes / size:,.0f} bytes a document in the {index.backend} index"
     if index.location is not None:
-        kept = f"{index.location} keeps the index"
+        kept = f"{index.index_nbytes / size:,.0f} bytes a document on {index.location}, as its node estimates them,"
     lines = [
         f"index:     {size:,} posts, {vectors:,} vectors, {formulas:,} formulas, written in {writing:.1f} s",
         f"size:      {kept} of posts, {index.nbytes / size:,.0f} with formulas, texts and model",

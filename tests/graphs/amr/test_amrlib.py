@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 import types
 from importlib import metadata
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+import torch
 
 from graphs.amr.amrlib import AmrlibParser
-from graphs.amr.parser import parse_chunks
+from graphs.amr.document import DocumentAMR, sentences_of
+from graphs.amr.parser import parse_chunks, parse_documents
+from graphs.amr.penman_text import encode
+from graphs.amr.transition_worker import gpu_problem
 from graphs.errors import AMRError, Failure
 
 
@@ -34,9 +40,11 @@ def parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AmrlibParser:
 
 
 def test_sentences_of_a_chunk_come_together_and_bad_chunks_stand_alone(parser: AmrlibParser) -> None:
-    answers = parse_chunks(parser, [["one"], ["two", "nothing", "three"], ["nothing"], ["crash"]])
+    chunks = [["one"], ["two", "three"], ["two", "nothing", "three"], ["nothing"], ["crash"]]
+    answers = parse_chunks(parser, chunks)
     assert answers[:2] == ["(s / say-01)", "(m / multi-sentence :snt1 (s / say-01) :snt2 (s2 / say-01))"]
-    assert [answer.kind for answer in answers if isinstance(answer, Failure)] == ["no_graph", "parser_error"]
+    kinds = [answer.kind for answer in answers if isinstance(answer, Failure)]
+    assert kinds == ["incomplete", "no_graph", "parser_error"]
     assert (parser.name, parser.version, parser.model) == ("amrlib", "0.8.1", "stog 0_1_0")
 
 
@@ -49,6 +57,166 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "amrlib", None)
     with pytest.raises(ImportError, match="pip install amrlib"):
         AmrlibParser(tmp_path, batch_size=16)
+
+
+def test_a_sentence_without_a_graph_costs_no_other(parser: AmrlibParser) -> None:
+    (document,) = parse_documents(parser, [("7", ["two", "nothing", "three"])])
+    assert isinstance(document, DocumentAMR)
+    assert encode(document.graph) == "(m / multi-sentence :snt1 (s / say-01) :snt2 (s2 / say-01))"
+    assert [(failure.post_id, failure.kind) for failure in document.failures] == [
+        ("7", "incomplete"),
+        ("7", "no_graph"),
+    ]
+    assert document.failures[0].message.endswith("1 of 3 sentences; parsed again in 3 parts, 1 of which failed")
+
+
+class Small(FakeModel):
+    """Takes four tokens, and gives graphs of six."""
+
+    max_sent_len, max_graph_len, batch_size = 4, 6, 2
+
+    def __init__(self, end_after: int) -> None:
+        self.model = types.SimpleNamespace(generate=self.generate)
+        self.end_after = end_after
+
+    class tokenizer:
+        eos_token_id = 2
+
+        def __new__(cls, sentence: str) -> dict[str, list[int]]:  # type: ignore[misc]
+            return {"input_ids": [*[5] * len(sentence.split()), 2]}
+
+    def generate(self, lengths: list[int]) -> torch.Tensor:
+        """Two candidates a sentence; a graph ends only if its sentence has at most ``end_after`` words."""
+        rows = [[5] * 5 + [2] if words <= self.end_after else [5] * 6 for words in lengths]
+        return torch.tensor([row for row in rows for _ in range(2)])
+
+    def parse_sents(self, sentences: list[str], add_metadata: bool) -> list[str | None]:
+        ordered = sorted(sentences, key=len, reverse=True)
+        for first in range(0, len(ordered), self.batch_size):
+            self.model.generate([len(sentence.split()) for sentence in ordered[first : first + self.batch_size]])
+        return ["(s / say-01)"] * len(sentences)
+
+
+def test_clipped_sentences_and_graphs_are_divided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("amrlib")
+    models = [Small(end_after=9), Small(end_after=1)]
+    module.load_stog_model = lambda **_: models.pop(0)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "amrlib", module)
+    monkeypatch.setattr(metadata, "version", lambda name: "0.8.1")
+    texts = ["a b", "a b c d e f", "a b c"]  # the second is longer than the model takes
+    (document,) = parse_documents(AmrlibParser(tmp_path, batch_size=2), [("1", texts)])
+    assert isinstance(document, DocumentAMR)
+    assert [failure.kind for failure in document.failures] == ["clipped"]
+    assert "clipped 1 of 3 sentences; parsed again in 4 parts, 0 of which failed" in document.failures[0].message
+    assert len(sentences_of(document.graph)[1]) == 4
+    (document,) = parse_documents(AmrlibParser(tmp_path, batch_size=2), [("1", ["a b c"])])  # graphs are cut off
+    assert isinstance(document, DocumentAMR)
+    assert "parsed again in 3 parts" in document.failures[0].message
+
+
+def tiny_model(folder: Path) -> None:
+    """Write a random BART with a tokenizer of words, as a parse model of amrlib."""
+    import tokenizers
+    import transformers
+
+    words = ["<s>", "<pad>", "</s>", "<unk>", "(", ")", ":ARG0", "prove-01", "say-01", "group", "is", "finite", "a"]
+    backend = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>")
+    )
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    backend.post_processor = tokenizers.processors.TemplateProcessing("<s> $A </s>", None, [("<s>", 0), ("</s>", 2)])
+    names = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **names).save_pretrained(folder / "tokenizer")
+    sizes = {
+        f"{side}_{name}": size
+        for side in ("encoder", "decoder")
+        for name, size in (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))
+    }
+    own = {"model_name_or_path": "nowhere/bart", "max_in_len": 8, "max_out_len": 12}
+    config = transformers.BartConfig(
+        vocab_size=len(words),
+        d_model=16,
+        max_position_embeddings=64,
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=2,
+        forced_eos_token_id=None,
+        task_specific_params={"parse_amr": own},
+        **sizes,
+    )
+    torch.manual_seed(0)
+    transformers.BartForConditionalGeneration(config).save_pretrained(folder)
+    meta = {
+        "model_type": "stog",
+        "version": "tiny",
+        "inference_module": ".parse_xfm.inference",
+        "inference_class": "Inference",
+        "model_fn": "model.safetensors",
+        "kwargs": {"num_beams": 2},
+    }
+    (folder / "amrlib_meta.json").write_text(json.dumps(meta), encoding="utf-8")
+
+
+def test_a_tiny_random_model_of_amrlib_fails_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("amrlib.models.parse_xfm.inference", reason="amrlib is not installed", exc_type=ImportError)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    tiny_model(tmp_path)
+    with pytest.raises(AMRError, match="give its folder by tokenizer=FOLDER"):
+        AmrlibParser(tmp_path, batch_size=2, device="cpu")
+    parser = AmrlibParser(tmp_path, batch_size=2, device="cpu", tokenizer=tmp_path / "tokenizer")
+    assert (parser.version, parser.model) == ("0.8.1", "stog tiny")
+    long = "a group is finite " * 5
+    answers = parse_chunks(parser, [["a group"], ["a group", long]])
+    assert isinstance(answers[0], Failure)  # random weights give no graph
+    assert answers[0].kind in {"no_graph", "clipped"}
+    assert isinstance(answers[1], Failure)
+    assert answers[1].kind == "clipped"
+    (document,) = parse_documents(parser, [("1", [long])])
+    assert isinstance(document, Failure)
+
+
+class OldTorch:
+    """torch 1.13 for CUDA 11.6 on a GPU of another generation."""
+
+    __version__ = "1.13.1+cu116"
+
+    class cuda:
+        capability = (9, 0)
+        built: ClassVar = ["sm_37", "sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86"]
+
+        @staticmethod
+        def is_available() -> bool:
+            return True
+
+        @classmethod
+        def get_device_capability(cls, _: int) -> tuple[int, int]:
+            return cls.capability
+
+        @classmethod
+        def get_arch_list(cls) -> list[str]:
+            return cls.built
+
+        @staticmethod
+        def get_device_name(_: int) -> str:
+            return "NVIDIA H100"
+
+
+def test_a_torch_older_than_the_gpu_is_named_before_the_first_parse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = gpu_problem(OldTorch)
+    assert problem.startswith("torch 1.13.1+cu116 has no code for NVIDIA H100 (sm_90; it has sm_37, ")
+    monkeypatch.setattr(OldTorch.cuda, "capability", (8, 9))
+    assert gpu_problem(OldTorch) == ""  # machine code of sm_86 runs there
+    monkeypatch.setattr(OldTorch.cuda, "capability", (12, 0))
+    monkeypatch.setattr(OldTorch.cuda, "built", ["sm_90a", "compute_90"])
+    assert gpu_problem(OldTorch) == ""  # by the portable form
+    monkeypatch.setattr(OldTorch.cuda, "built", ["sm_100"])
+    monkeypatch.setitem(sys.modules, "amrlib", types.ModuleType("amrlib"))
+    monkeypatch.setattr("graphs.amr.amrlib.gpu_problem", lambda _: gpu_problem(OldTorch))
+    with pytest.raises(AMRError, match="or parse on the CPU with device=cpu"):
+        AmrlibParser(tmp_path, batch_size=2)
 
 
 @pytest.mark.weights

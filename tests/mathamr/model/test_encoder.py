@@ -14,8 +14,9 @@ from graphs.graph.batching import GraphBatch, collate, mask_nodes, within_budget
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.vocabulary import MASK
 from mathamr import maxsim
+from mathamr.model.config import VIRTUAL_NODE_STARTS
 from mathamr.model.encoder import Encoder, EncoderConfig, EncoderLayer
-from mathamr.model.node_features import VIRTUAL_NODE_STARTS, NodeFeatures
+from mathamr.model.node_features import NodeFeatures
 from mathamr.model.relational_conv import relational_conv_reference
 
 NUM_LABELS, NUM_RELATIONS = 12, 10

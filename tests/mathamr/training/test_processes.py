@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 import struct
 import threading
 import time
@@ -25,6 +26,9 @@ from tests.warm_process import SECONDS, start
 
 WHEN_IMPORTED = signal.getsignal(signal.SIGINT)
 """Handler of Ctrl-C while this module was imported, which a rank does before its function is called."""
+
+if multiprocessing.parent_process() is not None and "SIGNAL_WHILE_IMPORTING" in os.environ:
+    os.kill(os.getpid(), getattr(signal, os.environ["SIGNAL_WHILE_IMPORTING"]))
 
 
 def summed(log: Log, factor: int) -> int:
@@ -113,6 +117,44 @@ def test_a_signal_stops_all_ranks_which_have_saved() -> None:
 
     with pytest.raises(Interrupted, match="stopped by SIGUSR1 after step"):
         run_ranks(2, "cpu", until_told, (), tell)
+
+
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGTERM", "SIGINT"])
+def test_a_signal_sent_to_ranks_that_import_does_not_end_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNAL_WHILE_IMPORTING", name)
+    assert run_ranks(2, "cpu", summed, (10,), lambda record: None) == 30
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGUSR1, signal.SIGTERM}
+
+
+def test_a_signal_that_comes_while_ranks_start_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = processes._few_threads
+
+    def told(count: int) -> Any:
+        threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        return begin(count)
+
+    monkeypatch.setattr(processes, "_few_threads", told)
+    with pytest.raises(Interrupted, match="stopped by SIGUSR1 after step"):
+        run_ranks(2, "cpu", until_told, (), lambda record: None)
+
+
+def test_the_port_is_taken_before_a_rank_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    ports = []
+
+    class Context:
+        Pipe = staticmethod(spawn.Pipe)
+
+        @staticmethod
+        def Process(*, args: tuple[Any, ...], **given: Any) -> Any:
+            ports.append(args[2])
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", args[2]))
+            return spawn.Process(args=args, **given)
+
+    monkeypatch.setattr(processes.multiprocessing, "get_context", lambda _: Context)
+    assert run_ranks(2, "cpu", summed, (10,), lambda record: None) == 30
+    assert len(set(ports)) == 1
 
 
 def test_the_error_of_one_rank_is_that_of_all() -> None:

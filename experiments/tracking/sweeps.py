@@ -1,0 +1,111 @@
+"""Sweeps of Weights & Biases: every trial that an agent could draw is checked before the sweep is made.
+
+An agent draws a value for each parameter without knowledge of the others. A pair that the model refuses would end a
+trial after its data was made, so a sweep that holds one is refused:
+
+    check(read("conf/sweeps/encoder.yaml"))     # ConfigError: 2 of 12 trials are refused; model.vn_init=random ...
+    make(read("conf/sweeps/encoder.yaml"))      # "ENTITY/mathamr-plus/x1y2z3"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from experiments.config import job_settings, register, validated
+from experiments.configuration_errors import CONFIGURATION_ERRORS
+from graphs.errors import ConfigError
+from mathamr.default_settings import CONF
+
+MOST_TRIALS = 300  # above, the values of every two parameters are combined, the others at their first
+_PROGRAM = ["python", "-m", "experiments.run"]
+_DRAWN = "${args_no_hyphens}"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the sweep in a file.
+
+    Raises:
+        ConfigError: no such file, or one that is no sweep of this project.
+    """
+    try:
+        sweep = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot be read as a sweep: {error}", path=path) from error
+    command = sweep.get("command") if isinstance(sweep, dict) else None
+    if not isinstance(command, list) or command[1:4] != _PROGRAM or command[-1:] != [_DRAWN]:
+        raise ConfigError(f"no sweep: its command must be [..., {', '.join(_PROGRAM)}, ..., {_DRAWN!r}]", path=path)
+    parameters = sweep.get("parameters")
+    if not isinstance(parameters, dict) or not all(map(_is_parameter, parameters.values())):
+        raise ConfigError("no sweep: each parameter must have values, a value, or min and max", path=path)
+    return sweep
+
+
+def _is_parameter(given: object) -> bool:
+    return isinstance(given, dict) and ("value" in given or {"min", "max"} <= set(given) or bool(given.get("values")))
+
+
+def trials(sweep: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the trials to check, as values by key; of an interval its ends.
+
+    >>> sweep = {"parameters": {"a": {"values": [1, 2]}, "b": {"min": 0.1, "max": 0.3}, "c": {"value": 7}}}
+    >>> len(list(trials(sweep))), next(trials(sweep))
+    (4, {'a': 1, 'b': 0.1, 'c': 7})
+    """
+    choices: dict[str, list[Any]] = {}
+    for key, given in sweep["parameters"].items():
+        choices[key] = given.get("values") or [given[name] for name in ("value", "min", "max") if name in given]
+    number = 1
+    for choice in choices.values():
+        number *= len(choice)
+    if number <= MOST_TRIALS:
+        yield from (dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
+        return
+    first = {key: choice[0] for key, choice in choices.items()}
+    for one, other in combinations(choices, 2):
+        for values in product(choices[one], choices[other]):
+            yield {**first, one: values[0], other: values[1]}
+
+
+def check(sweep: Mapping[str, Any]) -> int:
+    """Return the number of trials checked.
+
+    Raises:
+        ConfigError: trials that the model, the training or the plan refuses, with the reason of the first.
+    """
+    register()
+    number, refused = 0, []
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        try:
+            base = validated(compose("config", list(sweep["command"][4:-1])))
+        except (*CONFIGURATION_ERRORS, ConfigError) as error:
+            raise ConfigError(f"the command of the sweep is refused: {error}") from error
+        for trial in trials(sweep):
+            number += 1
+            config = base.copy()
+            try:
+                for key, value in trial.items():
+                    OmegaConf.update(config, key, value, merge=False)
+                job_settings(validated(config))
+            except (*CONFIGURATION_ERRORS, ConfigError) as error:
+                refused.append((trial, str(error).splitlines()[0]))
+    if refused:
+        trial, why = refused[0]
+        words = " ".join(f"{key}={value}" for key, value in trial.items())
+        raise ConfigError(f"{len(refused)} of {number} trials are refused; the first: {words}: {why}")
+    return number
+
+
+def make(sweep: Mapping[str, Any], *, project: str | None = None, entity: str | None = None) -> str:
+    """Register a checked sweep with W&B; return the name that an agent takes: ``ENTITY/PROJECT/ID``."""
+    import wandb
+
+    project = project or str(sweep.get("project", "mathamr-plus"))
+    found = wandb.sweep(dict(sweep), project=project, entity=entity)
+    return "/".join(part for part in (entity, project, found) if part)

@@ -1,0 +1,194 @@
+"""A collection on a Qdrant server: its creation, its alias, the points that it has, and its graphs while they grow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qdrant_client import QdrantClient, models
+
+from graphs.errors import StoreError
+from mathamr.retrieval.index import Hnsw
+from mathamr.retrieval.server.connection import Caller
+from mathamr.retrieval.server.options import ServerOptions
+
+Report = Callable[[str], None]
+SETTLED = 3  # looks in a row at a green collection whose number of indexed vectors stays: small segments get no graph
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Vectors and fields of the points of a collection.
+
+    Args:
+        dim: length of the vectors.
+        sets: whether a point has the multivector ``all`` beside the vector ``doc``.
+        fields: names of the payload; the first is the id that a search returns.
+    """
+
+    dim: int
+    sets: bool
+    fields: tuple[str, ...]
+
+
+def create(
+    client: QdrantClient, name: str, layout: Layout, metadata: dict[str, Any], hnsw: Hnsw, options: ServerOptions
+) -> None:
+    """Create the collection, unless an earlier attempt did."""
+    if client.collection_exists(name):
+        return
+
+    def params(m: int, **more: Any) -> models.VectorParams:
+        graph = models.HnswConfigDiff(
+            m=m,
+            ef_construct=hnsw.ef_construct,
+            full_scan_threshold=hnsw.threshold,
+            on_disk=options.on_disk or None,
+        )
+        return models.VectorParams(
+            size=layout.dim,
+            distance=models.Distance.COSINE,
+            hnsw_config=graph,
+            quantization_config=_quantization(options) if m else None,
+            on_disk=options.on_disk or None,
+            **more,
+        )
+
+    vectors = {"doc": params(hnsw.m)}
+    if layout.sets:
+        maxsim = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
+        vectors["all"] = params(hnsw.m_all, multivector_config=maxsim)
+    client.create_collection(
+        name,
+        vectors_config=vectors,
+        optimizers_config=models.OptimizersConfigDiff(indexing_threshold=hnsw.threshold),
+        shard_number=options.shards,
+        replication_factor=options.replicas,
+        write_consistency_factor=options.write_consistency,
+        on_disk_payload=options.on_disk or None,
+        metadata=metadata,
+    )
+
+
+def _quantization(options: ServerOptions) -> models.ScalarQuantization | models.BinaryQuantization | None:
+    if options.quantization == "scalar":
+        scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+        return models.ScalarQuantization(scalar=scalar)
+    if options.quantization == "binary":
+        return models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True))
+    return None
+
+
+def index_payload(client: QdrantClient, name: str, fields: Sequence[str]) -> None:
+    """Index the payload fields that are not indexed, so that points can be filtered by them."""
+    has = client.get_collection(name).payload_schema
+    for field in fields:
+        if field not in has:
+            client.create_payload_index(name, field, models.PayloadSchemaType.KEYWORD, wait=True)
+
+
+def point_ids(client: QdrantClient, name: str) -> set[int]:
+    """Return the ids of the points that the collection has."""
+    there: set[int] = set()
+    offset: Any = None
+    while True:
+        points, offset = client.scroll(name, limit=10_000, offset=offset, with_payload=False, with_vectors=False)
+        there.update(int(point.id) for point in points)
+        if offset is None:
+            return there
+
+
+def wait_until_indexed(
+    client: QdrantClient, name: str, call: Caller, location: str, expected: int, options: ServerOptions, report: Report
+) -> int:
+    """Wait until the server has built its graphs; return the number of indexed vectors.
+
+    The collection is green, and either ``expected`` vectors are indexed or their number stays the same for some
+    looks: segments below the threshold get no graph and are searched whole.
+
+    Args:
+        report: function called with a line for each change.
+
+    Raises:
+        StoreError: the server reports an error, or no change within ``options.patience`` seconds.
+    """
+    last: tuple[str, int] | None = None
+    changed, settled = time.monotonic(), 0
+    while True:
+        info = call(lambda: client.get_collection(name))
+        status, indexed = str(info.status), info.indexed_vectors_count or 0
+        error = getattr(info.optimizer_status, "error", None)
+        if status == "red" or error is not None:
+            raise StoreError(
+                f"collection {name} is {status}: {error or 'the server gives no reason'}; see the log of the server, "
+                "and build the index again",
+                path=location,
+            )
+        if status == "grey":  # after a restart Qdrant begins nothing until the collection is changed
+            call(lambda: client.update_collection(name, optimizers_config=models.OptimizersConfigDiff()))
+        now = (status, indexed)
+        if now != last:
+            report(f"{name}: {indexed:,} of {expected:,} vectors indexed, {status}")
+            changed, settled = time.monotonic(), 0
+        settled += status == "green"
+        if status == "green" and (indexed >= expected or settled > SETTLED):
+            return indexed
+        if time.monotonic() - changed > options.patience:
+            raise StoreError(
+                f"collection {name} has stayed {status} with {indexed:,} of {expected:,} vectors indexed for "
+                f"{options.patience:,.0f} s; see the log of the server, and run the command again: what is uploaded "
+                "is kept",
+                path=location,
+            )
+        last = now
+        time.sleep(options.poll)
+
+
+def collection_of(client: QdrantClient, alias: str) -> str | None:
+    """Return the name of the collection that ``alias`` names."""
+    return next((a.collection_name for a in client.get_aliases().aliases if a.alias_name == alias), None)
+
+
+def switch(client: QdrantClient, call: Caller, alias: str, name: str) -> None:
+    """Point the alias at ``name``, and delete the collection that it pointed at."""
+    before = call(lambda: collection_of(client, alias))
+    if before == name:
+        return
+
+    def change() -> None:
+        now = collection_of(client, alias)
+        if now == name:  # an attempt whose answer was lost
+            return
+        changes: list[Any] = []
+        if now is not None:
+            changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
+        create_alias = models.CreateAlias(collection_name=name, alias_name=alias)
+        changes.append(models.CreateAliasOperation(create_alias=create_alias))
+        client.update_collection_aliases(changes)
+
+    call(change)
+    if before is not None:
+        call(lambda: client.delete_collection(before))
+
+
+def remove(client: QdrantClient, alias: str, name: str) -> None:
+    """Delete the collection, and the alias if it still names it."""
+    if collection_of(client, alias) == name:
+        gone = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
+        client.update_collection_aliases([gone])
+    client.delete_collection(name)
+
+
+def bytes_of(client: QdrantClient, name: str) -> int:
+    """Return the bytes of vectors and payload on the node that answers, as its telemetry estimates them."""
+    telemetry = client.http.service_api.telemetry(details_level=4).result
+    collections = telemetry.collections.collections if telemetry and telemetry.collections else None
+    total = 0
+    for found in collections or ():
+        if isinstance(found, models.CollectionTelemetry) and found.id == name:
+            for shard in found.shards or ():
+                if shard.local is not None:
+                    total += (shard.local.vectors_size_bytes or 0) + (shard.local.payloads_size_bytes or 0)
+    return total

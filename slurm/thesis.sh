@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# The whole thesis on a cluster: a chain of jobs from the posts to one report, with its plan and hours printed first.
+#
+#   slurm/thesis.sh --dry-run data=arqmath data.root=/data/ARQMath         # prints the plan and submits nothing
+#   slurm/thesis.sh data=arqmath data.root=/data/ARQMath outputs=/scratch/outputs
+#   PARSE='--corpus arqmath --root /data/ARQMath --formulas formulas.db --kinds question answer topic --tasks 1 2
+#       --years 2020 2021 2022 --parser transition --option python=envs/transition/bin/python' \
+#       slurm/thesis.sh data=arqmath data.root=/data/ARQMath
+#
+# Start it in the repository, on a login node; the arguments go to every experiment. Finished jobs are skipped, so the
+# same command runs what is missing. Settings by environment:
+#
+#   SEEDS        seeds of each condition; default: the five of the thesis
+#   GPUS         models trained at a time; default: 4
+#   EXPERIMENTS  experiments by name; default: those of Tables 4.6 to 4.22
+#   PARSE        arguments of mathamr build graphs for a neural parser, which runs as an array of SHARDS (16) first;
+#                without it the experiments parse by the embedded parser
+#   SECONDS_A_MODEL  seconds to train a model, if you know them for your GPU; without it those of the thesis count:
+#                472.5 s for an epoch (Table 4.8), 69.2 min for one of the benchmark (Table 4.20), seven epochs
+set -euo pipefail
+
+dry=false
+if [[ ${1:-} == --dry-run ]]; then dry=true; shift; fi
+python=${PYTHON:-.venv/bin/python}
+seeds=${SEEDS:-42,43,44,45,46}
+gpus=${GPUS:-4}
+shards=${SHARDS:-16}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+read -ra experiments <<< "${EXPERIMENTS:-formula_representation vn_structure vn_connectivity vn_initialization \
+retrieval_strategy auxiliary_loss arqmath3_benchmark}"
+outputs=outputs
+for word in "$@"; do [[ $word == outputs=* ]] && outputs=${word#outputs=}; done
+export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
+cd "$here"
+
+# Jobs and models of each experiment; a model that two experiments share is trained once.
+declare -A jobs known
+total=0
+printf '%-24s %6s %12s %8s\n' experiment jobs 'new models' hours
+for name in "${experiments[@]}"; do
+    table=$("$python" -m experiments.run "+exp=$name" "$@" "experiment.seeds=[$seeds]" job=list)
+    jobs[$name]=0 new=0
+    while read -r job state _ _ model; do
+        [[ $job == *-seed* ]] || continue
+        [[ $state == finished ]] || jobs[$name]=$((jobs[$name] + 1))
+        if [[ $state != finished && -n $model && -z ${known[$model]:-} ]]; then known[$model]=1; new=$((new + 1)); fi
+    done <<< "$table"
+    seconds=${SECONDS_A_MODEL:-3308}
+    [[ $name == arqmath3_benchmark ]] && seconds=${SECONDS_A_MODEL:-29064}
+    total=$((total + new * seconds))
+    printf '%-24s %6d %12d %8s\n' "$name" "${jobs[$name]}" "$new" "$(awk "BEGIN { printf \"%.1f\", $new * $seconds / 3600 }")"
+done
+awk "BEGIN { printf \"training: %.1f GPU hours, %.1f hours on $gpus GPUs; parsing, encoding and search come on top\n\", \
+    $total / 3600, $total / 3600 / $gpus }"
+
+number=0
+submit() { # WHAT, then the arguments of sbatch; sets $last to the number of the job
+    local what=$1
+    shift
+    number=$((number + 1))
+    if $dry; then
+        last=JOB$number
+        printf '%s: %s: sbatch%s\n' "$last" "$what" "$(printf ' %q' "$@")"
+    else
+        last=$(sbatch --parsable "$@")
+        printf '%s: %s\n' "$last" "$what"
+    fi
+}
+
+wrapped() { printf 'PYTHONPATH=%q ' "$here"; printf '%q ' "$python" "$@"; }
+after=()
+given=("$@")
+if [[ -n ${PARSE:-} ]]; then
+    read -ra parse <<< "${PARSE//$'\n'/ }"
+    submit 'parse' "--array=1-$shards" "--export=ALL,SHARDS=$shards,OUT=$outputs/parsed" \
+        slurm/build_collection.sbatch "${parse[@]}"
+    parts=()
+    for ((part = 1; part <= shards; part++)); do parts+=("$outputs/parsed/shard-$part.db"); done
+    submit 'merge the parts' "--dependency=afterok:$last" --time=04:00:00 \
+        --wrap "$(wrapped scripts/collection.py merge "$outputs/parsed/collection.db" "${parts[@]}")"
+    after=("--dependency=afterok:$last")
+    given+=("data.collection=$outputs/parsed/collection.db")
+fi
+for name in "${experiments[@]}"; do
+    ((jobs[$name])) || continue
+    # One after the other: they share graphs, and models of equal settings.
+    submit "$name" "${after[@]}" "--array=1-${jobs[$name]}%$gpus" "--job-name=$name" slurm/seeds_array.sbatch \
+        "+exp=$name" "${given[@]}" "experiment.seeds=[$seeds]"
+    after=("--dependency=afterany:$last")
+done
+folders=()
+for name in "${experiments[@]}"; do folders+=("$outputs/$name"); done
+submit 'one report of all' "${after[@]}" --time=00:30:00 \
+    --wrap "$(wrapped -m experiments.report "${folders[@]}" --out "$outputs/report")"

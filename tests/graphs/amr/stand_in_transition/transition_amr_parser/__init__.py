@@ -1,0 +1,1 @@
+"""A stand-in for IBM's transition-amr-parser, from its documented interface."""
