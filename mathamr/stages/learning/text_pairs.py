@@ -31,7 +31,7 @@ from mathamr.text.plain import plain
 from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.archives import read_files
-from mathamr.text.sources.papers import paper_id, read_papers
+from mathamr.text.sources.papers import newest, paper_id, read_papers, without_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,9 @@ class ConceptPairs:
         """Return the passages of the papers that the graph names, of those that lie in a folder."""
         wanted = {paper for concept in graph.concepts for paper in concept.papers}
         places = [path for folder in self.folders for path in sorted(folder.iterdir())]
-        papers = {name: path for path in places if (name := paper_id(path)) in wanted}
-        return {name: chunked(plain(assemble(read_files(path)).text)) for name, path in papers.items()}
+        names = {without_version(name): name for name in sorted(wanted)}  # as the graph calls them
+        papers = newest(path for path in places if paper_id(path) in names)
+        return {names[key]: chunked(plain(assemble(read_files(path)).text)) for key, path in papers.items()}
 
 
 def write_pair_file(source: PairSource, out: Path, console: Console, most: int | None = None) -> PairFile:

@@ -55,8 +55,19 @@ def test_papers_that_fail_are_listed_and_tried_again(tmp_path: Path) -> None:
 
 
 def test_two_papers_of_one_id_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"1 ids belong to several papers, such as 'a'"):
+    with pytest.raises(CorpusError, match=r"several papers have the id 'a'; rename"):
         extract([tmp_path / "x" / "a.tex", tmp_path / "a.tar.gz"], tmp_path / "out.jsonl")
+
+
+def test_versions_of_a_paper_are_one_paper(tmp_path: Path) -> None:
+    for version, number in (("v1", 1), ("v9", 9), ("v10", 10)):
+        text = rf"\begin{{lemma}} It is $x={number}$. \end{{lemma}}"
+        (tmp_path / f"2501.00001{version}.tex").write_text(text, encoding="utf-8")
+    out, categories = tmp_path / "out.jsonl", {"2501.00001": ["math.CO"]}
+    assert extract(sorted(tmp_path.glob("*.tex")), out, categories=categories).papers == 1
+    assert extract([tmp_path / "2501.00001v1.tex"], out).papers == 1  # it is there
+    [paper] = read_papers(out)
+    assert (paper.paper_id, paper.statements[0].text, paper.categories) == ("2501.00001", "It is $x=10$.", ("math.CO",))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +95,10 @@ def test_a_line_that_is_no_paper_is_named(line: str, tmp_path: Path) -> None:
     [
         ("2501.00001.tar.gz", "2501.00001"),
         ("math0301001.gz", "math0301001"),
+        ("2501.00001v12.tar.gz", "2501.00001"),
+        ("math.GT_0301001v1.gz", "math.GT_0301001"),
+        ("hep-th9901001v3.gz", "hep-th9901001"),
+        ("notes-v2.tex", "notes-v2"),
         ("hott", "hott"),
         ("a.b.tex", "a.b"),
         ("my\u00a0own p\udcff.tex", "my_own_p_"),
