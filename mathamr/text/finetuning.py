@@ -256,9 +256,9 @@ class _Contrast:
                     "query or document twice; use a smaller batch, or more pairs",
                     path=pairs.path,
                 )
-        if config.negatives and config.epochs and len(np.unique(pairs.groups[train])) < 2:
+        if config.epochs and len(np.unique(pairs.groups[train])) < 2:
             raise TrainingError(
-                "all pairs are of one group, which has no hard negatives; use pairs of several groups", path=pairs.path
+                "all pairs are of one group, which has no negatives; use pairs of several groups", path=pairs.path
             )
         if config.negatives and config.epochs and miner is None:
             raise ConfigError(
@@ -266,7 +266,7 @@ class _Contrast:
                 "mining=mathamr.negatives.text.Mining, or use text.negatives=0"
             )
         self._miner = miner
-        self._known = KnownPairs(pairs.keys)
+        self._known = KnownPairs(pairs.keys, pairs.groups)
         self._pool: Rows | None = None  # negatives of each pair, mined before the epoch _mined
         self._mined: int | None = None
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from mathamr.negatives.text import Mining
 from mathamr.text import finetuning
 from mathamr.text.encoder import TextEncoder, open_encoder
 from mathamr.text.finetuning import tidy
+from mathamr.text.pairs import write_pairs
 from mathamr.training.interruption import Interrupted
-from tests.mathamr.text.tiny_pairs import file_of, opened, settings, weights
+from tests.mathamr.text.tiny_pairs import file_of, opened, pairs_of, settings, weights
 from tests.warm_process import start
 
 finetune = partial(finetuning.finetune, mining=Mining)
@@ -178,6 +180,12 @@ def test_other_pairs_may_choose_the_best_epoch(tiny_folder: Path, tmp_path: Path
 def test_what_cannot_be_is_refused(tiny_folder: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigError, TrainingError), match=message):
         finetune(settings(**changes), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1)
+
+
+def test_pairs_of_one_group_have_no_negatives(tiny_folder: Path, tmp_path: Path) -> None:
+    one = write_pairs(tmp_path / "one.jsonl", [replace(pair, group="g") for pair in pairs_of(20)])
+    with pytest.raises(TrainingError, match="all pairs are of one group, which has no negatives"):
+        finetune(settings(), opened(tiny_folder), one, out=tmp_path / "m", seed=1, validation=file_of(tmp_path, 8))
 
 
 def test_negatives_need_what_mines_them(tiny_folder: Path, tmp_path: Path) -> None:
