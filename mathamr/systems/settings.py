@@ -25,7 +25,7 @@ from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings, ThreadConfig
 from mathamr.structure.scoring import StructureConfig
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import identity
+from mathamr.text.encoder import Opening, identity
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 
@@ -113,12 +113,13 @@ class TextSettings(SearchSettings):
 
     def model_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the encoder; of one that is trained, also the seed and what makes pairs."""
-        text = self.key_settings("text")
+        free = self.free["text"]
+        text = {name: value for name, value in self.text.set_away_from_default().items() if name not in free}
         text["encoder"] = identity(text["encoder"])
         del text["late_interaction"]  # the search alone
         if self.is_trained:
             return {"text": text, "train": {name: getattr(self.train, name) for name in _PAIRS}}
-        kept = {name: text[name] for name in _AS_IT_IS}
+        kept = {name: text[name] for name in _AS_IT_IS if name in text}
         return {"text": kept if self.text.precision == "fp32" else {**kept, "precision": self.text.precision}}
 
     def result_key_parts(self) -> Mapping[str, Any]:
@@ -128,7 +129,7 @@ class TextSettings(SearchSettings):
 
 
 # Settings that the vectors of an encoder depend on that is not trained, and those that make the pairs of one that is.
-_AS_IT_IS = ("encoder", "max_length", "linearize")
+_AS_IT_IS = ("encoder", "max_length", "linearize", *(one.name for one in fields(Opening)))
 _PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
 
 

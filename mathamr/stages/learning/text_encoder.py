@@ -102,6 +102,8 @@ def train_text_encoder(
     """
     out.mkdir(parents=True, exist_ok=True)
     encoder, log = encoder_for(config, pairs, out), JsonLines(out / "log.jsonl")
+    if encoder.notice and config.encoder != "tiny":
+        console.say(f"  {encoder.notice}")
     if config.pretraining_epochs:
         read = (pair.document for pair in pairs) if texts is None else _lines(texts)
         place = out / "pretrained"
@@ -122,7 +124,7 @@ def _lines(path: Path) -> Iterator[str]:
 def encoder_for(config: TextConfig, pairs: PairFile, out: Path) -> TextEncoder:
     """Open the encoder of a configuration; ``tiny`` is made of the texts of ``pairs``, in ``OUT/tiny-RANK``."""
     if config.encoder != "tiny":
-        return open_encoder(config.encoder)
+        return open_encoder(config.encoder, opening=config.opening)
     folder = out / f"tiny-{os.environ.get('RANK', '0')}"
     if folder.exists():
         return open_encoder(str(folder))

@@ -68,6 +68,30 @@ def test_every_loss_falls_and_finds_more(tiny_folder: Path, tmp_path: Path, chan
         )
 
 
+def test_a_checkpoint_in_bf16_is_trained_in_float32(tiny_folder: Path, tmp_path: Path) -> None:
+    """In bf16 a step is rounded away, or to a hundred times its size."""
+    half, whole = (opened(tiny_folder) for _ in range(2))
+    half.model.bfloat16()
+    whole.model.bfloat16().float()  # the same weights
+    results = [
+        finetune(settings(epochs=1), one, file_of(tmp_path), out=tmp_path / name, seed=1)
+        for one, name in ((half, "half"), (whole, "whole"))
+    ]
+    assert results[0].loss_curve == results[1].loss_curve
+    for name, weight in weights(half).items():
+        torch.testing.assert_close(weight, weights(whole)[name])
+
+
+def test_shares_of_the_dimension_are_dimensions(tiny_folder: Path, tmp_path: Path) -> None:
+    losses = [
+        finetune(
+            settings(epochs=1, matryoshka=cuts), opened(tiny_folder), file_of(tmp_path), out=tmp_path / str(i), seed=1
+        ).loss_curve
+        for i, cuts in enumerate(([64, 16], [1.0, 0.25]))
+    ]
+    assert losses[0] == losses[1]
+
+
 def test_separate_encoders_part_and_shared_ones_do_not(tiny_folder: Path, tmp_path: Path) -> None:
     pairs = file_of(tmp_path)
     sides = {}
@@ -145,7 +169,7 @@ def test_without_epochs_the_encoder_is_what_it_is(tiny_folder: Path, tmp_path: P
     assert (result.best_val_loss, result.history) == (result.before.loss, ())
     again = open_encoder(str(result.best), device="cpu")
     assert again.model.max_seq_length == 16
-    assert again.prefixed(["x"], "document") == ["passage: x"]  # the prefixes are kept with the encoder
+    assert again.prompt("document") == "passage: "  # the prompts are kept with the encoder
 
 
 def test_training_stops_when_the_validation_loss_does_not_fall(tiny_folder: Path, tmp_path: Path) -> None:
