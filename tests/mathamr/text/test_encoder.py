@@ -13,8 +13,9 @@ import torch
 
 from graphs.errors import ConfigError
 from mathamr.text import encoder as module
-from mathamr.text.encoder import Opening, TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import Opening, TextEncoder, open_encoder
 from mathamr.text.training.adapting import limit_length, separate
+from mathamr.text.training.tiny import make_tiny
 
 pytestmark = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"
