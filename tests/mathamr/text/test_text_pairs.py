@@ -215,9 +215,10 @@ def test_questions_lead_to_their_answers(tmp_path: Path) -> None:
 class _Asking:
     name = "test"
 
-    def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
+    def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
         return [
-            [f"{one.text}?", "and?"] if one.title else Failure("x", "queries", "no_json", "?") for one in statements
+            [f"{one.text}?", "and?"] if one.title else Failure(name, "queries", "no_json", "?")
+            for one, name in zip(statements, names, strict=True)
         ]
 
 
