@@ -11,6 +11,7 @@ Settings are read, and jobs are planned, without torch: a system is imported whe
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -154,9 +155,18 @@ class RankingSettings(JobSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class BM25Config:
-    """Settings of BM25: compare ``by`` text, words and LaTeX; or by formulas, pairs of symbols in their trees."""
+    """Settings of BM25: compare ``by`` text, words and LaTeX; or by formulas, pairs of symbols in their trees.
+
+    ``k1`` bounds what repetitions of a word add, ``b`` from 0 to 1 is how much long posts are marked down.
+    """
 
     by: str
+    k1: float = 1.5
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.k1) and self.k1 >= 0 and 0 <= self.b <= 1):
+            raise ConfigError(f"bm25.k1={self.k1} must be at least 0, and bm25.b={self.b} from 0 to 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +179,15 @@ class BM25Settings(RankingSettings):
     thread: ThreadConfig = field(default_factory=ThreadConfig)
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return its own settings, the number of results, and how threads are read."""
-        return {**super().result_key_parts(), **self.thread.key_parts()}
+        """Return its own settings, the number of results, and how threads are read.
+
+        Keys stay unchanged at the defaults of ``k1`` and ``b``.
+        """
+        own = {name: value for name, value in self.key_settings("bm25").items() if _BM25_DEFAULTS.get(name) != value}
+        return {**super().result_key_parts(), "bm25": own, **self.thread.key_parts()}
+
+
+_BM25_DEFAULTS = {one.name: one.default for one in fields(BM25Config) if one.name != "by"}
 
 
 # -- track=structure -------------------------------------------------------------------------------------------------
