@@ -128,8 +128,8 @@ def _overlaps(experiment: Experiment, whole: Contents, spaces: Contents) -> list
         f"Means over {settings['samples']} bootstrap samples of {size}, ± over seeds. A right answer is "
         "relevant; one that nobody judged is wrong. Width: of the interval of accuracy. COE, ROE: share of "
         f"right and of random answers that are more similar than percentile {psi:g} of the first {k}. τ: the highest "
-        "threshold at which accuracy is not significantly different; removed: share of the first "
-        f"{k} below it.{_sampled(spaces)}"
+        "threshold at which accuracy is not significantly different, without ψ above the smallest similarities of "
+        f"all samples; removed: share of the first {k} below it.{_sampled(spaces)}"
     )
     table = _table(experiment, whole, columns, "In the form of Table II of the paper", note)
     built: list[Block] = [table]

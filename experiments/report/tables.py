@@ -29,6 +29,7 @@ COSTS = {
     "peak_gpu_memory_bytes": ("Peak GPU memory (GB)", 1e9),
     "parameters": ("Parameters (M)", 1e6),
     "encode_docs_per_second": ("Posts encoded/s", 1.0),
+    "texts_cut": ("Texts cut (%)", 0.01),
     "index_bytes": ("Index (MB)", 1e6),
     "vectors": ("Vectors", 1.0),
     "queries_per_second": ("Queries/s", 1.0),

@@ -9,7 +9,8 @@ baselines.
 >>> [post_id for post_id, score in index.search([["\\frac", "series", "unheard-of"]], k=10)[0]]
 ['255']
 
-k1 = 1.5 and b = 0.75, the variant of Lucene; ``bm25s`` computes all scores of the collection when it is built.
+The variant of Lucene, with k1 = 1.5 and b = 0.75 if nothing else is said. ``bm25s`` computes all scores of the
+collection when it is built.
 """
 
 from __future__ import annotations
@@ -80,6 +81,9 @@ def tokens_of_formula(formula: ParsedFormula) -> Iterator[str]:
                 yield f"{tree.kind} {tree.labels[ancestor]} {path} {tree.labels[node]}"
 
 
+K1, B = 1.5, 0.75  # as in conf/bm25
+
+
 class BM25Index:
     """BM25 over documents given as tokens."""
 
@@ -89,7 +93,7 @@ class BM25Index:
 
     @classmethod
     def build(
-        cls, post_ids: Sequence[str], documents: Iterable[Sequence[str]], *, k1: float = 1.5, b: float = 0.75
+        cls, post_ids: Sequence[str], documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B
     ) -> BM25Index:
         """Index one list of tokens a post id. A document without tokens is never found.
 

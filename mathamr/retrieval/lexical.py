@@ -27,7 +27,7 @@ from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
-from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_latex, tokens_of_post
+from mathamr.retrieval.bm25 import K1, B, BM25Index, tokens_of_formula, tokens_of_latex, tokens_of_post
 
 By = Literal["text", "formulas"]
 Progress = Callable[[int], None]
@@ -85,6 +85,8 @@ def index_answers(
     kind: PostKind = "answer",
     question_of: Callable[[Post], Post | None] | None = None,
     progress: Progress | None = None,
+    k1: float = K1,
+    b: float = B,
 ) -> BM25Index:
     """Index the answers among ``posts``; of answers with one id the first counts.
 
@@ -95,6 +97,7 @@ def index_answers(
         kind: kind of the posts that are indexed in the place of answers.
         question_of: returns the question whose tokens an answer is found by as well; None: answers stay alone.
         progress: called with 1 for each post that is indexed.
+        k1: bound of what repetitions of a token add; ``b`` is how much long answers are marked down, from 0 to 1.
 
     Raises:
         RetrievalError: nothing to index.
@@ -114,7 +117,7 @@ def index_answers(
                 if progress is not None:
                     progress(1)
 
-    return BM25Index.build(post_ids, documents())
+    return BM25Index.build(post_ids, documents(), k1=k1, b=b)
 
 
 def index_formulas(
@@ -124,6 +127,8 @@ def index_formulas(
     store: FormulaStore | None = None,
     wanted: Container[str] | None = None,
     progress: Progress | None = None,
+    k1: float = K1,
+    b: float = B,
 ) -> FormulaDocuments:
     """Index the formulas of ``posts``, the first of each visual id that ``store`` knows; others stand for themselves.
 
@@ -140,7 +145,7 @@ def index_formulas(
             formula_ids.append(formula_id)
             yield document
 
-    return FormulaDocuments(BM25Index.build(formula_ids, documents()), post_of, visual_ids)
+    return FormulaDocuments(BM25Index.build(formula_ids, documents(), k1=k1, b=b), post_of, visual_ids)
 
 
 def distinct_formulas(

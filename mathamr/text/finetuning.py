@@ -17,7 +17,6 @@ number of the part, so both passes are equal.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +122,7 @@ def finetune(
     """
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
+    encoder.model.float()  # steps of training are too small for a checkpoint in bf16
     came_as = fingerprint(encoder)
     limit_length(encoder, config.max_length)
     if config.separate:
@@ -135,7 +135,7 @@ def finetune(
             train, held_out = pairs.hold_out(config.validation_fraction)
         miner = None if mining is None else mining(config, pairs, train)
         task = _Contrast(config, encoder, pairs, train, ValidationPairs(validation, held_out), miner, seed, world)
-        values = dataclasses.asdict(config)
+        values = config.set_away_from_default()
         identity = {
             "text": {key: value for key, value in values.items() if key not in _FREE},
             "training": {"seed": seed, "pairs": pairs.hash, "validation": validation.hash, "encoder": came_as},
@@ -239,7 +239,7 @@ class _Contrast:
     ) -> None:
         self._config, self._encoder, self._pairs, self._train = config, encoder, pairs, train
         self._held_out, self._seed, self._world = held_out, seed, world
-        self._loss = loss_of(config, encoder.dimension)
+        self._loss = loss_of(config, encoder.whole_dimension)
         self.items = config.batch_size
         if config.batch_size < world.size:
             raise ConfigError(
@@ -256,9 +256,9 @@ class _Contrast:
                     "query or document twice; use a smaller batch, or more pairs",
                     path=pairs.path,
                 )
-        if config.negatives and config.epochs and len(np.unique(pairs.groups[train])) < 2:
+        if config.epochs and len(np.unique(pairs.groups[train])) < 2:
             raise TrainingError(
-                "all pairs are of one group, which has no hard negatives; use pairs of several groups", path=pairs.path
+                "all pairs are of one group, which has no negatives; use pairs of several groups", path=pairs.path
             )
         if config.negatives and config.epochs and miner is None:
             raise ConfigError(
@@ -266,7 +266,7 @@ class _Contrast:
                 "mining=mathamr.negatives.text.Mining, or use text.negatives=0"
             )
         self._miner = miner
-        self._known = KnownPairs(pairs.keys)
+        self._known = KnownPairs(pairs.keys, pairs.groups)
         self._pool: Rows | None = None  # negatives of each pair, mined before the epoch _mined
         self._mined: int | None = None
 
@@ -368,7 +368,7 @@ class _Contrast:
         """Return pooled vectors (n, d) with dropout, the same for the same seed."""
         model = self._encoder.model
         torch.manual_seed(seed)
-        features = model.preprocess(self._encoder.prefixed(texts, side), task=side)
+        features = model.preprocess(list(texts), prompt=self._encoder.prompt(side), task=side)
         moved = {
             name: value.to(self._world.device) if isinstance(value, Tensor) else value
             for name, value in features.items()

@@ -12,7 +12,7 @@ r"""A paper's LaTeX files as one text: the main file with all files that it incl
 The main file has ``\documentclass`` (of several, the largest with all its includes). Without any it is the largest file
 (ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``, ``\include``,
 ``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only among the paper's
-files; others are listed in ``missing``.
+files; others are listed in ``missing``. The paper's own commands are replaced (:mod:`mathamr.text.latex.macros`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from graphs.errors import CorpusError
+from mathamr.text.latex.macros import expanded
 
 MAX_CHARACTERS = 50_000_000  # of the whole text: files that include each other can be a bomb
 MAX_DEPTH = 50
@@ -56,9 +57,10 @@ _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\])?\s*\{")
 
 @dataclass(frozen=True)
 class LatexSource:
-    """Paper as one text without comments; ``declarations`` are its style files, which declare environments.
+    """Paper as one text without comments and without its own commands.
 
-    ``files`` names the included files, the main file first; ``missing`` names those that were not found.
+    ``declarations`` are its style files, which declare environments. ``files`` names the included files, the main file
+    first; ``missing`` names those that were not found.
     """
 
     main: str
@@ -89,7 +91,7 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
     reader.read(main, ())
     declarations = "\n".join(text for name, text in stripped.items() if name not in papers)
     taken, missing = dict.fromkeys(reader.taken), dict.fromkeys(reader.missing)
-    text = _printed("".join(reader.pieces), declarations)
+    text = expanded(_printed("".join(reader.pieces), declarations), declarations)
     return LatexSource(main, text, declarations, tuple(taken), tuple(missing))
 
 

@@ -36,7 +36,7 @@ class TextPair:
     """Query and a document that answers it.
 
     ``group`` is their thread or paper. Groups are held out as a whole, and documents of a query's own group are never
-    its hard negatives. ``categories`` are those of the document's paper, or tags; may be empty.
+    its negatives. ``categories`` are those of the document's paper, or tags; may be empty.
     """
 
     query: str

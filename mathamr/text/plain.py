@@ -25,9 +25,11 @@ _ALIGNED = {
 _MATH = re.compile(
     r"\\\\|\\[$%]"  # nothing that opens a formula
     r"|(?P<inline>\\\()|(?P<display>\\\[)|(?P<dollars>\$\$?)"
+    r"|(?P<ensured>\\ensuremath\s*(?=\{))"
     rf"|\\begin\s*\{{(?P<name>{'|'.join((*_ALONE, *_ALIGNED))})(?P<star>\*?)\}}"
 )
 _NUMBERING = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:nonumber|notag|pause)\b")
+_ENSURE = re.compile(r"\\ensuremath\s*(?=\{)")
 _TEXT_GROUP = re.compile(r"\\(?:text|mbox|hbox|textrm|textit|textbf|textup)\s*\{")
 
 # Commands removed with all their arguments, and environments removed completely.
@@ -71,7 +73,7 @@ def plain(latex: str) -> str:
         if inner is None:
             pieces.append(opening.group())
         else:
-            inner = " ".join(_NUMBERING.sub("", inner).split())
+            inner = " ".join(_ENSURE.sub("", _NUMBERING.sub("", inner)).split())
             inner, stop = _final_stop(inner)
             if inner:
                 pieces.append(f"\x00{len(formulas)}\x00{stop}")
@@ -100,6 +102,9 @@ def _formula(latex: str, opening: re.Match[str], unclosed: set[str]) -> tuple[in
     start = opening.end()
     if opening.group() in unclosed:
         return start, None
+    if opening["ensured"]:
+        inner = group(latex, start)
+        return start + len(inner) + 2, inner
     if opening["name"]:
         name = opening["name"] + opening["star"]
         end = latex.find(f"\\end{{{name}}}", start)

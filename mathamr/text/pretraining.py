@@ -97,6 +97,7 @@ def pretrain(
         raise ConfigError(
             f"{encoder.name} has two encoders, for queries and documents; pretrain it before separating them"
         )
+    encoder.model.float()  # steps of training are too small for a checkpoint in bf16
     came_as = fingerprint(encoder)
     [transformer] = transformers
     check_length(encoder, config.pretraining_window, "text.pretraining_window")
@@ -295,7 +296,7 @@ def _with_head(transformer: Any) -> Any:
     body, level = transformer.auto_model, logging.get_verbosity()
     logging.set_verbosity_error()  # without a published head: suppress the table of missing weights
     try:
-        model = AutoModelForMaskedLM.from_pretrained(body.config._name_or_path)
+        model = AutoModelForMaskedLM.from_pretrained(body.config._name_or_path, dtype=torch.float32)
     finally:
         logging.set_verbosity(level)
     setattr(model, model.base_model_prefix, body)

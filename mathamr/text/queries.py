@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from graphs.errors import ConfigError, Failure
+from graphs.errors import Failure
+from mathamr.text.asking.answers import KeptAnswers, Question
+from mathamr.text.asking.models import LanguageModel, NoAnswer
 from mathamr.text.statements import Statement
 
-DEFAULT_MODEL = "meta-llama/Llama-3.2-3B-Instruct"
 _MIN_CHARACTERS = 8  # fewest of a sentence that may be a query, unlike "Then:"
 _MAX_CHARACTERS = 300
 # Words of a sentence about the surrounding text, which cannot be a query.
@@ -48,6 +49,8 @@ PROMPT = (
     '["..."]}}; keep formulas in LaTeX between dollars.\n\n{text}'
 )
 _OBJECT = re.compile(r"\{\s*\"questions\"")
+_LAST_COMMA = re.compile(r",(\s*[\]}])")
+_WHOLE_TEXTS = re.compile(r'\{\s*"questions"\s*:\s*\[\s*"(?:[^"\\]|\\.)*"(?:\s*,\s*"(?:[^"\\]|\\.)*")*')
 _JSON = json.JSONDecoder(strict=False)  # allow line ends inside strings
 
 
@@ -56,8 +59,8 @@ class QueryGenerator(Protocol):
 
     name: str
 
-    def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
-        """Return the queries of each statement, or a reason for having none."""
+    def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
+        """Return the queries of each statement, or a reason for having none; ``names`` are the statements' ids."""
 
 
 class PaperQueries:
@@ -65,62 +68,41 @@ class PaperQueries:
 
     name = "paper"
 
-    def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
+    def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
         return [
-            queries_from_paper(one) or Failure(one.environment, "queries", "nothing_said", one.text[:100])
-            for one in statements
+            queries_from_paper(one) or Failure(name, "queries", "nothing_said", one.text[:100])
+            for one, name in zip(statements, names, strict=True)
         ]
 
 
 class ModelQueries:
-    """One question for each statement from an instruction model of Hugging Face, by name or local path.
+    """One question for each statement from a language model; answers are kept in a file, one by one.
 
-    Decoding is greedy, so that equal input gives equal questions. The model is loaded at the first call.
-
-    Raises:
-        ConfigError: a model that cannot be loaded; the message says how to place it locally.
+    Args:
+        model: model that is asked.
+        answers: file of answers, which is resumed.
+        progress: function called with 1 for each new answer.
     """
 
-    def __init__(self, model: str = DEFAULT_MODEL, *, batch_size: int = 8, device: str | None = None) -> None:
-        self.name = model
-        self._batch_size, self._device = batch_size, device
-        self._pipeline: Any = None
+    def __init__(
+        self, model: LanguageModel, answers: KeptAnswers, progress: Callable[[int], None] | None = None
+    ) -> None:
+        self.name, self._model, self._answers, self._progress = model.name, model, answers, progress
 
-    def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
-        answers = self.answers([messages(one) for one in statements])
-        return [
-            questions_of(answer) or Failure(one.environment, "queries", "no_json", answer[:200])
-            for one, answer in zip(statements, answers, strict=True)
-        ]
+    def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
+        asked = self._answers.ask(self._model, questions_for(statements, names), self._progress)
+        return [_queries_of(answer, name) for answer, name in zip(asked, names, strict=True)]
 
-    def answers(self, conversations: Sequence[list[dict[str, str]]]) -> list[str]:
-        """Return the model's answer to each conversation."""
-        if self._pipeline is None:
-            self._pipeline = self._load()
-        outputs = self._pipeline(
-            list(conversations),
-            batch_size=self._batch_size,
-            do_sample=False,
-            max_new_tokens=200,
-            return_full_text=False,
-        )
-        return [str(output[0]["generated_text"]) for output in outputs]
 
-    def _load(self) -> Any:
-        try:
-            from transformers import pipeline
+def questions_for(statements: Sequence[Statement], names: Sequence[str]) -> list[Question]:
+    """Return what a model is asked about statements with these ids."""
+    return [Question(name, messages(one)) for one, name in zip(statements, names, strict=True)]
 
-            loaded: Any = pipeline("text-generation", model=self.name, device=self._device)
-        except (ImportError, OSError, ValueError) as error:
-            raise ConfigError(
-                f"the model {self.name!r} cannot be loaded ({str(error).splitlines()[0]}); download it on a machine "
-                "with "
-                "a network (hf download NAME --local-dir FOLDER) and give the folder instead of the name"
-            ) from error
-        if loaded.tokenizer.pad_token_id is None:
-            loaded.tokenizer.pad_token_id = loaded.tokenizer.eos_token_id
-        loaded.tokenizer.padding_side = "left"
-        return loaded
+
+def _queries_of(answer: str | NoAnswer, name: str) -> list[str] | Failure:
+    if isinstance(answer, NoAnswer):
+        return Failure(name, "queries", "no_answer", str(answer))
+    return questions_of(answer) or Failure(name, "queries", "no_json", answer[:200])
 
 
 def queries_from_paper(statement: Statement) -> list[str]:
@@ -145,17 +127,27 @@ def messages(statement: Statement) -> list[dict[str, str]]:
 
 
 def questions_of(answer: str) -> list[str]:
-    r"""Return the questions in a model's answer; none without readable JSON.
+    r"""Return the questions in a model's answer; empty without readable JSON.
+
+    Of an answer that ends too early the whole questions are read:
 
     >>> questions_of('{"questions": ["Is \\\\frac{1}{2} \\nu?", ""]}'), questions_of("I do not know.")
     (['Is \\frac{1}{2} \\nu?'], [])
+    >>> questions_of('{"questions": ["Is 7 prime?", "Is 8 pri'), questions_of('{"questions": ["Is 7 prime?",],}')
+    (['Is 7 prime?'], ['Is 7 prime?'])
     """
     for match in _OBJECT.finditer(answer):
-        try:
-            content, _ = _JSON.raw_decode(_escaped(answer[match.start() :]))
-        except ValueError:
+        content = _escaped(answer[match.start() :])
+        whole = _WHOLE_TEXTS.match(content)
+        for form in (content, _LAST_COMMA.sub(r"\1", content), f"{whole[0]}]}}" if whole else ""):
+            try:
+                found, _ = _JSON.raw_decode(form)
+                break
+            except ValueError:
+                continue
+        else:
             continue
-        questions = content["questions"]
+        questions = found["questions"]
         given = questions if isinstance(questions, list) else [questions]
         kept = [" ".join(one.split()) for one in given if isinstance(one, str)]
         return [one for one in kept if one]

@@ -34,17 +34,25 @@ MAX_CHARACTERS = 8_000  # of a statement; a longer one is a section or an unclos
 MAX_NESTED = 20  # statements around a statement; papers have one or two, and each level is read again
 
 _NAMES: dict[str, Kind] = {
-    **dict.fromkeys(("theorem", "theo", "thm", "theor", "thrm", "teo", "satz", "thmplain", "mainthm"), "theorem"),
-    **dict.fromkeys(("lemma", "lem", "lemme", "lma", "lemm", "sublemma"), "lemma"),
-    **dict.fromkeys(("definition", "defn", "def", "defi", "defin", "dfn", "df", "dfinition"), "definition"),
-    **dict.fromkeys(("proposition", "prop", "propn", "prp", "propo", "propos"), "proposition"),
-    **dict.fromkeys(("corollary", "cor", "coro", "corol", "coroll", "crl", "corr"), "corollary"),
+    name: kind
+    for kind, names in {
+        KINDS[0]: "theorem theo thm theor thrm teo satz thmplain mainthm teorema teor",
+        KINDS[1]: "lemma lem lemme lma lemm sublemma lema hilfssatz",
+        KINDS[2]: "definition defn def defi defin dfn df dfinition definicion definizione",
+        KINDS[3]: "proposition prop propn prp propo propos proposicion proposizione",
+        KINDS[4]: "corollary cor coro corol coroll crl corr korollar folgerung corolario corollario 系",
+    }.items()
+    for name in names.split()
 }
-_STEMS: tuple[tuple[str, Kind], ...] = (
-    ("theorem", "theorem"), ("théorème", "theorem"), ("theorema", "theorem"), ("satz", "theorem"),
-    ("lemm", "lemma"), ("definition", "definition"), ("définition", "definition"),
-    ("proposition", "proposition"), ("corollar", "corollary"), ("corollaire", "corollary"),
-)  # fmt: skip
+# Titles of environments by what they contain, in the languages of arXiv; of several the first in the title counts.
+_STEMS: dict[Kind, str] = {
+    "theorem": r"theorem|th[eé]or[eè]me|\bteorem|(?<!an)(?<!zu)(?<!ab)satz\b|\bsats\b|\bstelling\b"
+    r"|\btwierdzeni|\bvěta\b|теорема|定理",
+    "lemma": r"lemm|\blema\b|\blemat|hilfss[aä]tz|hjälpsats|лемма|引理|補題",
+    "definition": r"\bd[eé]fini|определение|定义|定義",
+    "proposition": r"propos[ií]|\bstwierdzeni|\btvrzení|предложение|命题|命題",
+    "corollary": r"\b[ck]orol|corollar|\bfolgerung|följdsats|\bwniosek|\bdůsledek|\bgevolg\b|следствие|推论|推論",
+}
 
 _DECLARATION = re.compile(
     r"\\(?:(?P<amsthm>newtheorem|spnewtheorem|newmdtheoremenv|newshadetheorem|newframedtheorem)\*?"
@@ -194,9 +202,11 @@ def kind_of_title(title: str) -> Kind | None:
 
     >>> kind_of_title("Main Theorem"), kind_of_title(r"\\bf Lemma-Definition"), kind_of_title("Remark")
     ('theorem', 'lemma', None)
+    >>> [kind_of_title(title) for title in ("Korollar", "Hilfssatz", "Définition", "Следствие", "Problema")]
+    ['corollary', 'lemma', 'definition', 'corollary', None]
     """
     words = (plain(title) or title).casefold()  # \protect\theoremname is all that babel and LyX leave to read
-    places = [(words.index(stem), kind) for stem, kind in _STEMS if stem in words]
+    places = [(found.start(), kind) for kind, stem in _STEMS.items() if (found := re.search(stem, words))]
     return min(places)[1] if places else _NAMES.get(words.strip("*. "))
 
 

@@ -24,9 +24,9 @@ import numpy as np
 from experiments.composition import read_groups
 from mathamr.evaluation.efficiency import peak_memory, reset_peak_memory
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import make_tiny
 from mathamr.text.finetuning import finetune
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
+from mathamr.text.training.tiny import make_tiny
 
 WORDS, LENGTH = 2_000, 100  # different words, and words of a document
 SETTINGS = ["text=tiny", "text.epochs=1", "text.batch_size=250", "text.max_length=16", "text.validation_fraction=0.01"]

@@ -12,7 +12,12 @@ With ``--benchmark`` (or ``--collection``) each makes a folder for an experiment
 documents to search, pairs to learn from, and tests that share nothing with the pairs; see mathamr/text/benchmarks.py.
 
 extract_statements.py makes ``papers.jsonl`` from LaTeX sources. With ``--model NAME`` a language model writes the
-queries for statements; otherwise they are the paper's own words. ``--raw`` leaves formulas as typed (a collection
+queries for statements; otherwise they are the paper's own words. The model runs in this process (a name of Hugging
+Face, a folder, or a GGUF file), or on an OpenAI-compatible ``--server``, whose key is in OPENAI_API_KEY. Each answer is
+kept at once in ``--answers``, and the same command asks for missing ones only. ``--estimate`` asks nothing and prints
+how much the model has to answer.
+
+``--raw`` leaves formulas as typed (a collection
 always does; ``text.linearize`` chooses how they are read). ``concepts`` reads the paper P of the graph from
 ``DIR/P.tar.gz``, ``DIR/P.tex`` or the folder ``DIR/P``; mathamr text concepts makes a graph.
 """
@@ -27,9 +32,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import add_corpus, command, corpus_of, parser_of
+from graphs.errors import ConfigError
 
 if TYPE_CHECKING:
     from mathamr.stages.learning.text_pairs import PairSource
+    from mathamr.text.asking.models import LanguageModel
 
 POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
 
@@ -43,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.stages.learning.text_pairs import BenchmarkChoice, write_pair_collection, write_pair_file
 
     source, console = _source(given), Console()
+    if getattr(given, "estimate", False):
+        return _estimate(source, given.prices)
     if given.out is None:
         choice = BenchmarkChoice(given.test_share, getattr(given, "unseen_papers", 0), given.most, given.seed)
         return json.dumps(write_pair_collection(source, given.benchmark, choice, console))
@@ -58,8 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     answers.add_argument("--positives", choices=POSITIVES, default=POSITIVES[0], help="which answers make a pair")
     answers.add_argument("--least-score", type=int, default=1, help="votes that an answer needs")
     statements = kinds.add_parser("statements", help="query -> statement")
+    statements.add_argument("--model", help="language model that writes queries; default: the papers' words")
+    statements.add_argument("--server", metavar="URL", help="address of the model's server, up to /v1")
+    statements.add_argument("--answers", type=Path, help="file of the model's answers; default: beside the papers")
+    statements.add_argument("--per-minute", type=float, help="largest number of requests to the server a minute")
+    statements.add_argument("--estimate", action="store_true", help="print how much the model has to answer, and end")
     statements.add_argument(
-        "--model", help="instruction model of Hugging Face that writes queries; default: the papers' words"
+        "--prices", type=float, nargs=2, metavar=("IN", "OUT"), help="prices of a million tokens, for the estimate"
     )
     formulas = kinds.add_parser("formulas", help="text <-> formula, both directions")
     formulas.add_argument("--raw", action="store_true", help="LaTeX as typed, not linearised")
@@ -88,10 +102,34 @@ def _source(given: argparse.Namespace) -> PairSource:
     if given.kind == "answers":
         return AnswerPairs(corpus_of(given), given.positives, given.least_score)
     if given.kind == "statements":
-        return StatementPairs(given.papers, given.model)
+        return StatementPairs(given.papers, _model(given), given.answers)
     if given.kind == "formulas":
         return FormulaPairs(given.papers, given.raw)
     return ConceptPairs(given.graph, given.sources)
+
+
+def _model(given: argparse.Namespace) -> LanguageModel | None:
+    from mathamr.text.asking.models import LocalModel, ServerModel
+
+    if given.model is None:
+        if given.server is not None or given.estimate:
+            raise ConfigError("--server and --estimate need --model, the name of the language model")
+        return None
+    if given.server is None:
+        return LocalModel(given.model)
+    return ServerModel(given.model, given.server, per_minute=given.per_minute)
+
+
+def _estimate(source: PairSource, prices: Sequence[float] | None) -> str:
+    from mathamr.stages.learning.text_pairs import StatementPairs
+
+    assert isinstance(source, StatementPairs)
+    found = source.estimate()
+    cost = "" if prices is None else f", for about {found.cost(*prices):,.2f}"
+    return (
+        f"{found.questions:,} questions to ask: about {found.tokens_in:,} tokens to read and {found.tokens_out:,} to "
+        f"write{cost}"
+    )
 
 
 if __name__ == "__main__":

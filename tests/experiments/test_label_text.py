@@ -50,7 +50,7 @@ def test_the_vectors_are_made_once_and_trained_with(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("sentence_transformers")
-    from mathamr.text.encoder import make_tiny
+    from mathamr.text.training.tiny import make_tiny
 
     make_tiny(["Is every finite group a ring?"], tmp_path / "encoder", vocabulary=300)
     places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "workers=1", "train.device=cpu"]

@@ -48,7 +48,8 @@ def test_the_vectors_are_made_once_of_posts_topics_and_sources(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("sentence_transformers")
-    from mathamr.text.encoder import identity, make_tiny, open_encoder
+    from mathamr.text.encoder import identity, open_encoder
+    from mathamr.text.training.tiny import make_tiny
 
     make_tiny(["Is every finite group a ring?"], tmp_path / "encoder", vocabulary=300)
     name = str(tmp_path / "encoder")

@@ -15,7 +15,8 @@ from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.learning.teacher import teacher
 from mathamr.stages.vectors import EncodedPosts
-from mathamr.text.encoder import TextEncoder, identity, make_tiny, open_encoder
+from mathamr.text.encoder import TextEncoder, identity, open_encoder
+from mathamr.text.training.tiny import make_tiny
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL, trial
 

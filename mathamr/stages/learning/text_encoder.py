@@ -17,10 +17,11 @@ from mathamr.negatives.text import Mining
 from mathamr.stages.console import Console
 from mathamr.stages.learning.reporting import JsonLines, Log, training_stage
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import TextEncoder, open_encoder
 from mathamr.text.finetuning import Finetuned, finetune
 from mathamr.text.pairs import PairFile
 from mathamr.text.pretraining import Pretrained, pretrain
+from mathamr.text.training.tiny import make_tiny
 
 
 def pretrain_encoder(
@@ -102,6 +103,8 @@ def train_text_encoder(
     """
     out.mkdir(parents=True, exist_ok=True)
     encoder, log = encoder_for(config, pairs, out), JsonLines(out / "log.jsonl")
+    if encoder.notice and config.encoder != "tiny":
+        console.say(f"  {encoder.notice}")
     if config.pretraining_epochs:
         read = (pair.document for pair in pairs) if texts is None else _lines(texts)
         place = out / "pretrained"
@@ -122,7 +125,7 @@ def _lines(path: Path) -> Iterator[str]:
 def encoder_for(config: TextConfig, pairs: PairFile, out: Path) -> TextEncoder:
     """Open the encoder of a configuration; ``tiny`` is made of the texts of ``pairs``, in ``OUT/tiny-RANK``."""
     if config.encoder != "tiny":
-        return open_encoder(config.encoder)
+        return open_encoder(config.encoder, opening=config.opening)
     folder = out / f"tiny-{os.environ.get('RANK', '0')}"
     if folder.exists():
         return open_encoder(str(folder))

@@ -23,15 +23,17 @@ from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.texts import build_texts
 from mathamr.text import benchmarks
+from mathamr.text.asking.answers import Estimate, KeptAnswers
+from mathamr.text.asking.models import LanguageModel
 from mathamr.text.benchmarks import Benchmark
 from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph
 from mathamr.text.latex_source import assemble
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.plain import plain
-from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator
+from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator, questions_for
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.archives import read_files
-from mathamr.text.sources.papers import paper_id, read_papers
+from mathamr.text.sources.papers import newest, paper_id, read_papers, without_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +95,50 @@ class AnswerPairs:
 
 @dataclass(frozen=True, slots=True)
 class StatementPairs:
-    """Queries with statements of papers; ``model`` writes the queries; None: the papers' own words do."""
+    """Queries with statements of papers; ``model`` writes the queries; None: the papers' own words do.
+
+    ``answers`` is the file in which the model's answers are kept.
+    """
 
     papers: Path
-    model: str | None = None
+    model: LanguageModel | None = None
+    answers: Path | None = None
 
     def pairs(self, console: Console) -> Iterator[TextPair | Failure]:
         """Yield the pairs."""
-        yield from pair_sources.of_statements(read_papers(self.papers), self._queries())
+        yield from pair_sources.of_statements(read_papers(self.papers), self._queries(console))
 
     def benchmark(self, choice: BenchmarkChoice, console: Console) -> Benchmark:
         """Hold out statements, and whole papers."""
         return benchmarks.of_statements(
             list(read_papers(self.papers)),
-            self._queries(),
+            self._queries(console),
             test_share=choice.share,
             unseen_papers=choice.unseen_papers,
             seed=choice.seed,
         )
 
-    def _queries(self) -> QueryGenerator:
-        return PaperQueries() if self.model is None else ModelQueries(self.model)
+    def estimate(self) -> Estimate:
+        """Return an estimate of what the model is asked for all statements."""
+        assert self.model is not None
+        questions = [
+            one
+            for paper in read_papers(self.papers)
+            for one in questions_for(
+                paper.statements, [f"{paper.paper_id}/{number}" for number in range(len(paper.statements))]
+            )
+        ]
+        return self._kept().estimate(self.model.name, questions)
+
+    def _queries(self, console: Console) -> QueryGenerator:
+        if self.model is None:
+            return PaperQueries()
+        kept = self._kept()
+        console.say(f"  answers of {self.model.name} are kept in {kept.path}")
+        return ModelQueries(self.model, kept)
+
+    def _kept(self) -> KeptAnswers:
+        return KeptAnswers(self.answers or self.papers.with_suffix(".answers.jsonl"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +184,9 @@ class ConceptPairs:
         """Return the passages of the papers that the graph names, of those that lie in a folder."""
         wanted = {paper for concept in graph.concepts for paper in concept.papers}
         places = [path for folder in self.folders for path in sorted(folder.iterdir())]
-        papers = {name: path for path in places if (name := paper_id(path)) in wanted}
-        return {name: chunked(plain(assemble(read_files(path)).text)) for name, path in papers.items()}
+        names = {without_version(name): name for name in sorted(wanted)}  # as the graph calls them
+        papers = newest(path for path in places if paper_id(path) in names)
+        return {names[key]: chunked(plain(assemble(read_files(path)).text)) for key, path in papers.items()}
 
 
 def write_pair_file(source: PairSource, out: Path, console: Console, most: int | None = None) -> PairFile:

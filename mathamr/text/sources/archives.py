@@ -12,14 +12,16 @@
 
 A paper is a ``.tar.gz``, ``.tgz`` or ``.tar``; a ``.gz``, which on arXiv is a packed folder or one packed file; a
 folder; or one LaTeX file. Nothing is unpacked to disk: members are read one after the other into memory, as text, up to
-the bounds of :class:`Limits`. An archive that reaches outside itself (absolute paths, ``..``, links, devices), exceeds
-a bound, or has oversized headers is refused as a whole.
+the bounds of :class:`Limits`. An archive that reaches outside itself (absolute paths, ``..``), has devices, exceeds a
+bound, or has oversized headers is refused as a whole. A link is never followed on disk: it is another name of a file
+that was read from the archive, and is skipped where it leads elsewhere.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import posixpath
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -53,11 +55,12 @@ def read_files(path: Path, limits: Limits | None = None) -> dict[str, str]:
         CorpusError: a missing paper, a damaged or hostile archive, or one beyond ``limits``.
     """
     limits = limits or Limits()
+    links: dict[str, str] = {}
     try:
         if path.is_dir():
             members = _of_folder(path, limits)
         elif path.name.endswith((".tar.gz", ".tgz", ".tar", ".gz")):
-            members = _of_archive(path, limits)
+            members = _of_archive(path, limits, links)
         else:
             if path.stat().st_size > limits.file_bytes:
                 raise CorpusError(f"is a file of more than {limits.file_bytes:,} bytes", path=path)
@@ -65,6 +68,7 @@ def read_files(path: Path, limits: Limits | None = None) -> dict[str, str]:
         texts = {name: decode(content) for name, content in members}
     except (OSError, EOFError, ValueError, OverflowError, RecursionError, zlib.error, tarfile.TarError) as error:
         raise CorpusError(f"cannot be read: {error}", path=path) from error
+    texts |= {name: texts[target] for name, target in links.items() if target in texts and name not in texts}
     return {name: text for name, text in texts.items() if text is not None}
 
 
@@ -94,8 +98,8 @@ def _of_folder(folder: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
             yield file.relative_to(folder).as_posix(), file.read_bytes()
 
 
-def _of_archive(path: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
-    """Yield the members of a (packed) tar, or the one file of a ``.gz``."""
+def _of_archive(path: Path, limits: Limits, links: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the members of a (packed) tar, or the one file of a ``.gz``; add the targets of links to ``links``."""
     with path.open("rb") as file:
         plain = cast(IO[bytes], file if path.suffix == ".tar" else gzip.GzipFile(fileobj=file))
         unpacked = _Bounded(plain, path, limits.total_bytes)
@@ -112,7 +116,9 @@ def _of_archive(path: Path, limits: Limits) -> Iterator[tuple[str, bytes]]:
                     raise CorpusError(f"has more than {limits.files:,} members", path=path)
                 if (reason := _refusal(member)) is not None:
                     raise CorpusError(f"member {member.name[:200]!r} {reason}", path=path)
-                if member.isfile() and PurePosixPath(member.name).suffix.lower() in SUFFIXES:
+                if member.issym() or member.islnk():
+                    links[str(PurePosixPath(member.name))] = _target(member)
+                elif member.isfile() and PurePosixPath(member.name).suffix.lower() in SUFFIXES:
                     if member.size > limits.file_bytes:
                         raise CorpusError(f"{member.name!r} has more than {limits.file_bytes:,} bytes", path=path)
                     content = archive.extractfile(member)
@@ -127,11 +133,15 @@ def _refusal(member: tarfile.TarInfo) -> str | None:
         return "has an absolute path"
     if ".." in name.parts:
         return "reaches outside the archive"
-    if member.issym() or member.islnk():
-        return f"is a link to {member.linkname[:200]!r}"
-    if not (member.isfile() or member.isdir()):
+    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
         return "is neither a file nor a folder"
     return "is a sparse file" if member.issparse() else None
+
+
+def _target(member: tarfile.TarInfo) -> str:
+    """Return the name in the archive that a link leads to; a name outside is no member's."""
+    folder = posixpath.dirname(member.name) if member.issym() else ""
+    return posixpath.normpath(posixpath.join(folder, member.linkname))
 
 
 def _is_tar(head: bytes) -> bool:

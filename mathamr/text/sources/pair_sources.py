@@ -41,6 +41,7 @@ HIDDEN = "FORMULA"  # replaces the formula that its sentence is to find
 MIN_TOKENS = 5  # fewest of a formula; "n" is in every text
 MIN_WORDS = 4  # of the sentence around it
 _AT_ONCE = 256
+_STATEMENTS_AT_ONCE = 64  # so that a language model is asked several questions at once
 
 
 def of_answers(
@@ -69,24 +70,38 @@ def of_statements(
     """Yield query -> statement (ModernBERT thesis, section 3), or a failure for a statement without a query.
 
     Args:
-        generator: source of queries for the statements of one paper at a time.
+        generator: source of queries for the statements of some papers at a time.
         split_by: take only the statements of ``part``.
     """
+    remaining = iter(papers)
+    while some := list(_some_papers(remaining, split_by, part)):
+        wanted = [(paper, number) for paper, numbers in some for number in numbers]
+        if not wanted:
+            continue
+        names = [f"{paper.paper_id}/{number}" for paper, number in wanted]
+        answers = generator([paper.statements[number] for paper, number in wanted], names)
+        for (paper, number), name, queries in zip(wanted, names, answers, strict=True):
+            if isinstance(queries, Failure):
+                yield queries
+                continue
+            for k, query in enumerate(queries):
+                text = paper.statements[number].text
+                yield TextPair(query, text, f"{name}/{k}", name, group=paper.paper_id, categories=paper.categories)
+
+
+def _some_papers(papers: Iterator[Paper], split_by: Split | None, part: str) -> Iterator[tuple[Paper, list[int]]]:
+    """Yield papers with the numbers of their statements in ``part``, until these are enough to be asked at once."""
+    count = 0
     for paper in papers:
         numbers = [
             number
             for number in range(len(paper.statements))
             if split_by is None or split_by.part(paper.paper_id, number) == part
         ]
-        answers = generator([paper.statements[number] for number in numbers])
-        for number, queries in zip(numbers, answers, strict=True):
-            name = f"{paper.paper_id}/{number}"
-            if isinstance(queries, Failure):
-                yield Failure(name, queries.stage, queries.kind, queries.message)
-                continue
-            for k, query in enumerate(queries):
-                text = paper.statements[number].text
-                yield TextPair(query, text, f"{name}/{k}", name, group=paper.paper_id, categories=paper.categories)
+        yield paper, numbers
+        count += len(numbers)
+        if count >= _STATEMENTS_AT_ONCE:
+            return
 
 
 @dataclass(frozen=True, slots=True)

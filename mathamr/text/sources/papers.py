@@ -17,8 +17,9 @@ kill, the same call keeps what was written and reads only missing papers.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from mathamr.text.sources.archives import read_files
 from mathamr.text.statements import KINDS, MAX_CHARACTERS, Statement, find_statements
 
 _ENDINGS = (".tar.gz", ".tgz", ".tar", ".gz", ".tex", ".ltx", ".texx")
+# Versions of a paper on arXiv: 2501.00001v2, math0301001v1, math.GT0301001v1.
+_VERSION = re.compile(r"(?P<paper>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?[_-]?\d{7})v(?P<version>\d{1,3})")
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,41 @@ class Summary:
 
 
 def paper_id(path: Path) -> str:
-    """Return the id of the paper in a file or folder: its name without ending (``2501.00001.tar.gz``: 2501.00001).
+    """Return the id of the paper in a file or folder: its name without ending and without arXiv's version.
 
     Ids of posts have no white space and no lone surrogates; these become underscores.
+
+    >>> paper_id(Path("2501.00001v2.tar.gz")), paper_id(Path("chapter 2.tex"))
+    ('2501.00001', 'chapter_2')
     """
+    return without_version(_name(path))
+
+
+def without_version(name: str) -> str:
+    """Return the id of a paper on arXiv without its version; other names are returned unchanged."""
+    found = _VERSION.fullmatch(name)
+    return name if found is None else found["paper"]
+
+
+def newest(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return the papers by id: of several versions of one on arXiv the newest.
+
+    >>> list(newest([Path("2501.00001v10.gz"), Path("2501.00001v9.gz")]).values())
+    [PosixPath('2501.00001v10.gz')]
+
+    Raises:
+        CorpusError: two papers with one id.
+    """
+    found: dict[str, dict[int, Path]] = {}
+    for path in paths:
+        version = _VERSION.fullmatch(_name(path))
+        versions = found.setdefault(paper_id(path), {})
+        if versions.setdefault(int(version["version"]) if version else 0, path) != path:
+            raise CorpusError(f"several papers have the id {paper_id(path)!r}; rename the files")
+    return {name: versions[max(versions)] for name, versions in found.items()}
+
+
+def _name(path: Path) -> str:
     ending = next((ending for ending in _ENDINGS if path.name.endswith(ending)), "")
     return "".join(sign if sign.isprintable() and sign != " " else "_" for sign in path.name.removesuffix(ending))
 
@@ -136,7 +170,7 @@ def read_categories(path: Path) -> dict[str, list[str]]:
             paper, tab, rest = line.rstrip("\n").partition("\t")
             if not tab:
                 raise CorpusError("has no tab; a line is a paper id, a tab, and categories", path=path, line=number)
-            categories[paper] = rest.replace(",", " ").split()
+            categories[without_version(paper)] = rest.replace(",", " ").split()
     return categories
 
 
@@ -152,7 +186,7 @@ def extract(
     """Append the papers that ``out`` lacks, and count all that it then holds.
 
     Args:
-        paths: archives, folders or files, one for each paper.
+        paths: archives, folders or files, one for each paper; of several versions on arXiv the newest is read.
         out: file with one JSON object a line; an incomplete last line is removed.
         categories: subject categories by paper id.
         progress: function called with 1 for each paper read.
@@ -160,16 +194,14 @@ def extract(
     Raises:
         CorpusError: two papers with one id.
     """
-    twins = [name for name, count in Counter(map(paper_id, paths)).items() if count > 1]
-    if twins:
-        raise CorpusError(f"{len(twins)} ids belong to several papers, such as {twins[0]!r}; rename the files")
+    papers = newest(paths)
     _mend(out)
     summary = Summary()
     done = set()
     for paper in read_papers(out) if out.exists() else ():
-        done.add(paper.paper_id)
+        done.add(without_version(paper.paper_id))
         summary.add(paper)
-    missing = [path for path in paths if paper_id(path) not in done]
+    missing = [path for name, path in papers.items() if name not in done]
     results = ordered_map(_Reader, (dict(categories or {}), max_characters), iter(missing), workers=workers)
     with out.open("a", encoding="utf-8") as file:
         for result in results:

@@ -5,12 +5,14 @@
 >>> batches.shape, any({0, 1} == set(batch) for batch in batches.tolist())
 ((2, 2), False)
 
-Documents that answer a query elsewhere in the file are not negatives either; :class:`KnownPairs` finds them.
+Documents that answer a query elsewhere in the file are not negatives either, nor are documents of the same groups
+(papers, threads) as its answers; :class:`KnownPairs` finds them.
 
->>> known = KnownPairs(np.hstack([keys, keys]))  # here texts and ids are the same
->>> known.mask(np.array([0, 2]), np.array([0, 1, 2]))  # the query of pairs 0 and 1, and that of 2
-array([[ True,  True, False],
-       [False, False,  True]])
+>>> groups = np.array([7, 8, 9, 8], np.uint64)
+>>> known = KnownPairs(np.hstack([keys, keys]), groups)  # here texts and ids are the same
+>>> known.mask(np.array([0, 2]), np.array([0, 1, 2, 3]))  # the query of pairs 0 and 1, and that of 2
+array([[ True,  True, False,  True],
+       [False, False,  True, False]])
 
 Everything random is a function of the seed and of the place of a batch in training (:mod:`mathamr.training.seeds`).
 """
@@ -60,21 +62,24 @@ def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, 
 
 
 class KnownPairs:
-    """Known answers of queries, by text or by id.
+    """Known answers of queries, by text or by id, and the documents of the answers' groups.
+
+    A statement of the same paper is relevant too (ModernBERT thesis, section 3, which takes negatives of other papers).
 
     Args:
         keys: keys of all pairs, uint64 (n, 4): :attr:`mathamr.text.pairs.PairFile.keys`.
+        groups: groups of all pairs, uint64 (n,).
     """
 
-    def __init__(self, keys: npt.NDArray[np.uint64]) -> None:
-        self._keys = keys
-        self._known = [np.unique(_joined(keys[:, k], keys[:, k + 1])) for k in (0, 2)]
+    def __init__(self, keys: npt.NDArray[np.uint64], groups: npt.NDArray[np.uint64]) -> None:
+        columns = ((keys[:, 0], keys[:, 1]), (keys[:, 2], keys[:, 3]), (keys[:, 0], groups), (keys[:, 2], groups))
+        self._columns = [(queries, answers, np.unique(_joined(queries, answers))) for queries, answers in columns]
 
     def mask(self, queries: Rows, documents: Rows) -> npt.NDArray[np.bool_]:
-        """Mark the pairs whose document answers the query of a pair: of pairs (B,) and (C,), bool (B, C)."""
+        """Mark the pairs whose document is no negative of the query of a pair: of pairs (B,) and (C,), bool (B, C)."""
         answered = np.zeros((len(queries), len(documents)), np.bool_)
-        for k, known in zip((0, 2), self._known, strict=True):
-            candidates = _joined(self._keys[queries, k][:, None], self._keys[documents, k + 1][None])
+        for asking, answers, known in self._columns:
+            candidates = _joined(asking[queries][:, None], answers[documents][None])
             places = np.searchsorted(known, candidates).clip(max=len(known) - 1)
             answered |= known[places] == candidates
         return answered

@@ -43,13 +43,14 @@ def loss_of(config: TextConfig, dimension: int) -> Loss:
         ConfigError: ``config.matryoshka`` has dimensions above the encoder's, or lacks the whole vector.
     """
     one = _LOSSES[config.loss](config)
-    cuts = config.matryoshka
-    if cuts is None:
+    if config.matryoshka is None:
         return one
-    if max(cuts) != dimension:
+    shares = max(config.matryoshka) == 1 or any(isinstance(size, float) for size in config.matryoshka)
+    cuts = [round(size * dimension) if shares else int(size) for size in config.matryoshka]
+    if max(cuts) != dimension or min(cuts) < 1:
         raise ConfigError(
-            f"text.matryoshka={list(cuts)} must begin with the encoder's own dimension, {dimension}, and have no "
-            "larger one"
+            f"text.matryoshka={list(config.matryoshka)} must begin with the encoder's own dimension, {dimension} (or "
+            "1.0), and have no larger one"
         )
 
     def cut(queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor:

@@ -60,11 +60,24 @@ def test_tau_is_a_percentile_of_the_smallest_similarities(found: Survey) -> None
     rows = np.concatenate(list(sample_counts(25, samples=40, seed=2)))
     naive = [found.top[row > 0, :5].min() for row in rows]
     np.testing.assert_allclose(gamma, naive)
-    (threshold,) = threshold_curve(found, 5, psis=[30], samples=40, seed=2)
+    (threshold,) = threshold_curve(found, 5, psis=[30], higher=[], samples=40, seed=2)
     assert threshold.tau == pytest.approx(np.percentile(naive, 30))
     kept = [(found.hits[i, :5] & (found.top[i, :5] >= threshold.tau)).any() for i in range(25)]
     assert threshold.metric.point == pytest.approx(np.mean(kept))
     assert threshold.removed == pytest.approx((found.top[:, :5] < threshold.tau).mean())
+
+
+def test_thresholds_above_the_lowest_similarities_are_tried() -> None:
+    # Right answers have 0.9 and wrong ones 0.5, but one query's smallest similarity is 0.1: psi = 100 is 0.5 at most.
+    n = 100
+    top, hits = np.tile([0.9, 0.5], (n, 1)), np.tile([True, False], (n, 1))
+    top[0, 1] = 0.1
+    found = Survey(hits, np.ones(n, int), np.ones(n, int), top, np.zeros((n, 2), int), top[:, 0], np.zeros(n))
+    curve = threshold_curve(found, 2, samples=50)
+    assert max(one.tau for one in curve if one.psi is not None) <= 0.5
+    best = chosen(curve)
+    assert (best.tau, best.psi, best.metric.point) == (0.9, None, 1.0)
+    assert best.removed == 0.5
 
 
 def test_a_threshold_that_costs_accuracy_is_not_chosen() -> None:

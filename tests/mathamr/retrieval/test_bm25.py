@@ -9,12 +9,13 @@ import pytest
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
-from graphs.errors import RetrievalError
+from graphs.errors import ConfigError, RetrievalError
 from graphs.formulas.latex import parse_latex
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_post
 from mathamr.retrieval.lexical import Tokens, index_answers
+from mathamr.systems.settings import BM25Config
 
 MINI = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"
 
@@ -82,3 +83,18 @@ def test_of_answers_with_one_id_the_first_is_found() -> None:
     assert len(index) == 2
     asked = Tokens("text").of_post(Post("q", "topic", body="A ring or a group?"))
     assert [name for name, _ in index.search([asked], 10)[0]] == ["a"]
+
+
+def test_k1_and_b_are_settings_and_keys_stay_without_them() -> None:
+    answers = [Post("1", "answer", body="ring ring ring ring"), Post("2", "answer", body="ring " + "field " * 9)]
+    words = Tokens("text")
+
+    def scores(**settings: float) -> dict[str, float]:
+        [found] = index_answers(answers, words, **settings).search([["ring"]])
+        return dict(found)
+
+    assert scores() == scores(k1=1.5, b=0.75)
+    assert scores(k1=0)["1"] == pytest.approx(scores(k1=0)["2"])  # repetitions add nothing
+    assert scores(b=0)["2"] > scores(b=1)["2"]  # long posts are not marked down
+    with pytest.raises(ConfigError, match=r"bm25\.k1=-1 must be at least 0, and bm25\.b=0\.75 from 0 to 1"):
+        BM25Config(by="text", k1=-1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mathamr.text.encoder import make_tiny
+from mathamr.text.training.tiny import make_tiny
 from tests.mathamr.text.tiny_pairs import WORDS, pairs_of
 
 

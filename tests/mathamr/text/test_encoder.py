@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +13,9 @@ import torch
 
 from graphs.errors import ConfigError
 from mathamr.text import encoder as module
-from mathamr.text.encoder import TextEncoder, make_tiny, open_encoder
+from mathamr.text.encoder import Opening, TextEncoder, open_encoder
 from mathamr.text.training.adapting import limit_length, separate
+from mathamr.text.training.tiny import make_tiny
 
 pytestmark = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"
@@ -79,16 +81,16 @@ def test_texts_that_are_cut_are_counted(tiny: tuple[TextEncoder, Path]) -> None:
 
 def test_prefixes_stand_before_queries_and_documents(tiny: tuple[TextEncoder, Path]) -> None:
     encoder = TextEncoder(tiny[0].model, "x", query="q: ", document="d: ")
-    assert encoder.prefixed(["a"], "query") == ["q: a"]
+    assert (encoder.prompt("query"), encoder.prompt("document")) == ("q: ", "d: ")
     np.testing.assert_allclose(encoder.encode(["a"], "document"), tiny[0].encode(["d: a"], "query"), atol=1e-6)
 
 
 def test_a_known_model_in_a_folder_of_its_name_keeps_its_prefixes(
     tiny: tuple[TextEncoder, Path], tmp_path: Path
 ) -> None:
-    for name, prefix in (("modernbert-embed-base", "search_query: a"), ("other", "a")):
+    for name, prefix in (("modernbert-embed-base", "search_query: "), ("other", "")):
         shutil.copytree(tiny[1], tmp_path / name)
-        assert open_encoder(str(tmp_path / name), device="cpu").prefixed(["a"], "query") == [prefix]
+        assert open_encoder(str(tmp_path / name), device="cpu").prompt("query") == prefix
 
 
 def test_no_texts_have_no_vectors(tiny: tuple[TextEncoder, Path]) -> None:
@@ -116,3 +118,77 @@ def test_the_packaged_encoder_knows_meaning() -> None:
         ["Is there a largest prime?", "There are infinitely many prime numbers.", "Cats sleep a lot."], "query"
     )
     assert question @ answer > question @ other + 0.3
+
+
+def published(tiny: tuple[TextEncoder, Path], folder: Path, **configuration: object) -> str:
+    """A model as its authors publish it, with these entries in its configuration."""
+    from sentence_transformers import SentenceTransformer
+
+    SentenceTransformer(str(tiny[1]), device="cpu").save(str(folder), create_model_card=False)
+    path = folder / "config_sentence_transformers.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"prompts": {}} | configuration))
+    return str(folder)
+
+
+def test_a_default_prompt_is_added_once(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:
+    prompts = {"query": "ring: ", "document": "field: "}
+    encoder = open_encoder(published(tiny, tmp_path / "m", prompts=prompts, default_prompt_name="query"), device="cpu")
+    for side, prompt in prompts.items():
+        expected = tiny[0].encode([prompt + text for text in TEXTS[:3]], "query")
+        np.testing.assert_allclose(encoder.encode(TEXTS[:3], side), expected, atol=1e-6)  # type: ignore[arg-type]
+    other = open_encoder(published(tiny, tmp_path / "o", prompts={"any": "ring: "}, default_prompt_name="any"))
+    assert (other.prompt("query"), other.prompt("document"), other.notice) == ("ring: ", "ring: ", "")
+    passages = open_encoder(published(tiny, tmp_path / "p", prompts={"query": "q: ", "passage": "p: "}))
+    assert (passages.prompt("query"), passages.prompt("document")) == ("q: ", "p: ")
+
+
+def test_a_model_without_prompts_says_so_and_takes_given_ones(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:
+    name = published(tiny, tmp_path / "m")
+    assert "no prompts in its configuration" in open_encoder(name).notice
+    encoder = open_encoder(name, opening=Opening(query_prompt="ring: ", document_prompt=""))
+    assert (encoder.prompt("query"), encoder.prompt("document"), encoder.notice) == ("ring: ", "", "")
+
+
+def test_an_exported_encoder_gives_unit_vectors_to_the_library(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    encoder = TextEncoder(tiny[0].model, "tiny", query="ring: ")
+    for name in ("once", "twice"):
+        encoder.save(tmp_path / name)
+        library = SentenceTransformer(str(tmp_path / name), device="cpu")
+        np.testing.assert_allclose(library.encode_query(TEXTS[:3]), encoder.encode(TEXTS[:3], "query"), atol=1e-6)
+        np.testing.assert_allclose(library.encode_document(TEXTS[:3]), encoder.encode(TEXTS[:3], "document"), atol=1e-6)
+        plain = library.encode(TEXTS[:3])
+        np.testing.assert_allclose(np.linalg.norm(plain, axis=1), 1, atol=1e-6)
+        encoder = open_encoder(str(tmp_path / name), device="cpu")
+    assert len(list(encoder.model.children())) == 3  # one normalisation
+
+
+def test_weights_are_float32_whatever_the_checkpoint_has(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:
+    model = open_encoder(str(tiny[1]), device="cpu", opening=Opening(dtype="bf16")).model
+    assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
+    TextEncoder(model, "half").save(tmp_path / "half")
+    opened = open_encoder(str(tmp_path / "half"), device="cpu")
+    assert {weight.dtype for weight in opened.model.parameters()} == {torch.float32}
+    assert TextEncoder(model, "half").encode(TEXTS[:2], "query").dtype == np.float32
+
+
+def test_pooling_and_the_length_of_vectors_are_settable(tiny: tuple[TextEncoder, Path]) -> None:
+    encoder = open_encoder(str(tiny[1]), device="cpu", opening=Opening(pooling="cls", truncate_dim=16))
+    [first] = encoder.model.encode(TEXTS[:1], output_value="token_embeddings")
+    expected = torch.nn.functional.normalize(first[0, :16].float().cpu(), dim=0).numpy()
+    assert (encoder.dimension, encoder.whole_dimension) == (16, 64)
+    np.testing.assert_allclose(encoder.encode(TEXTS[:1], "query")[0], expected, atol=1e-6)
+
+
+def test_code_of_a_model_is_not_run(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:
+    folder = Path(published(tiny, tmp_path / "m"))
+    for path in folder.rglob("config.json"):
+        content = json.loads(path.read_text())
+        if "model_type" in content:
+            code = {"AutoConfig": "custom.Config", "AutoModel": "custom.Model"}
+            path.write_text(json.dumps(content | {"model_type": "custom", "auto_map": code}))
+            (path.parent / "custom.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    with pytest.raises(ConfigError, match=r"brings Python code, which is not run; .* text\.trust_remote_code=true"):
+        open_encoder(str(folder), device="cpu")
+    assert not (tmp_path / "ran").exists()

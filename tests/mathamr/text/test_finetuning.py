@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from mathamr.negatives.text import Mining
 from mathamr.text import finetuning
 from mathamr.text.encoder import TextEncoder, open_encoder
 from mathamr.text.finetuning import tidy
+from mathamr.text.pairs import write_pairs
 from mathamr.training.interruption import Interrupted
-from tests.mathamr.text.tiny_pairs import file_of, opened, settings, weights
+from tests.mathamr.text.tiny_pairs import file_of, opened, pairs_of, settings, weights
 from tests.warm_process import start
 
 finetune = partial(finetuning.finetune, mining=Mining)
@@ -64,6 +66,30 @@ def test_every_loss_falls_and_finds_more(tiny_folder: Path, tmp_path: Path, chan
         np.testing.assert_allclose(
             again.encode(["word1 word2"], side), encoder.encode(["word1 word2"], side), atol=1e-6
         )
+
+
+def test_a_checkpoint_in_bf16_is_trained_in_float32(tiny_folder: Path, tmp_path: Path) -> None:
+    """In bf16 a step is rounded away, or to a hundred times its size."""
+    half, whole = (opened(tiny_folder) for _ in range(2))
+    half.model.bfloat16()
+    whole.model.bfloat16().float()  # the same weights
+    results = [
+        finetune(settings(epochs=1), one, file_of(tmp_path), out=tmp_path / name, seed=1)
+        for one, name in ((half, "half"), (whole, "whole"))
+    ]
+    assert results[0].loss_curve == results[1].loss_curve
+    for name, weight in weights(half).items():
+        torch.testing.assert_close(weight, weights(whole)[name])
+
+
+def test_shares_of_the_dimension_are_dimensions(tiny_folder: Path, tmp_path: Path) -> None:
+    losses = [
+        finetune(
+            settings(epochs=1, matryoshka=cuts), opened(tiny_folder), file_of(tmp_path), out=tmp_path / str(i), seed=1
+        ).loss_curve
+        for i, cuts in enumerate(([64, 16], [1.0, 0.25]))
+    ]
+    assert losses[0] == losses[1]
 
 
 def test_separate_encoders_part_and_shared_ones_do_not(tiny_folder: Path, tmp_path: Path) -> None:
@@ -143,7 +169,7 @@ def test_without_epochs_the_encoder_is_what_it_is(tiny_folder: Path, tmp_path: P
     assert (result.best_val_loss, result.history) == (result.before.loss, ())
     again = open_encoder(str(result.best), device="cpu")
     assert again.model.max_seq_length == 16
-    assert again.prefixed(["x"], "document") == ["passage: x"]  # the prefixes are kept with the encoder
+    assert again.prompt("document") == "passage: "  # the prompts are kept with the encoder
 
 
 def test_training_stops_when_the_validation_loss_does_not_fall(tiny_folder: Path, tmp_path: Path) -> None:
@@ -178,6 +204,12 @@ def test_other_pairs_may_choose_the_best_epoch(tiny_folder: Path, tmp_path: Path
 def test_what_cannot_be_is_refused(tiny_folder: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigError, TrainingError), match=message):
         finetune(settings(**changes), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1)
+
+
+def test_pairs_of_one_group_have_no_negatives(tiny_folder: Path, tmp_path: Path) -> None:
+    one = write_pairs(tmp_path / "one.jsonl", [replace(pair, group="g") for pair in pairs_of(20)])
+    with pytest.raises(TrainingError, match="all pairs are of one group, which has no negatives"):
+        finetune(settings(), opened(tiny_folder), one, out=tmp_path / "m", seed=1, validation=file_of(tmp_path, 8))
 
 
 def test_negatives_need_what_mines_them(tiny_folder: Path, tmp_path: Path) -> None:

@@ -11,15 +11,19 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from mathamr.text.latex_source import strip_comments
+from mathamr.text.latex.macros import expanded
+from mathamr.text.latex_source import assemble, strip_comments
 from mathamr.text.plain import plain
+from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.papers import read_paper
 
 BOOKS = Path(__file__).resolve().parents[4] / "shared" / "data" / "latex-books"
+DEFINITION = re.compile(r"\\(?:(?:re)?newcommand|providecommand|DeclareMathOperator|def|let)(?![a-zA-Z])")
 CHECK = Path(__file__).with_name("latex_books_check.tsv")
 
 
@@ -35,6 +39,16 @@ def words(text: str) -> str:
     return re.sub(r"[\W_]+", "", text)
 
 
+@cache
+def definitions(paper: Path) -> str:
+    """The commands that a paper defines, wherever they are."""
+    files = read_files(paper)
+    source = assemble(files)
+    texts = [source.declarations, *(strip_comments(files[name]) for name in source.files)]
+    places = [(text, found.start()) for text in texts for found in DEFINITION.finditer(text)]
+    return "\n".join(text[start : start + 500] for text, start in places)
+
+
 def whole_text(row: dict[str, str]) -> str:
     """The words of an environment, title first, from its first to its last line."""
     lines = (BOOKS / row["book"] / row["file"]).read_text(encoding="utf-8").splitlines()
@@ -42,7 +56,7 @@ def whole_text(row: dict[str, str]) -> str:
     name = re.escape(row["environment"])
     body = re.search(rf"\\begin\s*\{{{name}\}}(.*?)\\end\{{{name}\}}", source, re.DOTALL)
     assert body is not None, row
-    return words(plain(strip_comments(body[1])))
+    return words(plain(expanded(strip_comments(body[1]), definitions(paper_of(row)))))
 
 
 @pytest.mark.shared

@@ -29,6 +29,13 @@ from mathamr.text.sources.pair_sources import Passage, of_formulas
         (r"\sqrt[3]x % cube", r"\sqrt[3]{x}"),
         (r"x^{{2}}", "x^2"),
         (r"\mathbb R", r"\mathbb{R}"),
+        (r"x^{2}_{n}", "x_n^2"),
+        (r"f'_n", "f_n'"),
+        ("a\\ b", "ab"),
+        (r"\operatorname{rank} A", r"\operatorname{ rank }A"),
+        (r"\begin{align*}a\end{align*}", r"\begin {align} a \end{align}"),
+        (r"\begin{array}{cc}a\end{array}", r"\begin{array}{lr}a\end{array}"),
+        (r"\alpha{x}", r"\alpha x"),
     ],
 )
 def test_two_ways_of_typing_are_one(one: str, other: str) -> None:
@@ -36,7 +43,15 @@ def test_two_ways_of_typing_are_one(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("x_n", "x^n"), (r"\frac ab", r"\frac ba"), (r"{a \over b}c", r"a \over bc")]
+    ("one", "other"),
+    [
+        ("x_n", "x^n"),
+        (r"\norm{x+y}z", r"\norm{x}+yz"),
+        (r"\inner{a}{b}", r"\inner{ab}"),
+        (r"\text{a b}", r"\text{ab}"),
+        (r"\frac ab", r"\frac ba"),
+        (r"{a \over b}c", r"a \over bc"),
+    ],
 )
 def test_different_formulas_stay_different(one: str, other: str) -> None:
     assert linearize(one) != linearize(other)
@@ -47,6 +62,12 @@ def test_different_formulas_stay_different(one: str, other: str) -> None:
 def test_any_string_gives_a_sequence(latex: str) -> None:
     tokens = linearize(latex).split(" ")
     assert all(token == token.strip() for token in tokens)
+
+
+def test_names_and_words_are_one_token() -> None:
+    assert linearize(r"\operatorname*{arg\,max}_x f").split()[:5] == [r"\operatorname", "{", "arg", "max", "}"]
+    assert linearize(r"\begin{aligned} a &= b \end{aligned}") == r"\begin{aligned} a & = b \end{aligned}"
+    assert linearize(r"\mathrm{dist}(x,y)") == r"\mathrm { dist } ( x , y )"
 
 
 def test_deep_nesting_is_no_overflow() -> None:

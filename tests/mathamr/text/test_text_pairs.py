@@ -98,26 +98,40 @@ def test_negatives_are_drawn_from_the_pool_or_else_from_other_groups() -> None:
 
 
 def test_known_answers_are_those_of_any_pair(tmp_path: Path) -> None:
-    made = [TextPair(f"query {i % 7}", f"document {i % 11}", f"q{i % 5}", f"d{i % 13}", "g") for i in range(40)]
+    made = [
+        TextPair(f"query {i % 7}", f"document {i % 11}", f"q{i % 5}", f"d{i % 13}", f"g{i % 13}") for i in range(40)
+    ]
     file = write_pairs(tmp_path / "pairs.jsonl", made)
     queries, documents = np.array([3, 0, 17]), np.arange(25)
     texts, ids = {(pair.query, pair.document) for pair in made}, {(pair.query_id, pair.document_id) for pair in made}
+    groups = {(name, pair.group) for pair in made for name in (pair.query, pair.query_id)}
     expected = [
         [
-            (made[q].query, made[d].document) in texts or (made[q].query_id, made[d].document_id) in ids
+            (made[q].query, made[d].document) in texts
+            or (made[q].query_id, made[d].document_id) in ids
+            or bool({(made[q].query, made[d].group), (made[q].query_id, made[d].group)} & groups)
             for d in documents
         ]
         for q in queries
     ]
-    assert KnownPairs(file.keys).mask(queries, documents).tolist() == expected
+    assert KnownPairs(file.keys, file.groups).mask(queries, documents).tolist() == expected
     assert any(not all(row) for row in expected)
+
+
+def test_no_document_of_a_batch_is_a_negative_of_a_query_of_its_paper(tmp_path: Path) -> None:
+    """The test counts every statement of the paper as right: training must not push them away."""
+    made = [TextPair(f"query {i}", f"statement {i}", f"q{i}", f"d{i}", f"paper {i // 2}") for i in range(4)]
+    file = write_pairs(tmp_path / "pairs.jsonl", made)
+    rows = np.arange(4)
+    same_paper = [[i // 2 == j // 2 for j in range(4)] for i in range(4)]
+    assert KnownPairs(file.keys, file.groups).mask(rows, rows).tolist() == same_paper
 
 
 def test_no_negative_is_a_known_answer(tmp_path: Path) -> None:
     """Of a concept in three papers: documents of other groups that answer the same query are no negatives of it."""
     made = [TextPair("ring", f"document {i}", "q", f"d{i}", f"g{i}") for i in range(3)]
     file = write_pairs(tmp_path / "pairs.jsonl", [*made, TextPair("field", "other", "p", "d9", "g9")])
-    pool, known = np.array([[1, 3], [-1, -1], [-1, -1], [-1, -1]]), KnownPairs(file.keys)
+    pool, known = np.array([[1, 3], [-1, -1], [-1, -1], [-1, -1]]), KnownPairs(file.keys, file.groups)
     drawn = [draw_negatives(pool, np.arange(3), file.groups, np.arange(4), 1, seed, known) for seed in range(20)]
     assert set(np.concatenate(drawn).ravel().tolist()) == {3}
     with pytest.raises(TrainingError, match="a query has no hard negatives"):
@@ -201,9 +215,10 @@ def test_questions_lead_to_their_answers(tmp_path: Path) -> None:
 class _Asking:
     name = "test"
 
-    def __call__(self, statements: Sequence[Statement]) -> list[list[str] | Failure]:
+    def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
         return [
-            [f"{one.text}?", "and?"] if one.title else Failure("x", "queries", "no_json", "?") for one in statements
+            [f"{one.text}?", "and?"] if one.title else Failure(name, "queries", "no_json", "?")
+            for one, name in zip(statements, names, strict=True)
         ]
 
 

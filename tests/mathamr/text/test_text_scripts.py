@@ -60,6 +60,11 @@ def test_from_sources_to_an_encoder(
         arguments = [kind, "--papers", str(tmp_path / "papers.jsonl"), "--out", str(tmp_path / "pairs.jsonl")]
         assert text_pairs.main(arguments) == 0
         assert count in capsys.readouterr().out
+    asking = ["statements", "--papers", str(tmp_path / "papers.jsonl"), "--out", str(tmp_path / "x"), "--estimate"]
+    assert text_pairs.main([*asking, "--model", "any", "--prices", "1", "2"]) == 0
+    assert "48 questions to ask: about" in capsys.readouterr().out
+    assert text_pairs.main(asking) == 2
+    assert "--server and --estimate need --model" in capsys.readouterr().err
     command = ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "model"), "text=tiny"]
     small = ["text.batch_size=8", "text.pretraining_epochs=1", "text.pretraining_batch_size=2", "text.max_length=16"]
     assert finetune_text.main([*command, *small]) == 0

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from graphs.errors import ConfigError, CorpusError, Failure
+from mathamr.text.asking.answers import KeptAnswers
+from mathamr.text.asking.models import Answer, Conversation, LocalModel, NoAnswer
+from mathamr.text.pairs import TextPair
 from mathamr.text.queries import ModelQueries, PaperQueries, queries_from_paper, questions_of
-from mathamr.text.sources.papers import extract, paper_id, read_papers
+from mathamr.text.sources.pair_sources import of_statements
+from mathamr.text.sources.papers import Paper, extract, paper_id, read_papers
 from mathamr.text.sources.splits import split_papers
 from mathamr.text.statements import Statement
 
@@ -55,8 +60,19 @@ def test_papers_that_fail_are_listed_and_tried_again(tmp_path: Path) -> None:
 
 
 def test_two_papers_of_one_id_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"1 ids belong to several papers, such as 'a'"):
+    with pytest.raises(CorpusError, match=r"several papers have the id 'a'; rename"):
         extract([tmp_path / "x" / "a.tex", tmp_path / "a.tar.gz"], tmp_path / "out.jsonl")
+
+
+def test_versions_of_a_paper_are_one_paper(tmp_path: Path) -> None:
+    for version, number in (("v1", 1), ("v9", 9), ("v10", 10)):
+        text = rf"\begin{{lemma}} It is $x={number}$. \end{{lemma}}"
+        (tmp_path / f"2501.00001{version}.tex").write_text(text, encoding="utf-8")
+    out, categories = tmp_path / "out.jsonl", {"2501.00001": ["math.CO"]}
+    assert extract(sorted(tmp_path.glob("*.tex")), out, categories=categories).papers == 1
+    assert extract([tmp_path / "2501.00001v1.tex"], out).papers == 1  # it is there
+    [paper] = read_papers(out)
+    assert (paper.paper_id, paper.statements[0].text, paper.categories) == ("2501.00001", "It is $x=10$.", ("math.CO",))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +100,10 @@ def test_a_line_that_is_no_paper_is_named(line: str, tmp_path: Path) -> None:
     [
         ("2501.00001.tar.gz", "2501.00001"),
         ("math0301001.gz", "math0301001"),
+        ("2501.00001v12.tar.gz", "2501.00001"),
+        ("math.GT_0301001v1.gz", "math.GT_0301001"),
+        ("hep-th9901001v3.gz", "hep-th9901001"),
+        ("notes-v2.tex", "notes-v2"),
         ("hott", "hott"),
         ("a.b.tex", "a.b"),
         ("my\u00a0own p\udcff.tex", "my_own_p_"),
@@ -121,21 +141,52 @@ def test_a_sentence_that_only_points_is_no_query() -> None:
     assert queries_from_paper(statement(title="3.2", section="Groups")) == ["Groups: lemma"]
 
 
-def test_statements_without_a_query_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    queries, failure = PaperQueries()([statement(section="Groups"), statement()])
+class Replies:
+    """A model with these answers."""
+
+    name = "replies"
+
+    def __init__(self, *texts: str) -> None:
+        self._texts = texts
+
+    def answers(self, conversations: Sequence[Conversation]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        assert len(conversations) == len(self._texts)
+        yield from ((i, Answer(text) if text else NoAnswer("empty")) for i, text in enumerate(self._texts))
+
+
+def test_statements_without_a_query_are_counted(tmp_path: Path) -> None:
+    queries, failure = PaperQueries()([statement(section="Groups"), statement()], ["p/0", "p/1"])
     assert queries == ["Groups: lemma"]
     assert isinstance(failure, Failure)
-    assert failure.kind == "nothing_said"
-    monkeypatch.setattr(ModelQueries, "answers", lambda self, conversations: ["I cannot.", '{"questions": ["Why?"]}'])
-    first, second = ModelQueries("any")([statement(), statement()])
+    assert (failure.post_id, failure.kind) == ("p/1", "nothing_said")
+    model = Replies("I cannot.", '{"questions": ["Why?"]}', "")
+    asked = [statement(text=f"It is {n}.") for n in range(3)]
+    first, second, third = ModelQueries(model, KeptAnswers(tmp_path / "a.jsonl"))(asked, ["p/0", "p/1", "p/2"])
     assert isinstance(first, Failure)
-    assert (first.kind, second) == ("no_json", ["Why?"])
+    assert isinstance(third, Failure)
+    assert (first.kind, second, third.kind) == ("no_json", ["Why?"], "no_answer")
+
+
+def test_a_paper_without_statements_of_a_part_asks_nothing(tmp_path: Path) -> None:
+    """A split leaves papers without statements in a part; an empty list was an IndexError in the model."""
+    whole = Paper("p", "", (), (statement(),), {})
+    empty = Paper("e", "", (), (), {})
+    queries = ModelQueries(Replies('{"questions": ["Why?"]}'), KeptAnswers(tmp_path / "a.jsonl"))
+    [pair] = of_statements([empty, whole, empty], queries)
+    assert isinstance(pair, TextPair)
+    assert (pair.query, pair.query_id, pair.group) == ("Why?", "p/0/0", "p")
+    assert list(of_statements([empty], queries)) == []
+    split = split_papers({"p": 1, "e": 0, "u": 3}, unseen_papers=1, test_share=0.5)
+    for part in ("train", "regular", "unseen"):
+        list(of_statements([empty], queries, split_by=split, part=part))
 
 
 def test_a_model_that_is_not_there_is_an_error_with_the_way_out(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
+    model = LocalModel(str(tmp_path / "no-model"))
     with pytest.raises(ConfigError, match="give the folder instead of the name"):
-        ModelQueries(str(tmp_path / "no-model"))([statement()])
+        ModelQueries(model, KeptAnswers(tmp_path / "a.jsonl"))([statement()], ["p/0"])
+    assert list(model.answers([])) == []
 
 
 def test_papers_are_split_as_in_the_thesis() -> None:

@@ -1,0 +1,124 @@
+"""Answers of language models on disk: one JSON object a line, each written as soon as it is there.
+
+>>> import tempfile
+>>> from collections.abc import Iterator
+>>> class Echo:
+...     name = "echo"
+...     def answers(self, conversations) -> Iterator[tuple[int, Answer]]:
+...         yield from ((i, Answer(one[-1]["content"].upper())) for i, one in enumerate(conversations))
+>>> kept = KeptAnswers(Path(tempfile.mkdtemp()) / "answers.jsonl")
+>>> question = Question("p1/0", [{"role": "user", "content": "why?"}])
+>>> kept.ask(Echo(), [question]), kept.ask(Echo(), [question]), kept.asked
+(['WHY?'], ['WHY?'], 1)
+
+An answer is found again by the model's name and a hash of the conversation, so a kill loses none, and a changed prompt
+is asked anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from graphs.errors import CorpusError
+from mathamr.text.asking.models import Answer, Conversation, LanguageModel, NoAnswer
+
+_CHARACTERS_A_TOKEN = 3.5  # of English with LaTeX; for estimates alone
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Conversation that asks a model, and the id of what it asks about."""
+
+    name: str
+    conversation: Conversation
+
+    @property
+    def prompt_hash(self) -> str:
+        """Hash of the conversation."""
+        content = json.dumps([dict(one) for one in self.conversation], ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Estimate of what is to be asked: ``questions`` without an answer, and tokens, read and written."""
+
+    questions: int
+    tokens_in: int
+    tokens_out: int
+
+    def cost(self, price_in: float, price_out: float) -> float:
+        """Return the cost at prices of a million tokens read and written."""
+        return (self.tokens_in * price_in + self.tokens_out * price_out) / 1_000_000
+
+
+class KeptAnswers:
+    """Answers in the file ``path``, which is resumed if it exists; ``asked`` counts answers of this run.
+
+    Raises:
+        CorpusError: names the line that is no answer.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.asked = path, 0
+        self._texts: dict[tuple[str, str], str] = {}
+        content = path.read_bytes() if path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                one = json.loads(line)
+                self._texts[str(one["model"]), str(one["prompt_hash"])] = str(one["text"])
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise CorpusError(f"is no answer ({error}); remove the line", path=path, line=number) from error
+        if len(whole) < len(content):  # a kill has cut the last line
+            with path.open("r+b") as file:
+                file.truncate(len(whole))
+
+    def ask(
+        self, model: LanguageModel, questions: Sequence[Question], progress: Callable[[int], None] | None = None
+    ) -> list[str | NoAnswer]:
+        """Return the answers of ``model``: those of the file, and others, which are written to it one by one.
+
+        Args:
+            progress: function called with 1 for each new answer.
+        """
+        found: dict[str, str | NoAnswer] = {}
+        for question in questions:
+            if (text := self._texts.get((model.name, question.prompt_hash))) is not None:
+                found[question.prompt_hash] = text
+        missing = list({one.prompt_hash: one for one in questions if one.prompt_hash not in found}.values())
+        if missing:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                for number, answer in model.answers([one.conversation for one in missing]):
+                    question = missing[number]
+                    found[question.prompt_hash] = answer.text if isinstance(answer, Answer) else answer
+                    if isinstance(answer, Answer):
+                        line = {"name": question.name, "model": model.name, "prompt_hash": question.prompt_hash}
+                        file.write(json.dumps(line | asdict(answer)).encode() + b"\n")
+                        file.flush()
+                        os.fsync(file.fileno())
+                        self._texts[model.name, question.prompt_hash] = answer.text
+                        self.asked += 1
+                    if progress is not None:
+                        progress(1)
+        return [found.get(one.prompt_hash, NoAnswer("the model gave no answer")) for one in questions]
+
+    def estimate(self, model: str, questions: Sequence[Question], tokens_out: int = 60) -> Estimate:
+        """Return an estimate of what :meth:`ask` would ask.
+
+        Args:
+            tokens_out: tokens of an answer.
+        """
+        missing = {one.prompt_hash: one for one in questions if (model, one.prompt_hash) not in self._texts}
+        characters = sum(_length(turn) for one in missing.values() for turn in one.conversation)
+        return Estimate(len(missing), round(characters / _CHARACTERS_A_TOKEN), tokens_out * len(missing))
+
+
+def _length(turn: Mapping[str, str]) -> int:
+    return len(turn["content"])

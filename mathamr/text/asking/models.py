@@ -1,0 +1,238 @@
+"""Language models behind one face: an OpenAI-compatible server, or transformers in this process.
+
+    model = ServerModel("llama3.2", "http://localhost:11434/v1")          # Ollama, vLLM, llama.cpp, OpenAI
+    model = LocalModel("models/gemma-3-270m-q4_k_m.gguf")                 # a folder, a GGUF file, or a name of the hub
+    for number, answer in model.answers([[{"role": "user", "content": "Is 7 prime?"}]]):
+        answer.text, answer.tokens_out                                    # ('Yes.', 2)
+
+A server is asked several questions at once, at most ``per_minute``. What may pass (429, 5xx, a time-out, a broken
+connection, half an answer, an empty one) is asked again after 1, 2, 4, ... seconds, or when the server says.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from graphs.errors import ConfigError, MathAMRError
+
+Conversation = Sequence[Mapping[str, str]]
+_LONGEST_WAIT = 60.0  # seconds
+_LONGEST_ANSWER = 10_000_000  # bytes
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follow no redirect: it would send the key to another server."""
+
+    def redirect_request(self, *arguments: Any, **more: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+class NoAnswer(MathAMRError):
+    """A model that gave no answer; the next run asks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer of a model: its text, and tokens read and written, as the model counts them (0: unknown)."""
+
+    text: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class LanguageModel(Protocol):
+    """Model that answers; ``name`` identifies it in data."""
+
+    name: str
+
+    def answers(self, conversations: Sequence[Conversation]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """Yield each conversation's number and answer as soon as the answer is there, in any order."""
+        ...
+
+
+class ServerModel:
+    """Model of an OpenAI-compatible server.
+
+    Args:
+        name: name of the model on the server.
+        url: address up to ``/v1``.
+        per_minute: largest number of requests a minute; None: no limit.
+        at_once: number of requests at once.
+        attempts: number of requests for one answer.
+        timeout: seconds that a request may take.
+        max_tokens: largest length of an answer.
+        key_variable: environment variable with the key of the server, which is sent only there; may be unset.
+        sleep: function that waits some seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        per_minute: float | None = None,
+        at_once: int = 4,
+        attempts: int = 5,
+        timeout: float = 120.0,
+        max_tokens: int = 300,
+        key_variable: str = "OPENAI_API_KEY",
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError(f"the server {url!r} is no address; use one such as http://localhost:8000/v1")
+        self.name = name
+        self._url = url.rstrip("/") + "/chat/completions"
+        self._at_once, self._attempts, self._timeout, self._max_tokens = at_once, attempts, timeout, max_tokens
+        self._key = os.environ.get(key_variable, "")
+        self._sleep = sleep
+        self._pause = 0.0 if per_minute is None else 60.0 / per_minute
+        self._next, self._turn = 0.0, threading.Lock()
+
+    def answers(self, conversations: Sequence[Conversation]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """Yield each conversation's number and answer.
+
+        Raises:
+            ConfigError: the server refuses the request for good, such as for an unknown model or a wrong key.
+        """
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="asking") as threads:
+            waiting = {threads.submit(self._answer, one): number for number, one in enumerate(conversations)}
+            try:
+                for done in as_completed(waiting):
+                    yield waiting[done], done.result()
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
+
+    def _answer(self, conversation: Conversation) -> Answer | NoAnswer:
+        problem, wait = "", 0.0
+        for attempt in range(self._attempts):
+            if attempt:
+                self._sleep(min(_LONGEST_WAIT, max(2.0 ** (attempt - 1), wait)))
+            self._wait_for_turn()
+            wait = 0.0
+            try:
+                return self._asked(conversation)
+            except urllib.error.HTTPError as error:
+                with error:
+                    said = error.read(2_000).decode("utf-8", "replace")
+                if error.code not in (408, 409, 425, 429) and error.code < 500:
+                    raise ConfigError(f"{self._url} refuses the model {self.name!r} ({error.code}): {said}") from error
+                problem, wait = f"{error.code}: {said[:200]}", _seconds(error.headers.get("Retry-After"))
+            except (OSError, http.client.HTTPException) as error:  # time-outs and broken connections among them
+                problem = f"{type(error).__name__}: {error}"
+            except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+                problem = f"an answer that cannot be read ({type(error).__name__}: {error})"
+        return NoAnswer(f"{self._url} gave no answer in {self._attempts} attempts; the last problem is {problem}")
+
+    def _asked(self, conversation: Conversation) -> Answer:
+        content = {
+            "model": self.name,
+            "messages": list(conversation),
+            "temperature": 0,
+            "max_tokens": self._max_tokens,
+        }
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        request = urllib.request.Request(self._url, json.dumps(content).encode(), headers)
+        with _OPENER.open(request, timeout=self._timeout) as response:
+            answer: Any = json.loads(response.read(_LONGEST_ANSWER))
+        text, used = answer["choices"][0]["message"]["content"], answer.get("usage") or {}
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError("it is empty")
+        return Answer(text, int(used.get("prompt_tokens", 0)), int(used.get("completion_tokens", 0)))
+
+    def _wait_for_turn(self) -> None:
+        with self._turn:
+            now = time.monotonic()
+            start = max(now, self._next)
+            self._next = start + self._pause
+        if start > now:
+            self._sleep(start - now)
+
+
+class LocalModel:
+    """Instruction model of transformers: a name of the hub, a folder, or a GGUF file.
+
+    Decoding is greedy, so that equal input gives equal answers. The model is loaded at the first question.
+
+    Args:
+        name: the model.
+        batch_size: conversations answered at once.
+        device: device of the model; None: the first GPU, or the CPU.
+        max_tokens: largest length of an answer.
+    """
+
+    def __init__(self, name: str, *, batch_size: int = 8, device: str | None = None, max_tokens: int = 300) -> None:
+        self.name = name
+        self._batch_size, self._device, self._max_tokens = batch_size, device, max_tokens
+        self._pipeline: Any = None
+
+    def answers(self, conversations: Sequence[Conversation]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """Yield each conversation's number and answer, a batch after the other.
+
+        Raises:
+            ConfigError: a model that cannot be loaded; the message says how to place it locally.
+        """
+        for start in range(0, len(conversations), self._batch_size):
+            some = [list(map(dict, one)) for one in conversations[start : start + self._batch_size]]
+            for number, text in enumerate(self._written(some), start):
+                yield number, Answer(text) if text.strip() else NoAnswer(f"{self.name} wrote an empty answer")
+
+    def _written(self, conversations: list[list[dict[str, str]]]) -> list[str]:
+        if self._pipeline is None:
+            self._pipeline = self._load()
+        tokenizer = self._pipeline.tokenizer
+        if tokenizer.chat_template is None:  # a model that was not made for conversations
+            prompts: list[Any] = ["\n\n".join(one["content"] for one in own) + "\n\n" for own in conversations]
+        else:
+            prompts = conversations
+        outputs = self._pipeline(
+            prompts,
+            batch_size=self._batch_size,
+            do_sample=False,
+            max_new_tokens=self._max_tokens,
+            return_full_text=False,
+        )
+        return [str(output[0]["generated_text"]) for output in outputs]
+
+    def _load(self) -> Any:
+        place = Path(self.name)
+        try:
+            from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+
+            if place.suffix == ".gguf":
+                folder, file = str(place.parent), {"gguf_file": place.name}
+                tokenizer = AutoTokenizer.from_pretrained(folder, **file)
+                model = AutoModelForCausalLM.from_pretrained(folder, **file)
+                loaded: Any = pipeline("text-generation", model=model, tokenizer=tokenizer, device=self._device)
+            else:
+                loaded = pipeline("text-generation", model=self.name, device=self._device)
+        except (ImportError, OSError, ValueError) as error:
+            raise ConfigError(
+                f"the model {self.name!r} cannot be loaded ({str(error).splitlines()[0]}); download it on a machine "
+                "with a network (hf download NAME --local-dir FOLDER) and give the folder instead of the name"
+            ) from error
+        if loaded.tokenizer.pad_token_id is None:
+            loaded.tokenizer.pad_token_id = loaded.tokenizer.eos_token_id
+        loaded.tokenizer.padding_side = "left"
+        return loaded
+
+
+def _seconds(value: str | None) -> float:
+    """Return the seconds of a header, 0 for a date or without one."""
+    try:
+        return max(0.0, float(value or 0))
+    except ValueError:
+        return 0.0

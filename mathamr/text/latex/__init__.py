@@ -1,0 +1,1 @@
+"""LaTeX of papers, before it is read as text."""

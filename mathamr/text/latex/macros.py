@@ -1,0 +1,191 @@
+r"""A paper's own commands, replaced by what they are short for.
+
+>>> print(expanded(r"\def\bt{\begin{theorem}}\newcommand{\norm}[1]{\|#1\|}\let\phi\varphi \bt $\norm{x}=\phi$"))
+ \begin{theorem} $\|x\|=\varphi$
+
+Definitions are read in order, as TeX does, and removed; those of style files come first. Commands that structure a
+paper (``\section``, ``\label``, ``\emph``) keep their meaning. Commands that TeX has to run (they define others, or
+decide) stay as they are typed, and so do commands with arguments that other signs than braces end. A use that grows
+without end stays, too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from graphs.formulas.latex import Macro
+from graphs.formulas.latex.tokens import bracketed, expand, group, read_definition, tokens
+
+MAX_EXPANSIONS = 1_000  # of commands within one use
+MAX_EXPANSIONS_OF_A_PAPER = 500_000
+MAX_TOKENS = 10_000  # of one use, before its own commands are replaced
+_WINDOW = 4_000  # tokens in which the arguments of a use, or the body of a definition, end
+_DEFINING = frozenset(
+    (r"\newcommand", r"\renewcommand", r"\providecommand", r"\DeclareMathOperator", r"\def", r"\let")
+)  # fmt: skip
+_PROGRAM = _DEFINING | {
+    r"\csname", r"\expandafter", r"\else", r"\fi", r"\edef", r"\gdef", r"\xdef", r"\futurelet", r"\catcode", r"\loop"
+}  # fmt: skip
+_STRUCTURE = re.compile(
+    r"\\(?:[a-z]*section|chapter|part|paragraph|title|author|date|maketitle|begin|end|item|caption|emph|text[a-z]*"
+    r"|[a-zA-Z]*label|[a-zA-Z]*ref|[a-zA-Z]*cite[a-zA-Z]*|index[a-zA-Z]*|footnote[a-z]*|url|href|hyperref|input|include"
+    r"|document[a-z]*|usepackage|[a-z]*newtheorem|declaretheorem|the[a-z]*|[hv]s(?:pace|kip)|includegraphics|bibitem|new[a-z]+"
+    r"|left|right|big|Big|bigg|Bigg|frac|sqrt|sum|prod|int|mathbb|mathcal|mathrm|mathbf|operatorname|ensuremath|par)"
+)
+_WORD = re.compile(r"\\[A-Za-z]+")
+_EMPTY = frozenset((r"\xspace", r"\protect", r"\relax", r"\ignorespaces"))
+_END = "\x00"  # below a window: an argument that takes it does not end there
+
+
+class _Primitive(str):
+    """Token that keeps TeX's own meaning, as a command has for which ``\\let`` gives a second name."""
+
+
+def expanded(text: str, declarations: str = "") -> str:
+    """Return ``text`` with the commands replaced that it or ``declarations`` define.
+
+    Args:
+        text: LaTeX without comments.
+        declarations: LaTeX of style files.
+    """
+    if not any(command in text or command in declarations for command in _DEFINING):
+        return text
+    reader = _Reader()
+    reader.read(declarations)
+    return _joined(reader.read(text))
+
+
+@dataclass(slots=True)
+class _Use:
+    """Use of a command that is being replaced: ``floor`` is the length of the stack of what follows it."""
+
+    token: str
+    window: list[str]
+    kept: int
+    written: int
+    floor: int
+    expansions: int = 0
+
+
+class _Reader:
+    """Reader of texts, which keeps the commands that they define."""
+
+    def __init__(self) -> None:
+        self._macros: dict[str, Macro] = {}
+        self._left = MAX_EXPANSIONS_OF_A_PAPER
+
+    def read(self, text: str) -> list[str]:
+        """Return the tokens of ``text`` with known commands replaced."""
+        stack, out = tokens(text), list[str]()
+        stack.reverse()
+        use: _Use | None = None
+        while stack:
+            if use is not None and len(stack) <= use.floor:
+                use = None
+            token = stack.pop()
+            if token in self._macros and not isinstance(token, _Primitive):
+                if use is None:
+                    use = _Use(token, stack[-_WINDOW:], len(stack), len(out), len(stack))
+                if self._grows(use, stack):
+                    self._undo(use, stack, out)
+                    continue
+                floor = self._expand(token, stack)
+                if floor is None:
+                    out.append(token)
+                else:
+                    use.floor = min(use.floor, floor)
+            elif token in _DEFINING and self._define(token, stack):
+                if use is not None:
+                    use.floor = min(use.floor, len(stack))
+            elif use is None or token not in _EMPTY:
+                out.append(token)
+        return out
+
+    def _grows(self, use: _Use, stack: list[str]) -> bool:
+        use.expansions += 1
+        self._left -= 1
+        if self._left < 0:
+            self._macros.clear()
+        return self._left < 0 or use.expansions > MAX_EXPANSIONS or len(stack) > use.floor + MAX_TOKENS
+
+    def _undo(self, use: _Use, stack: list[str], out: list[str]) -> None:
+        """Put the use back as it was typed, and forget its command."""
+        below = use.kept - len(use.window)
+        if use.floor >= below:
+            del stack[below:]
+            stack.extend(use.window)
+        else:  # its commands took more than the window as arguments
+            del stack[use.floor :]
+        del out[use.written :]
+        out.append(use.token)
+        self._macros.pop(use.token, None)
+        use.floor = len(stack)
+
+    def _expand(self, token: str, stack: list[str]) -> int | None:
+        """Replace the command before ``stack``, with its arguments.
+
+        Returns:
+            Length of the stack below them; None where they do not end.
+        """
+        macro = self._macros[token]
+        if not macro.parameters:
+            floor = len(stack)
+            stack.extend(reversed(macro.body))
+            return floor
+        local = [_END, *stack[-_WINDOW:]]
+        below = len(stack) + 1 - len(local)
+        rest = local.copy()
+        for number in range(macro.parameters):
+            if number or macro.default is None:
+                group(rest)
+            else:
+                bracketed(rest)
+        if not rest or rest[0] != _END:
+            return None
+        expand(macro, local)
+        del stack[below:]
+        stack.extend(local[1:])
+        return below + len(rest) - 1
+
+    def _define(self, command: str, stack: list[str]) -> bool:
+        """Read a definition from the stack; return False for one that cannot be read, or is not ours to replace."""
+        local = [_END, *stack[-_WINDOW:]]
+        below = len(stack) + 1 - len(local)
+        found = read_definition(command, local)
+        if found is None or not local or local[0] != _END:
+            return False
+        name, macro = found
+        if not _WORD.fullmatch(name) or _STRUCTURE.fullmatch(name) or any(macro.delimiters) or _is_program(macro):
+            self._macros.pop(name, None)
+            return False
+        del stack[below:]
+        stack.extend(local[1:])
+        if command == r"\providecommand" and name in self._macros:
+            return True
+        if command == r"\let":
+            [target] = macro.body
+            macro = self._macros.get(target, replace(macro, body=(_Primitive(target),)))
+        self._macros[name] = macro
+        return True
+
+
+def _is_program(macro: Macro) -> bool:
+    """Test for a command that TeX has to run: it defines others, or decides."""
+    body = macro.body
+    return any(
+        token == "@" or token in _PROGRAM or (token.startswith(r"\if") and token != r"\iff") for token in body
+    ) or any(pair == ("#", "#") for pair in pairwise(body))
+
+
+def _joined(found: list[str]) -> str:
+    """Join tokens, with a space between a command and a letter that an argument has brought beside it."""
+    pieces: list[str] = []
+    word = False
+    for token in found:
+        if word and token[0].isalpha():
+            pieces.append(" ")
+        pieces.append(token)
+        word = token[0] == "\\" and token[-1].isalpha()
+    return "".join(pieces)

@@ -1,0 +1,81 @@
+"""A paper's own commands: replaced as TeX does, and never without end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mathamr.text.latex.macros import expanded
+from mathamr.text.plain import plain
+from mathamr.text.statements import find_statements
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"\def\CW{CW}\newcommand{\good}{compact} A \CW\ complex is \good.", "A CW complex is compact."),
+        (r"\def\R{\mathbb{R}} Let $x\in\R$.", r"Let $x\in\mathbb{R}$."),
+        (
+            r"\newcommand\R{\ensuremath{\mathbb{R}}} Over \R{} let $x\in\R$.",
+            r"Over $\mathbb{R}$ let $x\in{\mathbb{R}}$.",
+        ),
+        (r"\newcommand{\norm}[2][x]{\|#2\|_{#1}} $\norm{a}+\norm[2]{b}$", r"$\|a\|_{x}+\|b\|_{2}$"),
+        (r"\DeclareMathOperator{\rank}{rank} $\rank A$", r"$\operatorname{rank} A$"),
+        (r"\newcommand{\f}[1]{\alpha#1} $\f{x}$", r"$\alpha x$"),
+        (r"\let\phiold\phi \let\phi\varphi $\phi+\phiold$", r"$\varphi+\phi$"),
+        (r"\def\a{x} $\a$ \renewcommand\a{y} $\a$", "$x$ $y$"),
+        (r"\providecommand\a{x}\providecommand\a{y} $\a$", "$x$"),
+        (r"\def\kz{\iff}\def\doc#1.{#1!} \doc it. $\kz$", r"it. $\iff$"),
+        (r"\newcommand{\tag}[1]{\def\next##1{#1}\ifx\x\y\fi} \tag{b}", "b"),
+        (r"\renewcommand{\emph}[1]{no} \emph{yes}", "yes"),
+    ],
+)
+def test_commands_are_replaced(latex: str, expected: str) -> None:
+    assert plain(expanded(latex)).removeprefix("#1! ").endswith(expected)
+
+
+def test_statements_in_short_commands_are_found() -> None:
+    latex = r"\def\bt{\begin{theorem}}\def\et{\end{theorem}}\newtheorem{theorem}{Satz} \bt A \CW\ complex. \et"
+    declarations = r"\newcommand{\CW}{CW}"
+    [statement] = find_statements(expanded(latex, declarations)).statements
+    assert (statement.kind, statement.text) == ("theorem", "A CW complex.")
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\def\a{\a} x \a y",
+        r"\def\a{\b\b}\def\b{\a\a} x \a y",
+        r"\newcommand{\a}[1]{\a{#1#1}} x \a{z} y",
+        r"\newcommand{\a}[2]{} x \a{z y",
+        r"\newcommand{\a}[1]{\b{#1} x} \newcommand{\b}[1]{\a{#1}} x \a{} y",
+    ],
+)
+def test_commands_without_end_stay_as_typed(latex: str) -> None:
+    result = expanded(latex)
+    assert result.rstrip().endswith("y")
+    assert r"\a" in result
+
+
+def test_a_bomb_is_no_bomb() -> None:
+    letters = "abcdefghijklmnopqrst"
+    bomb = "".join(rf"\def\{a}{{\{b}\{b}\{b}}}" for a, b in pairwise(letters))
+    assert len(expanded(bomb + r"\def\t{x} \a end")) < 10_000
+    doubling = "".join(rf"\newcommand\{a}[1]{{\{b}{{#1#1#1}}}}" for a, b in pairwise(letters))
+    assert len(expanded(doubling + r"\a{x} end")) < 10_000
+    assert len(expanded(r"\def\a{xx}" + r"\a" * 10_000)) == 20_000
+
+
+@given(st.text(alphabet="\\defnwcomatlbx{}[]#12 $\n", max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_any_string_is_read(latex: str) -> None:
+    expanded(r"\def\a{b}\newcommand\b[1]{#1\a}" + latex)
+
+
+def test_texts_without_definitions_stay_as_they_are() -> None:
+    text = r"\begin{thm} $\norm{x}$  \emph{y} \end{thm}"
+    assert expanded(text) == text
+    assert expanded(r"\def\unused{x}" + text) == text
