@@ -8,9 +8,15 @@ from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
 from experiments.run import run
+from graphs.corpus.corpus import benchmark, open_corpus
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError
+from graphs.graph.graph_maker import FormulaTrees
+from mathamr.default_settings import values
 from mathamr.evaluation.runs import read_run
+from mathamr.retrieval.lexical import query_formula
+from mathamr.search.structured import StructuredFormulas
+from mathamr.structure.scoring import StructureConfig
 from mathamr.systems.structure import _Around
 from tests.experiments.test_every_experiment import FORMULAS, ROOT, SMALL, write_collection
 
@@ -35,6 +41,26 @@ def test_formulas_that_are_equal_to_the_topics_come_first(context: int, tmp_path
     assert float(row["task2_queries_per_second"]) > 0
     (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run-task2.tsv")
     assert all(len(hits) <= 30 for hits in read_run(path, task=2).rankings.values())
+
+
+def test_an_index_for_people_has_the_scores_of_the_run(tmp_path: Path) -> None:
+    write_collection(tmp_path / "data")
+    ended = run(configured(tmp_path), "command")
+    assert ended.failed == 0, ended.table
+    (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run-task2.tsv")
+    corpus = open_corpus("jsonl", tmp_path / "data")
+    built = StructuredFormulas.build(corpus.posts(), StructureConfig(**values("structure")))
+    assert built is not None
+    built.write(tmp_path / "index")
+    formulas = StructuredFormulas.open(tmp_path / "index")
+    rankings = read_run(path, task=2).rankings
+    for topic in benchmark(corpus).topics(2):
+        query = query_formula(topic, FormulaTrees().of)
+        assert query is not None
+        found = [hit for _, hit in formulas.search(query, 1000)]
+        assert [(hit.doc_id, hit.post_id) for hit in found] == [(h.doc_id, h.post_id) for h in rankings[topic.topic_id]]
+        scores = [hit.score for hit in rankings[topic.topic_id]]  # a run file lowers equal scores a little
+        assert [hit.score for hit in found] == pytest.approx(scores, abs=1e-5)
 
 
 @pytest.mark.parametrize(
