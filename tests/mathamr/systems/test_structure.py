@@ -89,3 +89,14 @@ def test_ids_of_formulas_and_visual_ids_never_meet() -> None:
     context = around.context([("p:0", "p"), ("q:0", "q")], {"p:0": "q:0"})
     assert context.scores(["rings"]).tolist() == [1.0, 0.0]
     assert context.scores(["groups"]).tolist() == [0.0, 1.0]
+
+
+def test_dense_vectors_find_formulas_that_are_equal_to_the_topics(tmp_path: Path) -> None:
+    write_collection(tmp_path / "data")
+    ended = run(configured(tmp_path, "track=latent", "latent.dimensions=8", "retrieval.k=30"), "command")
+    assert ended.failed == 0, ended.table
+    with (tmp_path / "out" / "found" / "results.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["task2_p_prime_10"]) == 1.0
+    with pytest.raises(ConfigError, match=r"latent\.dimensions=0 must be 1 or more"):
+        run(configured(tmp_path, "track=latent", "latent.dimensions=0"), "command")
