@@ -1,6 +1,7 @@
 """Structure search as a system, on a collection with formulas in questions and answers."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,6 @@ def test_an_index_for_people_has_the_scores_of_the_run(tmp_path: Path) -> None:
         ("structure.context=-1", r"structure.context=-1 must be from 0"),
         ("structure.size=2", r"structure.size=2.0 must be from 0 to 1"),
         ("retrieval.k=0", r"retrieval.k=0 must be"),
-        ("experiment.tasks=[1]", r"track=structure cannot do Task 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(setting: str, message: str, tmp_path: Path) -> None:
@@ -100,3 +100,17 @@ def test_dense_vectors_find_formulas_that_are_equal_to_the_topics(tmp_path: Path
     assert float(row["task2_p_prime_10"]) == 1.0
     with pytest.raises(ConfigError, match=r"latent\.dimensions=0 must be 1 or more"):
         run(configured(tmp_path, "track=latent", "latent.dimensions=0"), "command")
+
+
+def test_answers_are_found_by_the_formulas_of_the_topic(tmp_path: Path) -> None:
+    root = write_collection(tmp_path / "data")
+    lines = (root / "topics.jsonl").read_text().splitlines()  # all without a formula
+    body = f"Is every ring finite where ${FORMULAS[1]}$ holds, and $x$?"
+    (root / "topics.jsonl").write_text("\n".join([json.dumps({"post_id": "T.0", "body": body}), *lines[1:]]) + "\n")
+    ended = run(configured(tmp_path, "experiment.tasks=[1]"), "command")
+    assert ended.failed == 0, ended.table
+    (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run.tsv")
+    rankings = read_run(path, task=1).rankings
+    assert rankings.keys() == {"T.0"}
+    first = [hit.doc_id for hit in rankings["T.0"][:6]]
+    assert first == [f"a{number}" for number in (1, 6, 11, 16, 21, 26)]  # every fifth answer has the formula
