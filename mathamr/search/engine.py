@@ -21,6 +21,7 @@ from pathlib import Path
 
 from graphs.corpus.post import FormulaRef
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
+from graphs.formulas.layout import BLANK
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.stores.posts import PostText
 from mathamr.evaluation.runs import Hit
@@ -169,7 +170,7 @@ class Engine:
             raise _no_formula()
         start = time.perf_counter()
         (formula, *_) = self._trees.of(query.text.formulas)
-        if formula.slt is None and formula.opt is None:
+        if not {label for tree in (formula.slt, formula.opt) if tree for label in tree.labels} - {BLANK}:
             reason = formula.errors[0][1] if formula.errors else "it has no symbol"
             raise RetrievalError(f"the first formula of the query cannot be read: {reason}")
         found = formulas.search(formula, k)

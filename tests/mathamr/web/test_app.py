@@ -87,6 +87,27 @@ def test_formulas_come_with_their_match_and_the_renaming(client: TestClient, eng
     assert result["score"] == round(wanted.score, 4)
 
 
+def test_an_index_without_trees_is_searched_by_the_vectors_of_formulas(
+    client: TestClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an earlier version built it."""
+    assert client.get("/api/index").json()["formulas_by"] == "structure"
+    monkeypatch.setattr(engine.catalog, "structured", None)
+    (result,) = ask(client, query="What is $\\int_0^1 x\\,dx$?", task="formulas", k=1)["results"]
+    assert result["formula"]["formula_id"] == "12:0"
+    assert "match" not in result
+
+
+def test_a_formula_that_cannot_be_read_is_said(client: TestClient) -> None:
+    for query, message in (
+        ("$ $ and words", "needs a formula"),
+        ("$\\,$", "the first formula of the query cannot be read"),
+    ):
+        response = client.post("/api/search", json={"query": query, "task": "formulas"})
+        assert response.status_code == 422
+        assert message in response.json()["error"]
+
+
 def test_a_heat_map_is_every_pair_and_its_rows_best_make_the_score(client: TestClient, engine: Engine) -> None:
     map_ = client.post("/api/heat-map", json={"query": QUERY, "post_id": "11"}).json()
     (result,) = engine.explain(QUERY, "11").results
