@@ -170,7 +170,7 @@ def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
     registry.check_abilities(find("text"), [topic_set(1, frozenset({"a"}))])
     with pytest.raises(
         ConfigError,
-        match=r"track=text cannot do Task 2: .* use one of the tracks graph, bm25, structure, latent, fusion, learned, run",
+        match=r"track=text cannot do Task 2: .* one of the tracks graph, bm25, structure, latent, fusion, learned, run",
     ):
         registry.check_abilities(find("text"), [topic_set(1), topic_set(2)])
     with pytest.raises(
