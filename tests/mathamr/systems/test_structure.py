@@ -55,7 +55,7 @@ def test_an_index_for_people_has_the_scores_of_the_run(tmp_path: Path) -> None:
     built.write(tmp_path / "index")
     formulas = StructuredFormulas.open(tmp_path / "index")
     rankings = read_run(path, task=2).rankings
-    for topic in benchmark(corpus).topics(2):
+    for topic in benchmark(corpus).topics(2, []):
         query = query_formula(topic, FormulaTrees().of)
         assert query is not None
         found = [hit for _, hit in formulas.search(query, 1000)]
