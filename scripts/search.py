@@ -10,7 +10,9 @@ it in the post and how well. Standard error says what of the query the model kno
 nothing is not answered. mathamr index writes indexes.
 
 ``strategy``: maxsim (default), doc_vn_maxsim, single_vector; ``exact=false`` asks for HNSW, which the backend qdrant
-has. ``task=formulas`` finds formulas like the first one of the query. ``model=FOLDER`` insists on a checkpoint.
+has. ``task=formulas`` finds formulas that have a large part in common with the first one of the query, up to renaming
+of variables; below each are both formulas, with the symbols that did not match in brackets. ``model=FOLDER`` insists
+on a checkpoint.
 ``--json`` prints the answer to a query as one line of JSON, with the keys of the page's ``POST /api/search``.
 
 Exit codes: 0 answered; 2 a message says what is wrong.
@@ -112,6 +114,8 @@ def _posts(answer: Answer) -> list[str]:
 
 
 def _formulas(answer: Answer) -> list[str]:
+    from mathamr.structure.drawing import as_text
+
     lines = []
     for rank, result in enumerate(answer.results, 1):
         post, formula = result.post, result.formula
@@ -120,6 +124,9 @@ def _formulas(answer: Answer) -> list[str]:
             lines.append(
                 f"   formula {formula.formula_id} of post {post.post_id}, score {result.score:.3f}: {post.title}"
             )
+        if result.match is not None:
+            lines.append(f"   {result.match}")
+            lines += [f"     query    {as_text(result.match.query)}", f"     formula  {as_text(result.match.formula)}"]
     return lines
 
 

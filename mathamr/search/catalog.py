@@ -10,6 +10,7 @@
 ``data-*/vectors``      every post's vectors (:mod:`mathamr.retrieval.exact`); explanations read them
 ``data-*/qdrant``       the index of the backend ``qdrant``, where it is the one
 ``data-*/formulas``     every formula's vector (:mod:`mathamr.retrieval.formulas`)
+``data-*/structure``    trees of the formulas (:mod:`mathamr.search.structured`)
 ``data-*/posts.db``     texts and formula ids (:mod:`graphs.stores.posts`)
 ``data-*/model``        the checkpoint; ``vocabulary.json`` beside it
 ======================  ==========================================================================
@@ -48,6 +49,7 @@ from mathamr.retrieval.formulas import TABLE, FormulaIndex, formula_points
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
 from mathamr.search.query import EncodedQuery
+from mathamr.search.structured import StructuredFormulas
 from mathamr.training import checkpoint
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ class CatalogContent:
     """Content of a catalog beside the vectors.
 
     ``model`` is the checkpoint folder and ``model_hash`` its hash; ``parser`` names the AMR parser of the posts;
-    ``formula_ids`` are those of each post's graph, by the order of its vectors; ``texts`` the posts of the collection.
+    ``formula_ids`` are those of each post's graph, by the order of its vectors; ``texts`` the posts of the collection;
+    ``structured`` the trees of their formulas.
     """
 
     model: Path
@@ -74,6 +77,7 @@ class CatalogContent:
     formula_ids: Mapping[str, Sequence[str]]
     visual_ids: Mapping[str, str] = field(default_factory=dict)
     texts: Iterable[Post | Failure] = ()
+    structured: StructuredFormulas | None = None
 
 
 def build(
@@ -147,9 +151,12 @@ def build(
             "documents": len(post_ids),
             "vectors": len(documents.vectors),
             "formulas": len(points),
+            "structured": 0 if content.structured is None else len(content.structured),
         }
-        table = data / "formulas" / TABLE
-        switch(path, data, header, [table] if table.exists() else [])
+        tables = [table] if (table := data / "formulas" / TABLE).exists() else []
+        if content.structured is not None:
+            tables += content.structured.write(data / "structure")
+        switch(path, data, header, tables)
     except BaseException as error:
         shutil.rmtree(data, ignore_errors=True)
         if isinstance(error, OSError):
@@ -195,6 +202,9 @@ class Catalog:
         self._data = data
         self.has_formulas: bool = header["formulas"] > 0
         self._formulas: FormulaIndex | None = None
+        self.structured: StructuredFormulas | None = None
+        if header.get("structured"):  # an index of an earlier version has none
+            self.structured = StructuredFormulas.open(data / "structure")
         self.vocabulary = Vocabulary.from_json((data / "vocabulary.json").read_text(encoding="utf-8"))
         self.vectors = ExactIndex.open(data / "vectors", model_hash=self.model_hash)
         self.texts = PostTexts(data / "posts.db")

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from graphs.corpus.post import FormulaRef
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
+from graphs.formulas.layout import BLANK
+from graphs.graph.graph_maker import FormulaTrees
 from graphs.stores.posts import PostText
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval import backends
@@ -28,6 +30,8 @@ from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.catalog import Catalog
 from mathamr.search.query import EncodedQuery, QueryEncoder
+from mathamr.search.structured import StructuredFormulas
+from mathamr.structure.matching import Match
 from mathamr.training import checkpoint
 
 TASKS = ("answers", "formulas")
@@ -37,12 +41,16 @@ ENCODED_QUERIES_KEPT = 32  # a heat map is asked for after the search with the s
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A post that was found, and why; or, for the task ``formulas``, the formula of a post."""
+    """A post that was found, and why; or, for the task ``formulas``, the formula of a post.
+
+    Formulas that were found by their structure have a ``match``, unless they are too large to be drawn.
+    """
 
     post: PostText
     score: float
     explanation: Explanation | None = None
     formula: FormulaRef | None = None
+    match: Match | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class Engine:
 
     def __init__(self, catalog: Catalog, reader: QueryEncoder) -> None:
         self.catalog = catalog
+        self._trees = FormulaTrees()
         self._encode = lru_cache(ENCODED_QUERIES_KEPT)(reader.encode)
 
     @classmethod
@@ -110,6 +119,8 @@ class Engine:
         start = time.perf_counter()
         query = self._encode(text)
         encoded = time.perf_counter()
+        if task == "formulas" and self.catalog.structured is not None:
+            return self._by_structure(self.catalog.structured, query, k, encoded - start)
         if query.words.nothing:
             raise RetrievalError(
                 f"the model knows nothing of this query ({query.words}), so any result would be by chance; use other "
@@ -117,7 +128,7 @@ class Engine:
             )
         if task == "formulas":
             if not query.formula_ids:
-                raise ConfigError("task=formulas needs a formula in the query, between dollar signs")
+                raise _no_formula()
             (vectors,) = query.vectors
             hits = self.catalog.search_formulas(vectors[0], k)
             searched = time.perf_counter()
@@ -153,6 +164,25 @@ class Engine:
             raise _no_post(post_id)
         return posts[post_id]
 
+    def _by_structure(self, formulas: StructuredFormulas, query: EncodedQuery, k: int, encoding: float) -> Answer:
+        """Return formulas that have a large part in common with the first one of the query, and the part."""
+        if not query.text.formulas:
+            raise _no_formula()
+        start = time.perf_counter()
+        (formula, *_) = self._trees.of(query.text.formulas)
+        if not {label for tree in (formula.slt, formula.opt) if tree for label in tree.labels} - {BLANK}:
+            reason = formula.errors[0][1] if formula.errors else "it has no symbol"
+            raise RetrievalError(f"the first formula of the query cannot be read: {reason}")
+        found = formulas.search(formula, k)
+        searched = time.perf_counter()
+        matched = formulas.matched(formula, found)
+        results = [
+            replace(result, match=own.match)
+            for result, own in zip(self._formulas([own.hit for own in matched]), matched, strict=True)
+        ]
+        seconds = {"query": encoding, "search": searched - start, "explanation": time.perf_counter() - searched}
+        return Answer(query, results, 1.0, seconds)
+
     def _posts(self, query: EncodedQuery, ranking: Sequence[tuple[str, float]]) -> list[Result]:
         post_ids = [post_id for post_id, _ in ranking]
         posts, why = self.catalog.texts.get(post_ids), self.catalog.explain(query, post_ids)
@@ -183,6 +213,10 @@ def _check_id(post_id: str) -> None:
         post_id.encode()
     except UnicodeEncodeError:
         raise _no_post(post_id) from None
+
+
+def _no_formula() -> ConfigError:
+    return ConfigError("task=formulas needs a formula in the query, between dollar signs")
 
 
 def _no_post(post_id: str) -> RetrievalError:

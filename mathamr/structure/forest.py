@@ -59,6 +59,18 @@ class Names:
         """Return all symbols, by their numbers."""
         return [*self._known_symbols, *self._symbols]
 
+    def edges(self) -> list[str]:
+        """Return all edge labels, by their numbers."""
+        return [*self._known_edges, *self._edges]
+
+    @classmethod
+    def of(cls, symbols: Sequence[str], edges: Sequence[str]) -> Names:
+        """Return names by their numbers, as :meth:`symbols` and :meth:`edges` list them."""
+        names = cls()
+        names._symbols = {symbol: number for number, symbol in enumerate(symbols)}
+        names._edges = {label: number for number, label in enumerate(edges)}
+        return names
+
     def edge(self, label: str) -> int:
         """Return the number of an edge label; rare labels past :data:`MAX_EDGES` share the last number."""
         return min(_number(label, self._known_edges, self._edges), MAX_EDGES - 1)

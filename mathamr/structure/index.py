@@ -72,11 +72,18 @@ class _Tree:
 
 
 class StructureIndex:
-    """Formulas by the structure of their trees. Formulas have numbers, in the order they were indexed in."""
+    """Formulas by the structure of their trees. Formulas have numbers, in the order they were indexed in.
+
+    Attributes:
+        names: numbers of symbols and edge labels.
+        forests: symbol layout trees and operator trees.
+        postings: inverted index of their symbols and pairs.
+        scoring: rules of scoring.
+    """
 
     def __init__(self, names: Names, forests: tuple[Forest, Forest], postings: Postings, scoring: Scoring) -> None:
-        self._names, self._forests, self._postings, self._scoring = names, forests, postings, scoring
-        self._symbols = names.symbols()
+        self.names, self.forests, self.postings, self.scoring = names, forests, postings, scoring
+        self._symbols, self._edges = names.symbols(), names.edges()
         self._variable = names.symbol(VARIABLE)
         self._sizes = [
             np.bincount(forest.owner, weights=self._weights_of(forest, place), minlength=len(forest))
@@ -102,13 +109,13 @@ class StructureIndex:
         return cls(names, forests, Postings.build(forests, scoring), scoring)
 
     def __len__(self) -> int:
-        return len(self._forests[0])
+        return len(self.forests[0])
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays in memory, without the dictionary of symbols."""
-        forests = sum(forest.nbytes for forest in self._forests)
-        return self._postings.nbytes + forests + sum(own.nbytes for own in self._sizes)
+        forests = sum(forest.nbytes for forest in self.forests)
+        return self.postings.nbytes + forests + sum(own.nbytes for own in self._sizes)
 
     def search(self, formula: ParsedFormula, k: int = 1000) -> list[tuple[int, float]]:
         """Return the numbers and scores of the best ``k`` formulas, best first; equal scores by number.
@@ -156,19 +163,28 @@ class StructureIndex:
         """Return the alignment of a query with one formula, for each kind of tree that both have."""
         found: dict[TreeKind, Alignment] = {}
         for place, (kind, tree) in enumerate(zip(KINDS, self._read(formula), strict=True)):
-            own = self._forests[place].take([number])
+            own = self.forests[place].take([number])
             if tree is None or not len(own.symbols):
                 continue
             matches = align(tree.query, own)
-            _, kept = aligned_weights(tree.query, own, matches, self._variable, self._scoring)
+            _, kept = aligned_weights(tree.query, own, matches, self._variable, self.scoring)
             nodes = {node: int(match) for node, match in enumerate(matches[:, 0]) if match >= 0}
             found[kind] = self._alignment(getattr(formula, kind), own, nodes, kept[:, 0])
         return found
 
+    def tree(self, number: int, kind: TreeKind) -> FormulaTree | None:
+        """Return a tree of an indexed formula; None where it has none."""
+        own = self.forests[KINDS.index(kind)].take([number])
+        if not len(own.symbols):
+            return None
+        labels = tuple(self._symbols[symbol] for symbol in own.symbols)
+        edges = tuple(self._edges[edge] for edge in own.edges)
+        return FormulaTree(kind, labels, tuple(own.parents.tolist()), edges)
+
     # -- a query -------------------------------------------------------------------------------------------------
 
     def _read(self, formula: ParsedFormula) -> list[_Tree | None]:
-        names = Names(self._names)
+        names = Names(self.names)
         trees: list[_Tree | None] = []
         for place, kind in enumerate(KINDS):
             tree: FormulaTree | None = getattr(formula, kind)
@@ -178,34 +194,34 @@ class StructureIndex:
             builder = ForestBuilder(names)
             builder.add(tree)
             forest = builder.finish()
-            credits = np.array([self._scoring.credit(label) for label in tree.labels])
+            credits = np.array([self.scoring.credit(label) for label in tree.labels])
             trees.append(_Tree(Query(forest, self._weights_of(forest, place), credits), keys_of(forest, place)))
         return trees
 
     def _weights_of(self, forest: Forest, place: int) -> Floats:
-        return self._postings.rarity_of(keys_of(forest, place).symbols)
+        return self.postings.rarity_of(keys_of(forest, place).symbols)
 
     def _pairs(self, trees: list[_Tree | None]) -> Floats:
         keys = [tree.keys.together()[0] for tree in trees if tree is not None]
-        return self._postings.scores(np.concatenate(keys)) if keys else np.zeros(len(self))
+        return self.postings.scores(np.concatenate(keys)) if keys else np.zeros(len(self))
 
     def _scores(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
         """Return the scores of some formulas; of many or large ones, part by part."""
-        total: Floats = self._scoring.pairs * pairs[few]
+        total: Floats = self.scoring.pairs * pairs[few]
         for place, tree in enumerate(trees):
             if tree is None:
                 continue
-            sizes = np.diff(self._forests[place].bounds)[few] * len(tree.query)
+            sizes = np.diff(self.forests[place].bounds)[few] * len(tree.query)
             for part in _parts(sizes):
-                own = self._forests[place].take(few[part])
+                own = self.forests[place].take(few[part])
                 matches = align(tree.query, own)
-                weights, _ = aligned_weights(tree.query, own, matches, self._variable, self._scoring)
+                weights, _ = aligned_weights(tree.query, own, matches, self._variable, self.scoring)
                 total[part] += self._shares(tree, place, few[part]) * weights
         return total
 
     def _bounds(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
         """Return upper bounds of the scores of some formulas."""
-        total = self._scoring.pairs * pairs[few]
+        total = self.scoring.pairs * pairs[few]
         for place, tree in enumerate(trees):
             if tree is not None:
                 total += self._shares(tree, place, few) * self._most_aligned(tree, place)[few]
@@ -213,7 +229,7 @@ class StructureIndex:
 
     def _shares(self, tree: _Tree, place: int, few: Integers) -> Floats:
         """Return the factors by which aligned weights enter the scores of some formulas."""
-        scoring = self._scoring
+        scoring = self.scoring
         factor = (1 - scoring.pairs) * (scoring.layout if place == 0 else 1 - scoring.layout)
         whole = tree.weight ** (1 - scoring.size) * np.maximum(self._sizes[place][few], 1e-9) ** scoring.size
         return factor / np.maximum(whole, 1e-9)
@@ -228,12 +244,12 @@ class StructureIndex:
         query = tree.query
         lower = np.flatnonzero(query.tree.parents >= 0)
         partial = query.weights * query.credits
-        bound = self._postings.matched(tree.keys.direct, partial[lower])
-        whole = (np.diff(self._forests[place].bounds) == len(query)) & (bound >= partial[lower].sum() * (1 - _ROOM))
+        bound = self.postings.matched(tree.keys.direct, partial[lower])
+        whole = (np.diff(self.forests[place].bounds) == len(query)) & (bound >= partial[lower].sum() * (1 - _ROOM))
         open_nodes = np.flatnonzero(query.credits < 1)
         if len(open_nodes):
             rest = query.weights[open_nodes] - partial[open_nodes]
-            bound += self._postings.matched(tree.keys.symbols[open_nodes], rest)
+            bound += self.postings.matched(tree.keys.symbols[open_nodes], rest)
         return np.where(whole, tree.weight, np.minimum(bound + query.weights.max(), tree.weight))
 
     def _alignment(

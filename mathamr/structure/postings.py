@@ -77,7 +77,16 @@ def _key(kind: int, table: int, upper: npt.NDArray[np.int32], lower: npt.NDArray
 
 
 class Postings:
-    """For each key the formulas that have it, how often, and its part in their BM25 score."""
+    """For each key the formulas that have it, how often, and its part in their BM25 score.
+
+    Attributes:
+        keys: different keys, in ascending order (K,).
+        starts: place of the first posting of each key, and the end of the last one (K + 1,).
+        formulas: number of the formula of each posting (P,).
+        counts: how often the formula has the key (P,).
+        impacts: part of the key in the BM25 score of the formula (P,).
+        size: number of formulas.
+    """
 
     def __init__(
         self,
@@ -88,8 +97,8 @@ class Postings:
         impacts: npt.NDArray[np.float32],
         size: int,
     ) -> None:
-        self._keys, self._starts, self._formulas = keys, starts, formulas
-        self._counts, self._impacts, self._size = counts, impacts, size
+        self.keys, self.starts, self.formulas = keys, starts, formulas
+        self.counts, self.impacts, self.size = counts, impacts, size
 
     @classmethod
     def build(cls, forests: Sequence[Forest], scoring: Scoring) -> Postings:
@@ -120,26 +129,26 @@ class Postings:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        arrays = (self._keys, self._starts, self._formulas, self._counts, self._impacts)
+        arrays = (self.keys, self.starts, self.formulas, self.counts, self.impacts)
         return sum(own.nbytes for own in arrays)
 
     def rarity_of(self, keys: Keyed) -> Floats:
         """Return the inverse document frequency of each key."""
         places, known = self._places(keys)
         frequencies = np.zeros(len(keys), dtype=np.int64)
-        frequencies[known] = self._starts[places[known] + 1] - self._starts[places[known]]
-        return rarity(frequencies, self._size)
+        frequencies[known] = self.starts[places[known] + 1] - self.starts[places[known]]
+        return rarity(frequencies, self.size)
 
     def scores(self, keys: Keyed) -> Floats:
         """Return the BM25 score of each formula as a share of the most that any formula can have (F,)."""
         own, times = np.unique(keys, return_counts=True)
         most = float((times * self.rarity_of(own)).sum())
         found = self._postings(own)
-        totals = np.zeros(self._size)
+        totals = np.zeros(self.size)
         if found is not None:
             which, postings = found
-            weights = times[which] * self._impacts[postings]
-            totals = _totals(self._formulas[postings], weights, self._size)
+            weights = times[which] * self.impacts[postings]
+            totals = _totals(self.formulas[postings], weights, self.size)
         return totals / most if most else totals
 
     def matched(self, keys: Keyed, weights: Floats) -> Floats:
@@ -153,15 +162,15 @@ class Postings:
         sizes = np.diff(np.append(starts, len(keys)))
         found = self._postings(own)
         if found is None:
-            return np.zeros(self._size)
+            return np.zeros(self.size)
         which, postings = found
-        taken = np.minimum(self._counts[postings], sizes[which])
+        taken = np.minimum(self.counts[postings], sizes[which])
         gains = running[starts[which] + taken] - running[starts[which]]
-        return _totals(self._formulas[postings], gains, self._size)
+        return _totals(self.formulas[postings], gains, self.size)
 
     def _places(self, keys: Keyed) -> tuple[Keyed, npt.NDArray[np.bool_]]:
-        places = np.minimum(np.searchsorted(self._keys, keys), max(len(self._keys) - 1, 0))
-        known = self._keys[places] == keys if len(self._keys) else np.zeros(len(keys), bool)
+        places = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
+        known = self.keys[places] == keys if len(self.keys) else np.zeros(len(keys), bool)
         return places, known
 
     def _postings(self, keys: Keyed) -> tuple[Keyed, Keyed] | None:
@@ -170,7 +179,7 @@ class Postings:
         which, places = np.flatnonzero(known), places[known]
         if not len(which):
             return None
-        starts, sizes = self._starts[places], self._starts[places + 1] - self._starts[places]
+        starts, sizes = self.starts[places], self.starts[places + 1] - self.starts[places]
         return np.repeat(which, sizes), _ranges(starts, sizes)
 
 

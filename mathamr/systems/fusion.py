@@ -11,8 +11,7 @@ from pathlib import Path
 
 from graphs.errors import ConfigError, RetrievalError
 from mathamr.evaluation.efficiency import Stopwatch
-from mathamr.evaluation.result_names import file_name
-from mathamr.evaluation.runs import Hit, Run, Task, read_run
+from mathamr.evaluation.runs import Hit
 from mathamr.retrieval.fusion import (
     Rankings,
     interpolate,
@@ -23,7 +22,7 @@ from mathamr.retrieval.fusion import (
 )
 from mathamr.retrieval.index import Ranking
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
-from mathamr.systems.parts import joint_size, joint_speed, places_of, scores_left
+from mathamr.systems.parts import joint_size, joint_speed, places_of, run_left, scores_left
 from mathamr.systems.registry import system
 from mathamr.systems.settings import FusionSettings
 from mathamr.systems.system import System
@@ -66,8 +65,8 @@ class FusionSystem(System[FusionSettings]):
                 summed = standard_sum(scores, settings.fusion.weights, limit=k)
             return Retrieved(summed, joint_speed(settings, settings.fusion.of, topic_set, watch.seconds))
         second = topic_set.task == 2
-        name, places = file_name(topic_set.test_name, "run.tsv"), places_of(settings, settings.fusion.of)
-        runs = [_run_of(place / name, topic_set.task) for place in places]
+        places = places_of(settings, settings.fusion.of)
+        runs = [run_left(place, topic_set.test_name, topic_set.task) for place in places]
         rankings: list[dict[str, Ranking]] = [rankings_of(run) for run in runs]
         visual_ids = self.visual_ids(settings) if second else None
         with Stopwatch() as watch:
@@ -80,11 +79,6 @@ class FusionSystem(System[FusionSettings]):
         post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
         found = {topic: [Hit(own, score, post_of[own]) for own, score in ranking] for topic, ranking in fused.items()}
         return Retrieved(found, costs, visual_ids)
-
-
-def _run_of(path: Path, task: Task) -> Run:
-    """Return the run of a part; a run without any result is empty, which is not a damaged file."""
-    return read_run(path, task=task) if path.stat().st_size else Run(path.parent.name, {}, task)
 
 
 def _fused(settings: FusionSettings, rankings: Sequence[Rankings]) -> dict[str, Ranking]:

@@ -8,7 +8,7 @@
 Each topic is ranked by weights that topics of other years taught (:mod:`mathamr.ranking.left_out`): no judgment of a
 topic's year reaches its ranking. Topics without years are parted into five folds by their ids. The job leaves
 ``weights.json``. Weights that were saved are applied with ``learned.weights``, and refused for a year that trained
-them.
+them. In Task 2 formulas of one visual id are one document, and features are of scores alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, RetrievalError
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch
-from mathamr.evaluation.runs import Qrels
+from mathamr.evaluation.runs import Hit, Qrels
 from mathamr.ranking.features import FAMILIES, Facts, features_of, names_of
 from mathamr.ranking.judged import Floats, JudgedTopic, year_of
 from mathamr.ranking.left_out import LEARNERS, LeftOut, fit_left_out, read_left_out
@@ -36,7 +36,7 @@ from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.scores import documents_of
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.judging import judged
-from mathamr.systems.parts import joint_size, joint_speed, places_of, scores_left
+from mathamr.systems.parts import formula_scores, joint_size, joint_speed, places_of, run_left, scores_left
 from mathamr.systems.registry import system
 from mathamr.systems.settings import LearnedSettings
 from mathamr.systems.system import System
@@ -50,8 +50,6 @@ _READ_TOGETHER = 10_000  # texts
 class LearnedSystem(System[LearnedSettings]):
     """Rank by learned weights of other conditions' scores."""
 
-    tasks = frozenset({1})
-
     def check(self, settings: LearnedSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check the learner, the features and the years; the plan has checked the conditions."""
         own = settings.learned
@@ -61,6 +59,11 @@ class LearnedSystem(System[LearnedSettings]):
             raise ConfigError(f"learned.features has {unknown[0]}, which is not one of {', '.join(FAMILIES)}")
         if not own.features or len(set(own.features)) < len(own.features):
             raise ConfigError(f"learned.features={own.features}; name one family or more, each once")
+        of_posts = sorted(_of_posts(settings))
+        if of_posts and any(topic_set.task == 2 for topic_set in topic_sets):
+            raise ConfigError(
+                f"learned.features has {of_posts[0]}, which is of answers; Task 2 takes standard and ranks"
+            )
         for topic_set in topic_sets:
             parts = parts_of(topic_set.topics)
             if own.weights is not None:
@@ -75,7 +78,7 @@ class LearnedSystem(System[LearnedSettings]):
                 )
 
     def prepare(self, settings: LearnedSettings, topic_sets: Sequence[TopicSet]) -> None:
-        """Find the questions that are topics of any test, where posts have features; and make texts."""
+        """Find the questions that are topics of any test, where posts have features; and make what examples need."""
         if _of_posts(settings):
             self.threads(topic_sets)
         super().prepare(settings, topic_sets)
@@ -86,10 +89,16 @@ class LearnedSystem(System[LearnedSettings]):
 
     def retrieve(self, settings: LearnedSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Learn the weights, and rank each topic with those that its year did not teach."""
-        own = settings.learned
-        scores = [
-            scores_left(place, topic_set.test_name, settings.retrieval.k) for place in places_of(settings, own.of)
-        ]
+        own, k = settings.learned, settings.retrieval.k
+        places = places_of(settings, own.of)
+        visual_ids = self.visual_ids(settings) if topic_set.task == 2 else None
+        post_of: dict[str, str | None] = {}
+        if visual_ids is None:
+            scores = [scores_left(place, topic_set.test_name, k) for place in places]
+        else:
+            runs = [run_left(place, topic_set.test_name, 2) for place in places]
+            post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
+            scores = formula_scores(runs, k, visual_ids)
         systems = dict(zip(own.of, scores, strict=True))
         parts = parts_of(topic_set.topics)
         names = names_of(own.features, own.of)
@@ -104,15 +113,19 @@ class LearnedSystem(System[LearnedSettings]):
                 for topic in topic_set.topics
             }
         given = own.weights is not None
-        weights = self._saved(settings, names) if given else _learned(settings, found, parts, topic_set)
+        weights = self._saved(settings, names) if given else _learned(settings, found, parts, topic_set, visual_ids)
         results: dict[str, Ranking] = {}
         with Stopwatch() as ranking:
             for topic_id, (documents, features) in found.items():
                 values = weights.of(parts[topic_id]).ranker.scores(features)
-                order = np.argsort(-values, kind="stable")[: settings.retrieval.k]
+                order = np.argsort(-values, kind="stable")[:k]
                 results[topic_id] = [(documents[place], float(values[place])) for place in order]
         costs = joint_speed(settings, own.of, topic_set, watch.seconds + ranking.seconds)
-        return Retrieved(results, costs, records={WEIGHTS: weights.record()})
+        records = {WEIGHTS: weights.record()}
+        if visual_ids is None:
+            return Retrieved(results, costs, records=records)
+        hits = {topic: [Hit(name, score, post_of[name]) for name, score in own] for topic, own in results.items()}
+        return Retrieved(hits, costs, visual_ids, records)
 
     def _saved(self, settings: LearnedSettings, names: Sequence[str]) -> LeftOut:
         path = settings.weights_path
@@ -198,11 +211,13 @@ def _learned(
     found: Mapping[str, tuple[list[str], Floats]],
     parts: Mapping[str, str],
     topic_set: TopicSet,
+    visual_ids: Mapping[str, str] | None,
 ) -> LeftOut:
     """Return the weights that the judgments teach, year by year."""
-    qrels: Qrels = judged(topic_set)
+    qrels: Qrels = judged(topic_set, visual_ids)
+    names = {} if visual_ids is None else visual_ids
     topics = [
-        _judged_topic(topic_id, parts[topic_id], *found[topic_id], qrels[topic_id])
+        _judged_topic(topic_id, parts[topic_id], *found[topic_id], qrels[topic_id], names)
         for topic_id in sorted(qrels)
         if topic_id in found
     ]
@@ -211,10 +226,17 @@ def _learned(
 
 
 def _judged_topic(
-    topic_id: str, part: str, documents: Sequence[str], features: Floats, grades: Mapping[str, Any]
+    topic_id: str,
+    part: str,
+    documents: Sequence[str],
+    features: Floats,
+    grades: Mapping[str, Any],
+    visual_ids: Mapping[str, str],
 ) -> JudgedTopic:
-    places = [place for place, name in enumerate(documents) if name in grades]
-    known = np.array([grades[documents[place]] for place in places], dtype=np.int64)
-    missed = sorted(set(grades) - {documents[place] for place in places})
+    """Return a topic with its judged documents; formulas are judged by their visual ids."""
+    looks = [visual_ids.get(name, name) for name in documents]
+    places = [place for place, look in enumerate(looks) if look in grades]
+    known = np.array([grades[looks[place]] for place in places], dtype=np.int64)
+    missed = sorted(set(grades) - {looks[place] for place in places})
     unfound = np.array([grades[name] for name in missed], dtype=np.int64)
     return JudgedTopic(topic_id, part, features[places], known, unfound)

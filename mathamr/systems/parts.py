@@ -6,13 +6,14 @@ other and the work of putting them together; the index is all of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graphs.shared_files import read_json
 from mathamr.evaluation.result_names import TestName, column, file_name
-from mathamr.evaluation.runs import read_run
-from mathamr.retrieval.scores import SCORES, TopicScores, read_scores, scores_of_run
+from mathamr.evaluation.runs import Run, Task, read_run
+from mathamr.retrieval.fusion import one_a_look, rankings_of
+from mathamr.retrieval.scores import SCORES, TopicScores, read_scores, scores_of_run, topic_scores
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import TopicSet
 
@@ -39,8 +40,25 @@ def scores_left(place: Path, test_name: TestName, k: int) -> dict[str, TopicScor
     path = place / file_name(test_name, SCORES)
     if path.exists():
         return read_scores(path)
+    return scores_of_run(run_left(place, test_name, 1), k)
+
+
+def run_left(place: Path, test_name: TestName, task: Task) -> Run:
+    """Return the run that a job has left; one that found nothing for any topic is empty."""
     path = place / file_name(test_name, "run.tsv")
-    return scores_of_run(read_run(path, task=1), k) if path.stat().st_size else {}
+    return read_run(path, task=task) if path.stat().st_size else Run(place.name, {}, task)
+
+
+def formula_scores(runs: Sequence[Run], k: int, visual_ids: Mapping[str, str]) -> list[dict[str, TopicScores]]:
+    """Return the scores of runs of Task 2 by topic; formulas of one visual id have one name in all of them.
+
+    Args:
+        runs: rankings of formulas.
+        k: most results of a topic in a run.
+        visual_ids: visual ids of all formulas of the collection.
+    """
+    rankings = one_a_look([rankings_of(run) for run in runs], visual_ids)
+    return [{topic: topic_scores(ranking, k) for topic, ranking in own.items()} for own in rankings]
 
 
 def joint_speed(

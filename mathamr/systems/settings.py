@@ -24,6 +24,7 @@ from mathamr.stages import parsers, sources
 from mathamr.stages.collection import given_parser
 from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings, ThreadConfig
+from mathamr.structure.latent_config import LatentConfig
 from mathamr.structure.scoring import StructureConfig
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Opening, identity
@@ -202,6 +203,18 @@ class StructureSettings(RankingSettings):
     structure: StructureConfig
 
 
+# -- track=latent ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentSettings(RankingSettings):
+    """Settings of :class:`mathamr.systems.latent.LatentSystem`."""
+
+    group: ClassVar = "latent"
+
+    latent: LatentConfig
+
+
 # -- track=fusion ----------------------------------------------------------------------------------------------------
 
 
@@ -377,6 +390,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "text": BuiltIn(TextSettings, "mathamr.systems.text:TextSystem"),
     "bm25": BuiltIn(BM25Settings, "mathamr.systems.bm25:BM25System"),
     "structure": BuiltIn(StructureSettings, "mathamr.systems.structure:StructureSystem"),
+    "latent": BuiltIn(LatentSettings, "mathamr.systems.latent:LatentSystem"),
     "fusion": BuiltIn(FusionSettings, "mathamr.systems.fusion:FusionSystem"),
     "learned": BuiltIn(LearnedSettings, "mathamr.systems.learned:LearnedSystem"),
     "run": BuiltIn(GivenRunSettings, "mathamr.systems.given_run:GivenRunSystem"),

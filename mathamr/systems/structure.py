@@ -1,6 +1,7 @@
 """Structure search: formulas whose trees have a large part in common with the query's, up to renaming of variables.
 
-Task 2 alone: formulas are found, one of each visual id. No model; the same in every process and for every seed.
+Task 2 finds formulas, one of each visual id. Task 1 finds answers by the formulas of the whole topic
+(:mod:`mathamr.structure.posts`), for ``track=learned``: words take no part. No model; the same for every seed.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
@@ -23,6 +26,7 @@ from mathamr.stages.retrieval.searching import say_lost, speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.structure.context import Context, with_similar_posts
 from mathamr.structure.index import StructureIndex
+from mathamr.structure.posts import FormulasOfPosts, searched_formulas
 from mathamr.systems.registry import system
 from mathamr.systems.settings import StructureSettings
 from mathamr.systems.system import System
@@ -32,8 +36,6 @@ from mathamr.systems.system import System
 class StructureSystem(System[StructureSettings]):
     """Search formulas by the structure of their trees, without a model."""
 
-    tasks = frozenset({2})
-
     def check(self, settings: StructureSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check the rules of scoring and ``retrieval.k``."""
         settings.structure.check()
@@ -42,11 +44,17 @@ class StructureSystem(System[StructureSettings]):
         if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
             raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
 
+    def prepare(self, settings: StructureSettings, topic_sets: Sequence[TopicSet]) -> None:
+        """Make texts of the posts, and trees of their formulas."""
+        self.prepare_texts(settings, topic_sets, formulas=True)
+
     def index(self, settings: StructureSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
         trees = FormulaTrees(self._formulas_db)
         store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
         posts, wanted = self.posts_for(topic_set), topic_set.indexed
+        if topic_set.task == 1:
+            posts, wanted = _answers(posts, topic_set), None
         visual_ids: dict[str, str] = {}
         places: list[tuple[str, str]] = []
         around = _Around()
@@ -54,22 +62,29 @@ class StructureSystem(System[StructureSettings]):
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
 
             def formulas() -> Iterator[ParsedFormula]:
-                read = around.read(posts) if settings.structure.context else posts
+                read = around.read(posts) if settings.structure.context or topic_set.task == 1 else posts
                 found = distinct_formulas(read, trees.of, visual_ids, store=store, wanted=wanted, progress=advance)
                 for formula_id, post_id, formula in found:
                     places.append((formula_id, post_id))
                     yield formula
 
             made = StructureIndex.build(formulas(), settings.structure)
-            context = around.context(places, visual_ids) if settings.structure.context else None
+            context = answers = None
+            if topic_set.task == 1:
+                answers = around.posts(places, visual_ids)
+            elif settings.structure.context:
+                context = around.context(places, visual_ids)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        return Indexed(_Searchable(made, places, visual_ids, trees, context), {**costs, "formulas": len(made)})
+        searchable = _Searchable(made, places, visual_ids, trees, context, answers, around.names)
+        return Indexed(searchable, {**costs, "formulas": len(made)})
 
     def retrieve(
         self, settings: StructureSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet
     ) -> Retrieved:
         """Search the index with the query formulas; ``queries_per_second`` is of the search alone."""
         searchable: _Searchable = indexed.index
+        if searchable.answers is not None:
+            return self._retrieve_answers(settings, searchable, searchable.answers, topic_set)
         queries = {topic.topic_id: query_formula(topic, searchable.trees.of) for topic in topic_set.topics}
         found = {topic_id: query for topic_id, query in queries.items() if query is not None}
         say_lost(
@@ -91,16 +106,47 @@ class StructureSystem(System[StructureSettings]):
         }
         return Retrieved(results, speed(len(found), watch), searchable.visual_ids)
 
+    def _retrieve_answers(
+        self, settings: StructureSettings, searchable: _Searchable, answers: FormulasOfPosts, topic_set: TopicSet
+    ) -> Retrieved:
+        """Rank answers by the formulas of each topic; a topic without formulas finds none."""
+        queries = {
+            topic.topic_id: searched_formulas(searchable.trees.of(extract(topic.post).formulas))
+            for topic in topic_set.topics
+        }
+        results = {}
+        with Stopwatch() as watch:
+            for topic_id, formulas in queries.items():
+                scores = answers.scores(searchable.made, formulas)
+                best = np.argsort(-scores, kind="stable")[: settings.retrieval.k]
+                results[topic_id] = [
+                    (searchable.names[place], float(scores[place])) for place in best if scores[place] > 0
+                ]
+        return Retrieved(results, speed(len(queries), watch))
+
+
+def _answers(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[Post]:
+    """Yield the posts that may be found."""
+    wanted = topic_set.indexed
+    for post in posts:
+        if isinstance(post, Post) and post.kind == topic_set.kind and (wanted is None or post.post_id in wanted):
+            yield post
+
 
 @dataclass(frozen=True)
 class _Searchable:
-    """Index with the ids of its formulas and their posts, all visual ids, the source of trees, and the posts."""
+    """An index, the ids of its formulas and of their posts, all visual ids, and the source of trees.
+
+    In Task 1 ``answers`` has the formulas of posts, and ``names`` the ids of these.
+    """
 
     made: StructureIndex
     places: list[tuple[str, str]]
     visual_ids: dict[str, str]
     trees: FormulaTrees
     context: Context | None = None
+    answers: FormulasOfPosts | None = None
+    names: Sequence[str] = ()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -110,6 +156,7 @@ class _Around:
     """Words and formulas of the posts that are read."""
 
     def __init__(self) -> None:
+        self.names: list[str] = []
         self._words: list[list[str]] = []
         self._formulas: list[list[str]] = []
 
@@ -117,17 +164,25 @@ class _Around:
         """Yield the posts, and keep what is needed of each."""
         for post in posts:
             if isinstance(post, Post):
+                self.names.append(post.post_id)
                 self._words.append(tokens_of_post(post))
                 self._formulas.append([formula.formula_id for formula in extract(post).formulas])
             yield post
 
     def context(self, places: Sequence[tuple[str, str]], visual_ids: dict[str, str]) -> Context:
         """Return the posts around the indexed formulas, wherever a formula of their visual ids occurs."""
+        return Context.build(self._words, self._occurrences(places, visual_ids), len(places))
+
+    def posts(self, places: Sequence[tuple[str, str]], visual_ids: dict[str, str]) -> FormulasOfPosts:
+        """Return the formulas of the posts."""
+        return FormulasOfPosts.build(self._occurrences(places, visual_ids), len(self.names))
+
+    def _occurrences(self, places: Sequence[tuple[str, str]], visual_ids: dict[str, str]) -> list[tuple[int, int]]:
+        """Return the number of the indexed formula and of the post for each formula of the posts."""
         number_of = {visual_ids.get(name, f"formula {name}"): number for number, (name, _) in enumerate(places)}
-        occurrences = [
+        return [
             (number_of[visual_id], post)
             for post, names in enumerate(self._formulas)
             for name in names
             if (visual_id := visual_ids.get(name, f"formula {name}")) in number_of
         ]
-        return Context.build(self._words, occurrences, len(places))

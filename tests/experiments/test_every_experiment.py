@@ -115,7 +115,7 @@ def costs_of(condition: Any) -> list[str]:
     track, search = condition.get("track", "graph"), ["index_bytes", "queries_per_second"]
     if track in ("fusion", "learned"):
         return search
-    if track in ("bm25", "structure"):
+    if track in ("bm25", "structure", "latent"):
         return [*search, "peak_memory_bytes"]
     trained = ["time_per_epoch_s", "pairs_per_second", "peak_memory_bytes"]
     untrained = track == "text" and condition.get("text", {}).get("epochs") == 0

@@ -86,5 +86,7 @@ def test_what_text_cannot_do_is_said_before_anything_runs(collection: Path, tmp_
     (collection / "qrels2.tsv").write_text("F.1\t0\ta0:0\t3\n")
     config = configured({"base": BASE}, *place)
     config.experiment.tasks = [1, 2]
-    with pytest.raises(ConfigError, match=r"track=text cannot do Task 2.* tracks graph, bm25, structure, fusion, run"):
+    with pytest.raises(
+        ConfigError, match=r"track=text cannot do Task 2.* tracks graph, bm25, structure, latent, fusion, learned, run"
+    ):
         runner.run(config, "command")

@@ -89,7 +89,11 @@ def test_a_search_as_json_with_options_as_other_commands_have_them(
 def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert scripts.search.main([f"index={index}", "task=formulas", "k=2", "$\\int_0^1 x\\,dx$"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("1. \\int_0^1 x\\,dx\n   formula 12:0 of post 12, score 0.")
+    lines = out.splitlines()
+    assert lines[:2] == ["1. \\int_0^1 x\\,dx", "   formula 12:0 of post 12, score 0.800: Is $\\sqrt2$ odd?"]
+    assert lines[2:5] == ["   6 of 6 symbols", "     query    ∫_0^1xdx", "     formula  ∫_0^1xdx"]
+    assert scripts.search.main([f"index={index}", "task=formulas", "k=1", "$\\int_0^2 zzz\\,dz+1$"]) == 0
+    assert "symbols, z is x\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from graphs.errors import RetrievalError
 from graphs.stores.posts import PostText, beginning_of
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.search.engine import Answer, Result
+from mathamr.structure.matching import Match
 
 Parts = list[str | dict[str, Any]]
 DIGITS = 4  # of scores
@@ -96,7 +97,8 @@ def _result(result: Result, found: Answer) -> dict[str, Any]:
     }
     if result.formula is not None:
         formula = {"formula_id": result.formula.formula_id, "latex": result.formula.latex}
-        return shown | {"formula": formula, "snippet": _around(result.formula, own)}
+        match = {} if result.match is None else {"match": match_record(result.match)}
+        return shown | {"formula": formula, "snippet": _around(result.formula, own)} | match
     why = result.explanation
     matches = [] if why is None else _matches(why, found.query.text, own.text)
     more = 0 if why is None else len(why.query) - len(matches)
@@ -104,6 +106,17 @@ def _result(result: Result, found: Answer) -> dict[str, Any]:
         question = {"post_id": own.question_id, "snippet": as_parts(beginning_of(own.question), own.question)}
         shown |= {"question": question}
     return shown | {"snippet": as_parts(own.beginning(), own.text), "matches": matches, "more_matches": more}
+
+
+def match_record(match: Match) -> dict[str, Any]:
+    """``query`` and ``formula`` as MathML elements with roles, the ``renaming``, and how much is ``matched``."""
+    return {
+        "query": match.query.record(),
+        "formula": match.formula.record(),
+        "renaming": [list(pair) for pair in match.renaming],
+        "matched": match.matched,
+        "symbols": match.symbols,
+    }
 
 
 def _matches(why: Explanation, query: PlaceholderText, document: PlaceholderText) -> list[dict[str, Any]]:

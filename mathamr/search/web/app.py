@@ -121,12 +121,15 @@ def create_app(engine: Engine, settings: Settings, *, names: Collection[str] = (
 
 def _about(engine: Engine, settings: Settings) -> dict[str, Any]:
     catalog, usual = engine.catalog, settings.strategy
+    vectors = len(catalog.formulas) if catalog.has_formulas else 0
+    formulas = vectors if catalog.structured is None else len(catalog.structured)
     return {
         "posts": len(catalog),
-        "formulas": len(catalog.formulas) if catalog.has_formulas else 0,
+        "formulas": formulas,
         "backend": catalog.backend,
         "note": engine.note,
-        "tasks": list(TASKS) if catalog.has_formulas else list(TASKS[:1]),
+        "tasks": list(TASKS) if formulas else list(TASKS[:1]),
+        "formulas_by": "vectors" if catalog.structured is None else "structure",
         "strategies": [{"strategy": s.name, "exact": s.exact} for s in engine.strategies],
         "usual": {"task": settings.task, "strategy": usual.name, "exact": usual.exact, "k": settings.k},
         "max_characters": MAX_CHARACTERS,

@@ -13,15 +13,17 @@ import json
 import time
 from collections.abc import Collection as Some
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphs.corpus.corpus import Corpus
+from graphs.corpus.post import Post
 from graphs.errors import RetrievalError, StoreError
 from graphs.formulas.store import FormulaStore
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
+from mathamr.default_settings import values
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.model.encoding import device_of
@@ -30,8 +32,10 @@ from mathamr.retrieval.exact import DType
 from mathamr.retrieval.index import Strategy
 from mathamr.search import catalog
 from mathamr.search.catalog import Catalog, CatalogContent
+from mathamr.search.structured import StructuredFormulas
 from mathamr.stages.console import Console
 from mathamr.stages.data.identity import check_same_posts
+from mathamr.structure.scoring import Scoring
 from mathamr.training import checkpoint
 
 if TYPE_CHECKING:
@@ -188,6 +192,14 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     seconds = time.perf_counter() - start
     if not sets:
         raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")
+    indexed = frozenset(ordered)
+    with console.stage("reading formulas", unit="posts") as advance:
+        structured = StructuredFormulas.build(
+            (post for post in corpus.posts() if isinstance(post, Post) and post.post_id in indexed),
+            Scoring(**{one.name: values("structure")[one.name] for one in fields(Scoring)}),
+            formulas_db=files.formulas_db,
+            progress=advance,
+        )
     content = CatalogContent(
         model=files.model,
         model_hash=model_hash,
@@ -198,6 +210,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
         formula_ids=formula_ids,
         visual_ids=visual_ids,
         texts=corpus.posts(),
+        structured=structured,
     )
     start = time.perf_counter()
     with console.stage("writing", unit="posts") as advance:

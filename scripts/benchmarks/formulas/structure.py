@@ -2,11 +2,13 @@
 
     python scripts/bench.py structure                                         # formulas of the embedded collection
     python scripts/bench.py structure --data titles --root DIR --formulas 100000 --proofs 0
-    python scripts/bench.py structure --data arqmath --root DIR --formulas 100000
+    python scripts/bench.py structure --data arqmath --root DIR --formulas 100000 --latent --formulas-db formulas.db
+    python scripts/bench.py structure --data titles --root DIR --formulas 1000000 --fill --proofs 0
 
-Both searches get the same formulas and queries, in turns, in one process; a search returns ``--k`` results. Formulas
-are the first different ones of a collection, with trees made from LaTeX; queries are drawn from them. Times are CPU
-times, which the load of the machine moves little.
+All searches get the same formulas and queries, in turns, in one process; a search returns ``--k`` results. Formulas
+are the first different ones of a collection, with trees made from LaTeX or those of a formulas.db. Where the
+collection has fewer, ``--fill`` adds its formulas with other letters. Queries are drawn from those of the collection.
+Times are CPU times, which the load of the machine moves little.
 
 **Renamed**: the variables of a formula get other letters, each its own. The formula itself, or one that is equal to it
 up to a renaming, is to be first. **Enclosed**: a formula becomes a part of a larger one: of a root, a fraction, a sum
@@ -18,6 +20,7 @@ of them a variable.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import string
@@ -36,9 +39,12 @@ from graphs.errors import ConfigError
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.default_settings import values
+from mathamr.evaluation.efficiency import peak_memory
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula
 from mathamr.retrieval.lexical import distinct_formulas
 from mathamr.structure.index import StructureIndex
+from mathamr.structure.latent import LatentIndex
+from mathamr.structure.latent_config import LatentConfig
 from mathamr.structure.scoring import VARIABLE, StructureConfig, symbol_class
 
 LEAST_SYMBOLS = 5
@@ -53,18 +59,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", default="mathdocs", help="kind of the collection")
     parser.add_argument("--root", type=Path, help="folder of the collection, where it has one")
     parser.add_argument("--formulas", type=int, default=20_000, help="number of formulas, at most")
+    parser.add_argument("--fill", action="store_true", help="fill up to --formulas with formulas in other letters")
     parser.add_argument("--queries", type=int, default=200, help="number of queries that are timed")
     parser.add_argument("--proofs", type=int, default=1000, help="number of formulas in each proof; 0: no proofs")
     parser.add_argument("--k", type=int, default=10, help="number of results")
+    parser.add_argument("--formulas-db", type=Path, help="formulas.db: published trees instead of those from LaTeX")
+    parser.add_argument("--latent", action="store_true", help="dense vectors beside the others (track=latent)")
     given = parser.parse_args(arguments)
     if min(given.formulas, given.queries, given.k) < 1:
         raise ConfigError("--formulas, --queries and --k must be 1 or more")
     generator = random.Random(42)
-    trees = FormulaTrees()
+    trees = FormulaTrees(given.formulas_db)
     posts = open_corpus(given.data, given.root).posts()
     different = unique(formula for _, _, formula in distinct_formulas(posts, trees.of, {}))
     formulas = list(islice(different, given.formulas))
-    print(f"{len(formulas):,} formulas")
+    distinct = len(formulas)
+    if given.fill:
+        further = unique(renamed(formulas[number % distinct], generator) for number in itertools.count())
+        formulas += islice(further, given.formulas - distinct)
+    print(f"{len(formulas):,} formulas, {distinct:,} of the collection", flush=True)
     start = time.process_time()
     index = StructureIndex.build(formulas, StructureConfig(**values("structure")))
     built = time.process_time() - start
@@ -73,9 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "structure": lambda formula, k: [number for number, _ in index.search(formula, k)],
         "pairs": lambda formula, k: [int(name) for name, _ in pairs.search([list(tokens_of_formula(formula))], k)[0]],
     }
-    known = [formula for formula in formulas if formula.slt is not None and formula.opt is not None]
+    if given.latent:
+        dense = LatentIndex.build(formulas, LatentConfig(**values("latent")))
+        searches["latent"] = lambda formula, k: [number for number, _ in dense.search(formula, k)]
+    known = [formula for formula in formulas[:distinct] if formula.slt is not None and formula.opt is not None]
     queries = [generator.choice(known) for _ in range(given.queries)]
-    result: dict[str, Any] = {"formulas": len(formulas), "k": given.k, "build_seconds": built}
+    result: dict[str, Any] = {"formulas": len(formulas), "distinct": distinct, "k": given.k, "build_seconds": built}
+    result |= {"peak_memory_bytes": peak_memory()}
     result |= {"bytes_a_formula": index.nbytes / len(formulas), "pairs_bytes_a_formula": pairs.nbytes / len(formulas)}
     result |= race(searches, queries, given.k)
     if given.proofs:

@@ -169,11 +169,12 @@ def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
     registry.check_abilities(find("graph"), [topic_set(1), topic_set(2)])
     registry.check_abilities(find("text"), [topic_set(1, frozenset({"a"}))])
     with pytest.raises(
-        ConfigError, match=r"track=text cannot do Task 2: .* use one of the tracks graph, bm25, structure, fusion, run"
+        ConfigError,
+        match=r"track=text cannot do Task 2: .* one of the tracks graph, bm25, structure, latent, fusion, learned, run",
     ):
         registry.check_abilities(find("text"), [topic_set(1), topic_set(2)])
     with pytest.raises(
         ConfigError,
-        match=r"track=graph searches all answers, .* of the tracks text, bm25, structure, fusion, learned, run",
+        match=r"track=graph searches all answers, .* of the tracks text, bm25, structure, latent, fusion, learned, run",
     ):
         registry.check_abilities(find("graph"), [topic_set(1, frozenset({"a"}))])

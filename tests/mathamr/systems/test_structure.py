@@ -1,6 +1,7 @@
 """Structure search as a system, on a collection with formulas in questions and answers."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,15 @@ from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
 from experiments.run import run
+from graphs.corpus.corpus import benchmark, open_corpus
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError
+from graphs.graph.graph_maker import FormulaTrees
+from mathamr.default_settings import values
 from mathamr.evaluation.runs import read_run
+from mathamr.retrieval.lexical import query_formula
+from mathamr.search.structured import StructuredFormulas
+from mathamr.structure.scoring import StructureConfig
 from mathamr.systems.structure import _Around
 from tests.experiments.test_every_experiment import FORMULAS, ROOT, SMALL, write_collection
 
@@ -37,13 +44,32 @@ def test_formulas_that_are_equal_to_the_topics_come_first(context: int, tmp_path
     assert all(len(hits) <= 30 for hits in read_run(path, task=2).rankings.values())
 
 
+def test_an_index_for_people_has_the_scores_of_the_run(tmp_path: Path) -> None:
+    write_collection(tmp_path / "data")
+    ended = run(configured(tmp_path), "command")
+    assert ended.failed == 0, ended.table
+    (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run-task2.tsv")
+    corpus = open_corpus("jsonl", tmp_path / "data")
+    built = StructuredFormulas.build(corpus.posts(), StructureConfig(**values("structure")))
+    assert built is not None
+    built.write(tmp_path / "index")
+    formulas = StructuredFormulas.open(tmp_path / "index")
+    rankings = read_run(path, task=2).rankings
+    for topic in benchmark(corpus).topics(2, []):
+        query = query_formula(topic, FormulaTrees().of)
+        assert query is not None
+        found = [hit for _, hit in formulas.search(query, 1000)]
+        assert [(hit.doc_id, hit.post_id) for hit in found] == [(h.doc_id, h.post_id) for h in rankings[topic.topic_id]]
+        scores = [hit.score for hit in rankings[topic.topic_id]]  # a run file lowers equal scores a little
+        assert [hit.score for hit in found] == pytest.approx(scores, abs=1e-5)
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
         ("structure.context=-1", r"structure.context=-1 must be from 0"),
         ("structure.size=2", r"structure.size=2.0 must be from 0 to 1"),
         ("retrieval.k=0", r"retrieval.k=0 must be"),
-        ("experiment.tasks=[1]", r"track=structure cannot do Task 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(setting: str, message: str, tmp_path: Path) -> None:
@@ -63,3 +89,28 @@ def test_ids_of_formulas_and_visual_ids_never_meet() -> None:
     context = around.context([("p:0", "p"), ("q:0", "q")], {"p:0": "q:0"})
     assert context.scores(["rings"]).tolist() == [1.0, 0.0]
     assert context.scores(["groups"]).tolist() == [0.0, 1.0]
+
+
+def test_dense_vectors_find_formulas_that_are_equal_to_the_topics(tmp_path: Path) -> None:
+    write_collection(tmp_path / "data")
+    ended = run(configured(tmp_path, "track=latent", "latent.dimensions=8", "retrieval.k=30"), "command")
+    assert ended.failed == 0, ended.table
+    with (tmp_path / "out" / "found" / "results.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["task2_p_prime_10"]) == 1.0
+    with pytest.raises(ConfigError, match=r"latent\.dimensions=0 must be 1 or more"):
+        run(configured(tmp_path, "track=latent", "latent.dimensions=0"), "command")
+
+
+def test_answers_are_found_by_the_formulas_of_the_topic(tmp_path: Path) -> None:
+    root = write_collection(tmp_path / "data")
+    lines = (root / "topics.jsonl").read_text().splitlines()  # all without a formula
+    body = f"Is every ring finite where ${FORMULAS[1]}$ holds, and $x$?"
+    (root / "topics.jsonl").write_text("\n".join([json.dumps({"post_id": "T.0", "body": body}), *lines[1:]]) + "\n")
+    ended = run(configured(tmp_path, "experiment.tasks=[1]"), "command")
+    assert ended.failed == 0, ended.table
+    (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run.tsv")
+    rankings = read_run(path, task=1).rankings
+    assert rankings.keys() == {"T.0"}
+    first = [hit.doc_id for hit in rankings["T.0"][:6]]
+    assert first == [f"a{number}" for number in (1, 6, 11, 16, 21, 26)]  # every fifth answer has the formula

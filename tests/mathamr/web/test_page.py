@@ -124,6 +124,28 @@ def test_a_query_is_typed_and_formulas_are_typeset(page: Page) -> None:
     assert page.complaints() == []
 
 
+def test_a_found_formula_shows_which_part_matched(page: Page) -> None:
+    page.one("#tasks label:nth-of-type(2)").click()
+    page.search("Is $t^2 = 3u^2$?")
+    first = "#results > li:first-child .match"
+    assert page.one("article .why summary").text == "Match: 6 of 6 symbols, t is p, u is q"
+    drawings = page.all(f"{first} math")
+    assert [drawing.text.split() for drawing in drawings] == [
+        ["t", "2", "=", "3", "u", "2"],
+        ["p", "2", "=", "2", "q", "2"],
+    ]
+    assert [symbol.text for symbol in page.all(f"{first} mi.renamed")] == ["t", "u", "p", "q"]
+    assert [symbol.text for symbol in page.all(f"{first} mn.changed")] == ["3", "2"]
+    colours = {
+        page.one(f"{first} {part}").value_of_css_property("color") for part in (".equal", ".renamed", ".changed")
+    }
+    assert len(colours) == 3
+    page.search("$x<script>document.title = 1</script>$")
+    assert "script" not in page.driver.title
+    assert page.driver.execute_script("return document.querySelectorAll('#results script, #results img').length") == 0
+    assert page.complaints() == []
+
+
 def test_a_heat_map_opens_and_is_read_with_the_keyboard(page: Page) -> None:
     page.search("Both $\\sqrt2$ and $\\sqrt3$ are irrational.")
     button = page.one("article .heat")

@@ -16,7 +16,9 @@ from graphs.stores.store import GraphStore
 from mathamr.model.encoding import encode
 from mathamr.search import catalog
 from mathamr.search.catalog import CatalogContent
+from mathamr.search.structured import StructuredFormulas
 from mathamr.training import checkpoint
+from tests.mathamr.structure.test_alignment import RULES
 from tests.mathamr.tiny_model import save_model
 
 BREAK_IN = """<script>document.title = "owned"</script><img src=x onerror="document.title = 'owned'">"""
@@ -59,6 +61,7 @@ def build(path: Path) -> Path:
         parser=parser,
         formula_ids=formula_ids,
         texts=posts(),
+        structured=StructuredFormulas.build([post for post in posts() if post.kind == "answer"], RULES),
     )
     catalog.build(path / "index", names, encode(encoder, graphs, names), content)
     return path / "index"

@@ -2,7 +2,7 @@
 
 import { showHeatMap } from "./heat_map.js";
 import { ask } from "./server.js";
-import { byName, element, showParts, similarityBar } from "./shown.js";
+import { byName, drawing, element, showParts, similarityBar } from "./shown.js";
 
 const [form, query, preview, previewBox, count, examples, error, status, results, strategy, shownResults, explained, go] =
   ["form", "query", "preview", "preview-box", "count", "examples", "error", "status", "results", "strategy", "k",
@@ -14,7 +14,10 @@ const STRATEGIES = {
   doc_vn_maxsim: ["document, then all nodes", "The posts whose document vector is nearest, ranked by MaxSim over all virtual nodes."],
   single_vector: ["document vectors", "Cosine of two vectors, one for the whole question and one for the whole post."],
 };
-const FORMULAS = "Formulas whose vector is nearest to that of the first formula in the question.";
+const FORMULAS = {
+  structure: "Formulas that have a large part in common with the first formula in the question, up to renaming of variables.",
+  vectors: "Formulas whose vector is nearest to that of the first formula in the question.",
+};
 const CHOICES_OF_K = [5, 10, 20, 50];
 const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
 
@@ -91,7 +94,7 @@ function explain() {
   const chosen = strategy.value ? JSON.parse(strategy.value) : index.usual;
   strategy.disabled = task() === "formulas";
   const approximate = chosen.exact ? "" : " Looked up in a graph of neighbours (HNSW), which may miss some.";
-  explained.textContent = strategy.disabled ? FORMULAS : `${STRATEGIES[chosen.strategy]?.[1] ?? ""}${approximate}`;
+  explained.textContent = strategy.disabled ? FORMULAS[index.formulas_by] : `${STRATEGIES[chosen.strategy]?.[1] ?? ""}${approximate}`;
 }
 
 /* --- the address: what was asked stands behind the #, so that a page can be kept, reloaded and gone back to -------- */
@@ -180,7 +183,8 @@ function shown(result, answer, asked) {
     part("h2").classList.add("formula");
     part(".origin").append(`formula ${result.formula.formula_id} of post ${result.post_id}: `);
     showParts(part(".origin"), title);
-    part(".why").remove();
+    if (result.match) showMatch(part(".why"), result.match);
+    else part(".why").remove();
   } else {
     showParts(part("h2"), title);
     part(".origin").textContent = `post ${result.post_id}`;
@@ -214,6 +218,27 @@ function showMatches(why, { matches, more_matches: more }) {
   why.querySelector("summary").textContent = `Why: ${scores.join(", ")}${matches.length > scores.length ? ", ..." : ""}`;
   why.addEventListener("toggle", () => fillMatches(why.querySelector(".matches"), matches, more), { once: true });
 }
+
+/* The common part of both formulas, coloured; symbols that did not match are pale. */
+function showMatch(why, match) {
+  const renamed = match.renaming.map(([own, other]) => `${own} is ${other}`);
+  why.querySelector("summary").textContent = [`Match: ${match.matched} of ${match.symbols} symbols`, ...renamed].join(", ");
+  why.open = true;
+  const list = why.querySelector(".matches");
+  list.className = "match";
+  for (const [name, formula] of [["in your question", match.query], ["found", match.formula]]) {
+    const row = element("li");
+    const shown = element("span", "", "drawing");
+    shown.append(drawing(formula));
+    row.append(element("span", name, "tag"), shown);
+    list.append(row);
+  }
+  const legend = element("li", "", "hint legend");
+  for (const [role, meaning] of Object.entries(ROLE_NAMES)) legend.append(element("span", meaning, role), " ");
+  list.append(legend);
+}
+
+const ROLE_NAMES = { equal: "equal", renamed: "renamed", changed: "another number or letter" };
 
 function fillMatches(list, matches, more) {
   const heads = element("li", "", "hint");

@@ -1,0 +1,127 @@
+"""Formulas of a catalog by their structure: an index of trees, and the formula and post of each number.
+
+======================  ==========================================================
+``arrays.npz``          trees and postings (:mod:`mathamr.structure.storage`)
+``names.json``          symbols, edges and rules of scoring
+``formulas.tsv``        id of each formula and of its post
+======================  ==========================================================
+
+Of formulas with one visual id the first is kept, as ``track=structure`` does; so both give equal scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphs.corpus.post import Post
+from graphs.errors import Failure, StoreError
+from graphs.formulas.store import FormulaStore
+from graphs.formulas.tree import ParsedFormula
+from graphs.graph.graph_maker import FormulaTrees
+from graphs.whole_file import write_whole
+from mathamr.evaluation.runs import Hit
+from mathamr.retrieval.formulas import TABLE
+from mathamr.retrieval.lexical import distinct_formulas
+from mathamr.structure.index import StructureIndex
+from mathamr.structure.matching import Match, match_of
+from mathamr.structure.scoring import Scoring
+from mathamr.structure.storage import NAMES, read_index, write_index
+
+
+@dataclass(frozen=True)
+class MatchedHit:
+    """A formula that was found, and its match with the query; None where it is too large to be drawn."""
+
+    hit: Hit
+    match: Match | None
+
+
+@dataclass(frozen=True)
+class StructuredFormulas:
+    """Formulas by structure.
+
+    Attributes:
+        index: trees of the formulas.
+        places: id of each formula and of its post.
+    """
+
+    index: StructureIndex
+    places: list[tuple[str, str]]
+
+    @classmethod
+    def build(
+        cls,
+        posts: Iterable[Post | Failure],
+        scoring: Scoring,
+        *,
+        formulas_db: Path | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> StructuredFormulas | None:
+        """Index the formulas of posts, the first of each visual id; None where they have no formula.
+
+        Args:
+            posts: posts in the order of the collection.
+            scoring: rules of scoring.
+            formulas_db: published trees and visual ids; None: trees come from the LaTeX, and visual ids are unknown.
+            progress: called with 1 after each post.
+        """
+        trees = FormulaTrees(formulas_db)
+        store = None if formulas_db is None else FormulaStore.open(formulas_db)
+        places: list[tuple[str, str]] = []
+
+        def formulas() -> Iterator[ParsedFormula]:
+            for formula_id, post_id, formula in distinct_formulas(posts, trees.of, {}, store=store, progress=progress):
+                places.append((formula_id, post_id))
+                yield formula
+
+        found = formulas()
+        first = next(found, None)
+        if first is None:
+            return None
+
+        def every() -> Iterator[ParsedFormula]:
+            yield first
+            yield from found
+
+        return cls(StructureIndex.build(every(), scoring), places)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the files to a new folder; return those that carry no checksum."""
+        write_index(self.index, folder)
+        lines = ["formula_id\tpost_id", *("\t".join(place) for place in self.places)]
+        write_whole(folder / TABLE, "\n".join(lines) + "\n")
+        return [folder / TABLE, folder / NAMES]
+
+    @classmethod
+    def open(cls, folder: Path) -> StructuredFormulas:
+        """Open what :meth:`write` has written.
+
+        Raises:
+            StoreError: files that are damaged or do not belong together.
+        """
+        index = read_index(folder)
+        try:
+            rows = [line.split("\t") for line in (folder / TABLE).read_text(encoding="utf-8").split("\n")[1:-1]]
+            places = [(formula_id, post_id) for formula_id, post_id in rows]
+        except (OSError, ValueError) as error:
+            raise StoreError(f"cannot be read as the table of formulas: {error}", path=folder / TABLE) from error
+        if len(places) != len(index):
+            message = f"{len(places):,} formulas for the trees of {len(index):,}; build the index again"
+            raise StoreError(message, path=folder / TABLE)
+        return cls(index, places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def search(self, formula: ParsedFormula, k: int) -> list[tuple[int, Hit]]:
+        """Return the numbers of the best ``k`` formulas, and the formulas with their posts and scores, best first."""
+        return [
+            (number, Hit(self.places[number][0], score, self.places[number][1]))
+            for number, score in self.index.search(formula, k)
+        ]
+
+    def matched(self, formula: ParsedFormula, found: Iterable[tuple[int, Hit]]) -> list[MatchedHit]:
+        """Return what was found, each with its match."""
+        return [MatchedHit(hit, match_of(self.index, formula, number)) for number, hit in found]

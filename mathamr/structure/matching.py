@@ -1,0 +1,83 @@
+r"""Match of a query with a found formula, ready to be shown: roles of the symbols of both, and the renaming.
+
+>>> from graphs.formulas.latex import parse_latex
+>>> from mathamr.structure.drawing import as_text
+>>> from mathamr.structure.scoring import Scoring
+>>> rules = Scoring(
+...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
+... )
+>>> index = StructureIndex.build([parse_latex(r"y^3+\sin y")], rules)
+>>> match = match_of(index, parse_latex("x^2+1"), 0)
+>>> as_text(match.query), as_text(match.formula)  # x is y, and 2 is 3
+('x^2+⟨1⟩', 'y^3+⟨ sin y⟩')
+>>> match.matched, match.symbols, match.renaming
+(3, 4, (('x', 'y'),))
+>>> [drawn.role for drawn in match.query.children[0].children]
+['renamed', 'changed']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from graphs.formulas.tree import FormulaTree, ParsedFormula
+from mathamr.structure.drawing import Drawn, Role, draw
+from mathamr.structure.index import Alignment, StructureIndex
+
+MAX_NODES = 1000  # of a layout tree that is drawn
+
+
+@dataclass(frozen=True)
+class Match:
+    """Aligned parts of the layout trees of a query and a formula.
+
+    Attributes:
+        query: the query, with the role of each symbol.
+        formula: the formula, with the role of each symbol.
+        matched: number of symbols of the query that are aligned.
+        symbols: number of symbols of the query.
+        renaming: variables of the query, and their names in the formula where these differ.
+    """
+
+    query: Drawn
+    formula: Drawn
+    matched: int
+    symbols: int
+    renaming: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        renamed = "".join(f", {own} is {other}" for own, other in self.renaming)
+        return f"{self.matched} of {self.symbols} symbols{renamed}"
+
+
+def match_of(index: StructureIndex, formula: ParsedFormula, number: int) -> Match | None:
+    """Return the match of a query with an indexed formula; None where a layout tree is missing or too large.
+
+    Args:
+        index: the index that found the formula.
+        formula: trees of the query.
+        number: number of the formula in the index.
+    """
+    query, tree = formula.slt, index.tree(number, "slt")
+    if query is None or tree is None or max(len(query), len(tree)) > MAX_NODES:
+        return None
+    alignment = index.alignments(formula, number)["slt"]
+    roles = roles_of(alignment, query, tree)
+    others: dict[int, Role] = {alignment.nodes[node]: role for node, role in roles.items()}
+    pairs = {own[2:]: other[2:] for own, other in alignment.renaming.items() if own != other}
+    drawings = draw(query, roles), draw(tree, others)
+    return Match(*drawings, len(roles), len(query), tuple(sorted(pairs.items())))
+
+
+def roles_of(alignment: Alignment, query: FormulaTree, tree: FormulaTree) -> Mapping[int, Role]:
+    """Return the role of each aligned node of the query.
+
+    It is ``equal``, or ``renamed`` under the renaming, or ``changed``: another number, or a variable against the
+    renaming.
+    """
+    roles: dict[int, Role] = {}
+    for node, other in alignment.nodes.items():
+        same = query.labels[node] == tree.labels[other]
+        roles[node] = "changed" if node not in alignment.kept else "equal" if same else "renamed"
+    return roles

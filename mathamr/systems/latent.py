@@ -1,0 +1,87 @@
+"""Formulas by dense vectors of their symbol pairs (:mod:`mathamr.structure.latent`). Task 2 alone.
+
+The vectors are made of the formulas that are searched, without judgments; they are the same for every seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphs.errors import ConfigError
+from graphs.formulas.store import FormulaStore
+from graphs.formulas.tree import ParsedFormula
+from graphs.graph.graph_maker import FormulaTrees
+from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
+from mathamr.retrieval.lexical import distinct_formulas, query_formula
+from mathamr.stages.retrieval.searching import say_lost, speed
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.structure.latent import LatentIndex
+from mathamr.systems.registry import system
+from mathamr.systems.settings import LatentSettings
+from mathamr.systems.system import System
+
+
+@system("latent")
+class LatentSystem(System[LatentSettings]):
+    """Search formulas by the cosine of dense vectors."""
+
+    tasks = frozenset({2})
+
+    def check(self, settings: LatentSettings, topic_sets: Sequence[TopicSet]) -> None:
+        """Check the settings of vectors and ``retrieval.k``."""
+        settings.latent.check()
+        if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
+            raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+
+    def index(self, settings: LatentSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
+        """Read the posts of the collection and make vectors; ``index_seconds`` is of both."""
+        trees = FormulaTrees(self._formulas_db)
+        store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
+        posts, visual_ids = self.posts_for(topic_set), dict[str, str]()
+        places: list[tuple[str, str]] = []
+        reset_peak_memory()
+        with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
+            found = distinct_formulas(
+                posts, trees.of, visual_ids, store=store, wanted=topic_set.indexed, progress=advance
+            )
+
+            def formulas() -> Iterator[ParsedFormula]:
+                for formula_id, post_id, formula in found:
+                    places.append((formula_id, post_id))
+                    yield formula
+
+            made = LatentIndex.build(formulas(), settings.latent)
+        costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
+        return Indexed(_Searchable(made, places, visual_ids, trees), {**costs, "formulas": len(made)})
+
+    def retrieve(self, settings: LatentSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
+        """Search the index with the query formulas; ``queries_per_second`` is of vectors and search."""
+        searchable: _Searchable = indexed.index
+        queries = {topic.topic_id: query_formula(topic, searchable.trees.of) for topic in topic_set.topics}
+        found = {topic_id: query for topic_id, query in queries.items() if query is not None}
+        say_lost(
+            self.console, topic_set, [t for t in topic_set.topics if t.topic_id in found], "lack the query formula"
+        )
+        with Stopwatch() as watch:
+            rankings = {name: searchable.made.search(query, settings.retrieval.k) for name, query in found.items()}
+        results = {
+            name: [Hit(searchable.places[place][0], score, searchable.places[place][1]) for place, score in ranking]
+            for name, ranking in rankings.items()
+        }
+        return Retrieved(results, speed(len(found), watch), searchable.visual_ids)
+
+
+@dataclass(frozen=True)
+class _Searchable:
+    """An index, the ids of its formulas and of their posts, all visual ids, and the source of trees."""
+
+    made: LatentIndex
+    places: list[tuple[str, str]]
+    visual_ids: dict[str, str]
+    trees: FormulaTrees
+
+    def close(self) -> None:
+        """Nothing is open."""
