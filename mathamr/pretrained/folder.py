@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,7 @@ def write(folder: Path, model: ModelFiles, card: str) -> None:
         settings = {
             "format": _FORMAT,
             "version": _VERSION,
-            "virtual_nodes": asdict(model.spec),
+            "virtual_nodes": model.spec.content(),
             "parser": model.parser,
             "files": {name: _sha256(folder / name) for name in _HASHED},
         }

@@ -58,7 +58,7 @@ class GraphSettings(SearchSettings, PreparationSettings):
 
     def model_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of graphs, model and training, and the further collections that are learned from."""
-        parts = {group: self.key_settings(group) for group in ("graph", "model", "train")}
+        parts = {"graph": self.graph.key_parts(), **{group: self.key_settings(group) for group in ("model", "train")}}
         if self.model.checkpoint:
             parts["model"] = {"checkpoint": _weights(self.model.checkpoint)}
         parts["graph"]["parser"] = _parser(self)

@@ -75,6 +75,11 @@ class Threads:
         self._parents = parents
         self._topics = topics or {}
 
+    @property
+    def parents(self) -> Mapping[str, str]:
+        """Question of each answer."""
+        return self._parents
+
     @cached_property
     def _answers(self) -> Mapping[str, list[str]]:
         found: dict[str, list[str]] = {}

@@ -25,6 +25,7 @@ from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.graph.batching import BudgetSampler, GraphBatch, drop_edges, mask_nodes
 from graphs.stores.store import GraphStore
+from graphs.stores.thread_store import ThreadStore
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.graph.curriculum import curriculum
@@ -154,7 +155,8 @@ class TrainingBatches:
         if self._config.compares_formulas:
             rng = np.random.default_rng(stream(self._config.seed, FORMULAS, epoch, number))
             formulas = formulas_of([post_id for posts in posts_by_rank for post_id in posts], self.visual_ids, rng)
-        prepared = list(self._chunks(posts_by_rank[world.rank], epoch, number))
+        hidden = hidden_posts(self._store, pairs, negatives) | self._held_out
+        prepared = list(self._chunks(posts_by_rank[world.rank], hidden, epoch, number))
         return TrainingBatch(
             pairs=pairs,
             chunks=tuple(chunk for chunk, _ in prepared),
@@ -166,12 +168,14 @@ class TrainingBatches:
             teacher=None if self.teacher is None else self.teacher.scores(questions, documents),
         )
 
-    def _chunks(self, posts: list[str], epoch: int, number: int) -> Iterator[tuple[GraphBatch, tuple[GraphBatch, ...]]]:
+    def _chunks(
+        self, posts: list[str], hidden: frozenset[str], epoch: int, number: int
+    ) -> Iterator[tuple[GraphBatch, tuple[GraphBatch, ...]]]:
         """Return the graphs of ``posts`` in chunks, each with its views of formulas, if needed."""
         config = self._config
         generator = torch.Generator()
         generator.manual_seed(stream(config.seed, AUGMENTATION, epoch, number, self._world.rank))
-        nodes, edges = self._store.sizes(posts)
+        nodes, edges = self._store.sizes(posts, hidden)
         within_budget = BudgetSampler(
             nodes,
             edges,
@@ -181,7 +185,7 @@ class TrainingBatches:
             shuffle=False,
         )
         for places in within_budget:
-            chunk = self._store.load([posts[i] for i in places])
+            chunk = self._store.load([posts[i] for i in places], hidden)
             if config.node_mask:
                 chunk = mask_nodes(chunk, config.node_mask, generator)
             views: tuple[GraphBatch, ...] = () if self._views is None else self._views(chunk)
@@ -203,6 +207,29 @@ class TrainingBatches:
             chosen = rng.choice(len(candidates), size=min(wanted, len(candidates)), replace=False)
             drawn.append([candidates[i] for i in chosen])
         return drawn
+
+
+def hidden_posts(store: GraphStore, pairs: Sequence[Pair], negatives: Sequence[Sequence[str]]) -> frozenset[str]:
+    """Return the posts that take part in no thread of a batch, so that no thread tells which pairs there are.
+
+    No post of the batch is in the thread of another one. So an answer is never read with the question that it is the
+    positive of. A hard negative is read without its question where the positive is: else its thread would tell it.
+
+    Args:
+        store: graphs; nothing is hidden unless they are threads.
+        pairs: pairs of the batch.
+        negatives: hard negatives of each pair.
+    """
+    if not isinstance(store, ThreadStore):
+        return frozenset()
+    of_pairs = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
+    hidden = of_pairs.union(*negatives)
+    question_of = store.thread_posts.question_of
+    for pair, own in zip(pairs, negatives, strict=True):
+        question = question_of(pair.answer_id)
+        if question is None or question in of_pairs:
+            hidden.update(filter(None, map(question_of, own)))
+    return frozenset(hidden)
 
 
 def ahead(
