@@ -24,6 +24,7 @@ from mathamr.stages.collection import given_parser
 from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings, ThreadConfig
 from mathamr.structure.scoring import StructureConfig
+from mathamr.systems.rerank_settings import RerankSettings
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import identity
 from mathamr.training import checkpoint
@@ -361,6 +362,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "structure": BuiltIn(StructureSettings, "mathamr.systems.structure:StructureSystem"),
     "fusion": BuiltIn(FusionSettings, "mathamr.systems.fusion:FusionSystem"),
     "learned": BuiltIn(LearnedSettings, "mathamr.systems.learned:LearnedSystem"),
+    "rerank": BuiltIn(RerankSettings, "mathamr.systems.rerank:RerankSystem"),
     "run": BuiltIn(GivenRunSettings, "mathamr.systems.given_run:GivenRunSystem"),
 }
 """The systems by the names that ``track=`` takes."""
