@@ -309,10 +309,7 @@ class GraphStore:
     def sizes(
         self, post_ids: Sequence[str], hidden: Collection[str] = ()
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the numbers of nodes and of edges (inverses included) of each graph, both (len(post_ids),).
-
-        No graph is read. ``hidden`` is for graphs of threads (:mod:`graphs.stores.thread_store`).
-        """
+        """Return nodes and edges (with inverses) of each graph, both (len(post_ids),); reads none. See :meth:`load`."""
         rows = self._select(f"{self._sizes.nodes}, {self._sizes.edges}", post_ids)
         sizes = np.array([rows[post_id] for post_id in post_ids], dtype=np.int64).reshape(-1, 2)
         return sizes[:, 0].copy(), sizes[:, 1].copy()
@@ -335,7 +332,7 @@ class GraphStore:
     def load(self, post_ids: Sequence[str], hidden: Collection[str] = ()) -> GraphBatch:
         """Return the graphs as one batch, in the order of ``post_ids``; raises as :meth:`get_arrays`.
 
-        Graphs of threads, for which ``hidden`` is, need a :class:`graphs.stores.thread_store.ThreadStore`.
+        ``hidden`` is for graphs of threads (:mod:`graphs.stores.thread_store`).
         """
         if self.spec.thread != "none":
             raise StoreError(f"graph.thread={self.spec.thread} needs the posts of each thread; run it as an experiment")
@@ -352,8 +349,8 @@ class GraphStore:
         )
         if self.sentence_vectors is None:
             return batch
-        graph_of = batch.node_graph[batch.virtual_kind == VirtualKind.SENTENCE]  # ascending
-        counts = torch.bincount(graph_of, minlength=batch.num_graphs).tolist()
+        of_sentences = batch.node_graph[batch.virtual_kind == VirtualKind.SENTENCE]  # ascending
+        counts = torch.bincount(of_sentences, minlength=batch.num_graphs).tolist()
         return replace(batch, sentence_vectors=self.sentence_vectors.of(post_ids, counts))
 
     def get(self, post_id: str) -> Data:

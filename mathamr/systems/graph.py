@@ -31,6 +31,7 @@ from mathamr.model.label_vectors import is_hash
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.stages import parsers, sources
 from mathamr.stages.console import Console
+from mathamr.stages.graph_threads import check_graph_threads
 from mathamr.stages.label_vectors import LabelText
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
@@ -58,7 +59,6 @@ from mathamr.stages.topic_sets import (
     Trained,
 )
 from mathamr.stages.vectors import EncodedPosts, encode_missing, kinds_of
-from mathamr.systems.graph_threads import check_graph_threads
 from mathamr.systems.registry import system
 from mathamr.systems.settings import GraphSettings
 from mathamr.systems.system import System
@@ -107,7 +107,7 @@ class GraphSystem(System[GraphSettings]):
                 f"graphs of structure 'none' have no document vector for retrieval.strategy={strategy.name}; use "
                 "graph.structure=full or global, or retrieval.strategy=maxsim"
             )
-        check_graph_threads(settings, topic_sets)
+        check_graph_threads(settings, settings.model, topic_sets, trains=settings.model.checkpoint is None)
         if spec.formulas == "none" and any(topic_set.task == 2 for topic_set in topic_sets):
             raise ConfigError(
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "

@@ -31,6 +31,7 @@ from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.order import best_first
 from mathamr.evaluation.result_names import file_name
 from mathamr.evaluation.runs import MAX_PER_TOPIC, read_run
+from mathamr.ranking.cross_encoder import open_cross_encoder
 from mathamr.ranking.cross_scorer import CrossScorer, mine, rescore, train_cross_scorer
 from mathamr.retrieval.index import Ranking
 from mathamr.stages.console import Console
@@ -42,7 +43,6 @@ from mathamr.systems.parts import joint_size, joint_speed, places_of
 from mathamr.systems.registry import system
 from mathamr.systems.rerank_settings import RerankSettings
 from mathamr.systems.system import System
-from mathamr.text.cross_encoder import open_cross_encoder
 
 SCORERS = ("attention", "cross_encoder")
 _MOST_ANSWERS = 20_000  # that negatives are mined from
@@ -138,7 +138,7 @@ class RerankSystem(System[RerankSettings]):
         """Train the attention on the pairs whose posts have vectors.
 
         Raises:
-            ConfigError: there are none.
+            ConfigError: no question of a pair has vectors.
         """
         own, kept = settings.rerank, self._pairs(settings.train).kept
         known = frozenset(vectors.encoded([post for pair in kept for post in (pair.question_id, pair.answer_id)]))

@@ -59,7 +59,9 @@ class GraphSettings(SearchSettings, PreparationSettings):
 
     def model_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of graphs, model and training, and the further collections that are learned from."""
-        parts = {"graph": self.graph.key_parts(), **{group: self.key_settings(group) for group in ("model", "train")}}
+        parts = {"graph": self.graph.key_parts(), "model": self.key_settings("model")}
+        free = self.free["train"]
+        parts["train"] = {name: value for name, value in self.train.key_parts().items() if name not in free}
         if self.model.checkpoint:
             parts["model"] = {"checkpoint": _weights(self.model.checkpoint)}
         parts["graph"]["parser"] = _parser(self)

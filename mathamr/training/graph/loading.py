@@ -24,6 +24,7 @@ from torch import Tensor
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.graph.batching import BudgetSampler, GraphBatch, drop_edges, mask_nodes
+from graphs.graph.renaming import rename_variables, variables_of
 from graphs.stores.store import GraphStore
 from graphs.stores.thread_store import ThreadStore
 from mathamr.training.config import TrainConfig
@@ -117,6 +118,7 @@ class TrainingBatches:
         self.visual_ids: VisualIds = {}
         self.teacher: Teacher | None = None
         self._views = FormulaViews(store.vocabulary) if config.formula_view_weight > 0 else None
+        self._variables = variables_of(store.vocabulary.labels)
         held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
         self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
 
@@ -186,6 +188,8 @@ class TrainingBatches:
         )
         for places in within_budget:
             chunk = self._store.load([posts[i] for i in places], hidden)
+            if config.rename:
+                chunk = rename_variables(chunk, self._variables, config.rename, generator)
             if config.node_mask:
                 chunk = mask_nodes(chunk, config.node_mask, generator)
             views: tuple[GraphBatch, ...] = () if self._views is None else self._views(chunk)

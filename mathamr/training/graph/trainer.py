@@ -276,7 +276,7 @@ class _Checkpoints:
     def _info(self, state: RunState) -> CheckpointInfo:
         return CheckpointInfo(
             encoder=dataclasses.asdict(self.encoder_config),
-            train=dataclasses.asdict(self.config),
+            train=self.config.key_parts(),
             vocabulary_hash=self.store.vocabulary.hash,
             config_hash=self.store.config_hash,
             num_labels=self.store.num_labels,

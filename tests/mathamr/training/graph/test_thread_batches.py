@@ -9,7 +9,7 @@ import torch
 from tiny_collection import ENCODER, settings
 
 from graphs.corpus.post import Pair
-from graphs.errors import StoreError
+from graphs.errors import ConfigError, StoreError
 from graphs.graph.batching import GraphBatch
 from graphs.graph.threads import ThreadPosts
 from graphs.graph.virtual_nodes import VirtualNodeSpec
@@ -96,3 +96,25 @@ def test_a_model_of_threads_is_trained(threads: ThreadStore, tmp_path: Path) -> 
 def test_posts_alone_are_not_read_as_threads(store: GraphStore) -> None:
     with pytest.raises(StoreError, match="needs the posts of each thread"):
         GraphStore(store.path, VirtualNodeSpec(thread="question")).load(["a1"])
+
+
+def test_variables_are_renamed_in_training_and_keys_stay(store: GraphStore, pairs: list[Pair]) -> None:
+    split = split_pairs(pairs, frozenset(store.post_ids()), validation_fraction=0.1)
+    plain, renaming = (settings(workers=0, node_mask=0.0, edge_dropout=0.0, rename=share) for share in (0.0, 1.0))
+    assert "rename" not in plain.key_parts()
+    assert renaming.key_parts()["rename"] == 1.0
+    variables = [place for place, name in enumerate(store.vocabulary.labels) if name.startswith("V!")]
+    made = []
+    with ranks("cpu") as world:
+        for config in (plain, renaming):
+            batches = TrainingBatches(store, split, config, world)
+            batches._variables = torch.tensor(variables)  # this collection has none of one letter
+            made.append(batches.batch(tuple(split.train[:8]), 0, 0))
+    one, other = made
+    labels, changed = one.chunks[0].labels, other.chunks[0].labels
+    names = {store.vocabulary.label_name(label) for label in labels[labels != changed].tolist()}
+    assert len(labels) == len(changed)
+    assert names
+    assert all(name.startswith("V!") for name in names)
+    with pytest.raises(ConfigError, match=r"train.rename=2\.0 must lie in"):
+        settings(rename=2.0)
