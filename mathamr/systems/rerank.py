@@ -2,12 +2,13 @@
 
     conditions:
       graph: {}
-      again: {track: rerank, rerank: {of: graph}}  # attention between virtual nodes
+      questions: {thread: {read: question}}
+      again: {track: rerank, rerank: {of: graph, questions: questions}}
       texts: {track: rerank, rerank: {of: graph, scorer: cross_encoder, encoder: FOLDER}}
 
 ``cross_encoder`` reads the texts of topic and answer together. ``attention`` reads the vectors of the other condition's
 model (:mod:`mathamr.ranking.cross_scorer`) and is trained on the pairs of ``train``, without those whose questions are
-topics. Its questions need vectors: a condition with the same model and ``thread.read=question`` makes them.
+topics. Vectors of their questions are made by a condition with the same model and ``thread.read=question``.
 """
 
 from __future__ import annotations
@@ -80,20 +81,20 @@ class RerankSystem(System[RerankSettings]):
 
     def index(self, settings: RerankSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Nothing is indexed again; the costs are those of the other condition."""
-        return Indexed(None, joint_size(settings, settings.needs(), topic_set))
+        return Indexed(None, joint_size(settings, settings.needs()[:1], topic_set))
 
     def retrieve(self, settings: RerankSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Score the first results again; the others follow in their order."""
         own = settings.rerank
-        (place,) = places_of(settings, settings.needs())
-        run = read_run(place / file_name(topic_set.test_name, "run.tsv"), task=1)
-        score = self._by_text(settings) if own.scorer == "cross_encoder" else self._by_vectors(settings, place)
+        places = places_of(settings, settings.needs())
+        run = read_run(places[0] / file_name(topic_set.test_name, "run.tsv"), task=1)
+        score = self._by_text(settings) if own.scorer == "cross_encoder" else self._by_vectors(settings, places)
         results: dict[str, Ranking] = {}
         with Stopwatch() as watch:
             for topic in topic_set.topics:
                 names = [hit.doc_id for hit in run.rankings.get(topic.topic_id, ())]
                 results[topic.topic_id] = reranked(names, score(topic, names[: own.depth]))[: settings.retrieval.k]
-        return Retrieved(results, joint_speed(settings, settings.needs(), topic_set, watch.seconds))
+        return Retrieved(results, joint_speed(settings, settings.needs()[:1], topic_set, watch.seconds))
 
     def _by_text(self, settings: RerankSettings) -> Rescore:
         own = settings.rerank
@@ -106,8 +107,8 @@ class RerankSystem(System[RerankSettings]):
 
         return score
 
-    def _by_vectors(self, settings: RerankSettings, place: Path) -> Rescore:
-        vectors = self._vectors(settings, place)
+    def _by_vectors(self, settings: RerankSettings, places: Sequence[Path]) -> Rescore:
+        vectors = self._vectors(settings, places)
         scorer = self._trained(settings, vectors)
 
         def score(topic: Topic, names: Sequence[str]) -> NDArray[np.float64]:
@@ -118,13 +119,19 @@ class RerankSystem(System[RerankSettings]):
 
         return score
 
-    def _vectors(self, settings: RerankSettings, place: Path) -> EncodedPosts:
-        """Open the vectors of the other condition's model.
+    def _vectors(self, settings: RerankSettings, places: Sequence[Path]) -> EncodedPosts:
+        """Open the vectors of the other conditions' model.
 
         Raises:
-            ConfigError: it has no model.
+            ConfigError: they have no model, or two.
         """
-        key = (read_json(place / "result.json") or {}).get("model_key")
+        keys = {(read_json(place / "result.json") or {}).get("model_key") for place in places}
+        if len(keys) > 1:
+            raise ConfigError(
+                f"rerank.of={settings.rerank.of} and rerank.questions={settings.rerank.questions} have different "
+                "models; give both the same settings but thread.read"
+            )
+        (key,) = keys
         folder = self.shared / "models" / str(key)
         encoded = read_json(folder / "encoded.json") if key else None
         if encoded is None:
@@ -145,8 +152,8 @@ class RerankSystem(System[RerankSettings]):
         pairs = [pair for pair in kept if pair.question_id in known and pair.answer_id in known]
         if not pairs:
             raise ConfigError(
-                f"rerank.of={own.of}: no question of a training pair has vectors; add a condition with the same model "
-                f"and thread.read=question before it, or use rerank.scorer=cross_encoder"
+                f"rerank.questions={own.questions}: no question of a training pair has vectors; use "
+                "thread.read=question in that condition, or rerank.scorer=cross_encoder"
             )
         pairs = list(islice(pairs, _MOST_ANSWERS))
         questions = list(dict.fromkeys(pair.question_id for pair in pairs))

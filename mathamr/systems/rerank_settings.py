@@ -22,6 +22,7 @@ class RerankConfig:
 
     Attributes:
         of: condition of the experiment.
+        questions: condition with the same model and ``thread.read=question``, whose vectors the attention learns from.
         depth: number of its first results that are scored again.
         scorer: attention or cross_encoder.
         encoder: folder or name of a cross-encoder.
@@ -33,6 +34,7 @@ class RerankConfig:
     """
 
     of: str | None
+    questions: str | None
     depth: int
     scorer: str
     encoder: str | None
@@ -66,7 +68,19 @@ class RerankSettings(JobSettings):
         return parts
 
     def needs(self) -> Sequence[str]:
-        """Return the condition whose results are scored again."""
-        if self.rerank.of is None:
+        """Return the condition whose results are scored again, and the one that has vectors of questions.
+
+        Raises:
+            ConfigError: one of them is not named.
+        """
+        own = self.rerank
+        if own.of is None:
             raise ConfigError("track=rerank needs rerank.of, the condition whose results are scored again")
-        return [self.rerank.of]
+        if own.scorer != "attention":
+            return [own.of]
+        if own.questions is None or own.questions == own.of:
+            raise ConfigError(
+                "rerank.scorer=attention needs rerank.questions, a condition with the model of rerank.of and "
+                "thread.read=question, or use rerank.scorer=cross_encoder"
+            )
+        return [own.of, own.questions]

@@ -13,7 +13,7 @@ from tests.experiments.test_tracks import planned
 WORDS: dict[str, Any] = {"track": "bm25"}
 TEXT: dict[str, Any] = {"track": "text", "text": {"epochs": 0}}
 QUESTION: dict[str, Any] = {**TEXT, "thread": {"read": "question"}}
-AGAIN: dict[str, Any] = {"track": "rerank", "rerank": {"of": "text"}}
+AGAIN: dict[str, Any] = {"track": "rerank", "rerank": {"of": "text", "questions": "question"}}
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def cross_encoder(tmp_path: Path) -> Path:
     (folder / "vocab.txt").write_text("\n".join(words))
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
     sizes = {"vocab_size": len(words), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = BertConfig(**sizes, num_labels=1)
+    config = BertConfig.from_dict({**sizes, "num_labels": 1})
     BertForSequenceClassification(config).save_pretrained(folder)
     assert CrossEncoder(str(folder), device="cpu").num_labels == 1
     return folder
@@ -54,9 +54,9 @@ def test_attention_is_trained_on_pairs_and_scores_the_vectors(collection: Path, 
 
 
 def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
-    conditions = {"text": TEXT, "again": AGAIN}
+    conditions = {"text": TEXT, "question": QUESTION, "again": AGAIN}
     jobs = planned(conditions)
-    assert [need.name for need in jobs["again-seed1"].needs] == ["text-seed1"]
+    assert [need.name for need in jobs["again-seed1"].needs] == ["text-seed1", "question-seed1"]
     assert jobs["again-seed1"].run_key != jobs["again-seed2"].run_key
     assert jobs["text-seed1"].run_key == jobs["text-seed2"].run_key
     other = planned(conditions, "train.positives=answers")
@@ -68,6 +68,7 @@ def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
     [
         ({}, "track=rerank needs rerank.of"),
         ({"of": "wrods"}, "did you mean words"),
+        ({"of": "words"}, "rerank.scorer=attention needs rerank.questions"),
         ({"of": "words", "scorer": "llm"}, "rerank.scorer=llm is not one of attention, cross_encoder"),
         ({"of": "words", "depth": 0}, "rerank.depth=0 must be from 1 to 1,000"),
         ({"of": "words", "scorer": "cross_encoder"}, "needs rerank.encoder"),
