@@ -20,13 +20,13 @@ AGAIN: dict[str, Any] = {"track": "rerank", "rerank": {"of": "text", "questions"
 def cross_encoder(tmp_path: Path) -> Path:
     """A cross-encoder with random weights."""
     from sentence_transformers import CrossEncoder
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
 
     folder = tmp_path / "cross-encoder"
     folder.mkdir()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "is", "every", "finite", "the", "ring", "group", "field"]
     (folder / "vocab.txt").write_text("\n".join(words))
-    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
     sizes = {"vocab_size": len(words), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = BertConfig.from_dict({**sizes, "num_labels": 1})
     BertForSequenceClassification(config).save_pretrained(folder)
@@ -67,10 +67,10 @@ def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
     ("own", "message"),
     [
         ({}, "track=rerank needs rerank.of"),
-        ({"of": "wrods"}, "did you mean words"),
+        ({"of": "wrods", "scorer": "cross_encoder"}, "did you mean words"),
         ({"of": "words"}, "rerank.scorer=attention needs rerank.questions"),
         ({"of": "words", "scorer": "llm"}, "rerank.scorer=llm is not one of attention, cross_encoder"),
-        ({"of": "words", "depth": 0}, "rerank.depth=0 must be from 1 to 1,000"),
+        ({"of": "words", "scorer": "cross_encoder", "depth": 0}, "rerank.depth=0 must be from 1 to 1,000"),
         ({"of": "words", "scorer": "cross_encoder"}, "needs rerank.encoder"),
         (
             {"of": "words", "scorer": "cross_encoder", "encoder": "./nowhere"},
