@@ -49,6 +49,7 @@ class GraphBatch:
         num_graphs: B.
         sentence_vectors: float32 (S, k), vectors of the text of the S sentence virtual nodes in their order, where the
             store of the graphs has such.
+        has_threads: graphs are threads of posts (:mod:`graphs.graph.threads`), with labels of their own.
     """
 
     labels: Tensor
@@ -62,6 +63,7 @@ class GraphBatch:
     ptr: Tensor
     num_graphs: int
     sentence_vectors: Tensor | None = None
+    has_threads: bool = False
 
     @property
     def num_nodes(self) -> int:

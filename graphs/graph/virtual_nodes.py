@@ -38,7 +38,7 @@ its formula node as the only constituent. A sentence root that is a formula node
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from typing import Literal, get_args
 
@@ -50,6 +50,7 @@ from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 
 Structure = Literal["full", "global", "none"]
 FormulaMode = Literal["both", "opt", "slt", "none"]
+ThreadMode = Literal["none", "question", "siblings"]
 Edge = tuple[int, str, int]
 
 VIRTUAL_LABELS = ("VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT")  # by VirtualKind
@@ -72,23 +73,38 @@ class VirtualNodeSpec:
     """Virtual nodes on top of a graph, and the formula trees that stay in it (thesis, 4.3.1 to 4.3.3).
 
     With structure ``global`` or ``none`` the auxiliary edges of ``connectivity`` run between the formula nodes and
-    sentence roots, which then stand for formulas and sentences.
+    sentence roots, which then stand for formulas and sentences. With ``thread`` an answer is one graph with its
+    question, or also with its siblings (:mod:`graphs.graph.threads`).
     """
 
     structure: Structure = "full"
     connectivity: str = "none"
     formulas: FormulaMode = "both"
+    thread: ThreadMode = "none"
 
     def __post_init__(self) -> None:
         choices = {
             "structure": get_args(Structure),
             "connectivity": connectivities(),
             "formulas": get_args(FormulaMode),
+            "thread": get_args(ThreadMode),
         }
         for name, allowed in choices.items():
             value = getattr(self, name)
             if value not in allowed:
                 raise ConfigError(f"{name} is {value!r}; give one of {', '.join(allowed)}")
+        if self.thread != "none" and self.structure == "none":
+            raise ConfigError(
+                f"graph.thread={self.thread} joins the document nodes of posts, and graphs of structure 'none' have no "
+                "such node; use graph.structure=full or global"
+            )
+
+    def content(self) -> dict[str, str]:
+        """Return the settings as they are written to files; hashes stay unchanged where no thread takes part."""
+        values = asdict(self)
+        if self.thread == "none":
+            del values["thread"]
+        return values
 
 
 @dataclass(slots=True)

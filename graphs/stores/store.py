@@ -21,36 +21,33 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
 from functools import cached_property
-from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from graphs import database, digests
+from graphs import database
 from graphs.errors import Failure, GraphError, StoreError
 from graphs.graph.batching import GraphBatch
-from graphs.graph.connectivity import connectivities
 from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import Convert, worker_died
 from graphs.graph.tensors import GraphArrays
-from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualKind, VirtualNodeSpec, check_structure
+from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec, check_structure
 from graphs.graph.vocabulary import Decode, Row, Vocabulary
 from graphs.processes import batched, ordered_map
 from graphs.stores.graph_sizes import GraphSizes
+from graphs.stores.tensor_identity import FILE_FORMAT, config_hash, file_hash, spec_of_hash
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 PURPOSE = "graph tensors"
 
-_FORMAT = 2  # of the file: goes up when the stored form changes
-_CONFIGURATION = 1  # goes up when other tensors are made of a graph, for the models that were trained on them
 _ROWS_PER_TASK = 256
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 _PAGE_BYTES = 16384  # graphs of 2 KB leave a fifth of the default pages of 4 KB empty
@@ -63,18 +60,6 @@ CREATE TABLE IF NOT EXISTS graph(
 CREATE TABLE IF NOT EXISTS arrays(idx INTEGER PRIMARY KEY, blob BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS failure(post_id TEXT PRIMARY KEY, stage TEXT, kind TEXT, message TEXT) WITHOUT ROWID;
 """
-
-
-def config_hash(spec: VirtualNodeSpec, vocabulary: Vocabulary) -> str:
-    """Identity of the tensors that models read: virtual nodes, formula mode, vocabulary."""
-    content = {"format": _CONFIGURATION, "virtual_nodes": asdict(spec), "vocabulary": vocabulary.hash}
-    return digests.of_json(content)
-
-
-def file_hash(formulas: FormulaMode, vocabulary: Vocabulary) -> str:
-    """Identity of the tensors in a file: formula mode, vocabulary, format."""
-    content = {"file_format": _FORMAT, "formulas": formulas, "vocabulary": vocabulary.hash}
-    return digests.of_json(content)
 
 
 def build(
@@ -152,8 +137,8 @@ def _begin(
             message = f"begun with {key} {meta[key]!r}, not with {value!r}; build into another file"
             raise StoreError(message, path=path)
     if "file_hash" in meta:
-        if meta["virtual_nodes"] != asdict(spec):
-            database.write_meta(connection, virtual_nodes=asdict(spec))
+        if meta["virtual_nodes"] != spec.content():
+            database.write_meta(connection, virtual_nodes=spec.content())
             connection.commit()
         return
     connection.commit()
@@ -163,8 +148,8 @@ def _begin(
         connection,
         vocabulary=vocabulary.to_json(),
         vocabulary_hash=vocabulary.hash,
-        format=_FORMAT,
-        virtual_nodes=asdict(spec),
+        format=FILE_FORMAT,
+        virtual_nodes=spec.content(),
         complete=False,
         **wanted,
     )
@@ -177,9 +162,11 @@ def _refuse_old(meta: Mapping[str, object], path: str | os.PathLike[str]) -> Non
     Raises:
         StoreError: with both formats.
     """
-    found = meta.get("format", 1 if "config_hash" in meta else _FORMAT)
-    if found != _FORMAT:
-        message = f"tensors of format {found}, this version reads {_FORMAT}; preprocess the collection into a new file"
+    found = meta.get("format", 1 if "config_hash" in meta else FILE_FORMAT)
+    if found != FILE_FORMAT:
+        message = (
+            f"tensors of format {found}, this version reads {FILE_FORMAT}; preprocess the collection into a new file"
+        )
         raise StoreError(message, path=path)
 
 
@@ -199,15 +186,6 @@ def _pending(
             skipped(len(ids) - len(batch))
         if batch:
             yield batch
-
-
-def _spec_of(config: str | None, default: VirtualNodeSpec, vocabulary: Vocabulary) -> VirtualNodeSpec:
-    """The virtual nodes of a configuration hash; ``default`` where there is no hash, or no such virtual nodes."""
-    for structure, connectivity in product(get_args(Structure), connectivities()):
-        spec = VirtualNodeSpec(structure, connectivity, default.formulas)
-        if config is not None and config_hash(spec, vocabulary) == config:
-            return spec
-    return default
 
 
 _config_hash = config_hash  # which an argument of GraphStore has for its name
@@ -275,7 +253,7 @@ class GraphStore:
             raise StoreError(message, path=path) from error
         if not whole:
             raise StoreError("damaged (its vocabulary); delete it and preprocess again", path=path)
-        self.spec = spec or _spec_of(config_hash, default, self.vocabulary)
+        self.spec = spec or spec_of_hash(config_hash, default, self.vocabulary)
         if self.spec.formulas != default.formulas:
             message = f"made with formulas={default.formulas}, {self.spec.formulas} is needed; {_OTHERWISE}"
             raise StoreError(message, path=path)
@@ -314,8 +292,20 @@ class GraphStore:
         rows = self._connection.execute("SELECT post_id FROM graph ORDER BY idx")
         return [post_id for (post_id,) in rows if post_id not in self.too_large]
 
-    def sizes(self, post_ids: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Numbers of nodes and of edges (inverses included) of each graph, both (len(post_ids),); reads no graph."""
+    @property
+    def num_labels(self) -> int:
+        """Number of label ids in batches."""
+        return self.vocabulary.num_labels
+
+    @property
+    def num_relations(self) -> int:
+        """Number of relation ids in batches, inverses included."""
+        return self.vocabulary.num_relations
+
+    def sizes(
+        self, post_ids: Sequence[str], hidden: Collection[str] = ()
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return nodes and edges (with inverses) of each graph, both (len(post_ids),); reads none. See :meth:`load`."""
         rows = self._select(f"{self._sizes.nodes}, {self._sizes.edges}", post_ids)
         sizes = np.array([rows[post_id] for post_id in post_ids], dtype=np.int64).reshape(-1, 2)
         return sizes[:, 0].copy(), sizes[:, 1].copy()
@@ -335,8 +325,17 @@ class GraphStore:
         blobs = zip(self.get_blobs(post_ids), post_ids, strict=True)
         return [extended(blob, self.spec, post_id) for blob, post_id in blobs]
 
-    def load(self, post_ids: Sequence[str]) -> GraphBatch:
-        """The graphs as one batch, in the order of ``post_ids``; raises as :meth:`get_arrays`."""
+    def load(self, post_ids: Sequence[str], hidden: Collection[str] = ()) -> GraphBatch:
+        """Return the graphs as one batch, in the order of ``post_ids``; raises as :meth:`get_arrays`.
+
+        ``hidden`` is for graphs of threads (:mod:`graphs.stores.thread_store`).
+        """
+        if self.spec.thread != "none":
+            raise StoreError(f"graph.thread={self.spec.thread} needs the posts of each thread; run it as an experiment")
+        return self.load_posts(post_ids)
+
+    def load_posts(self, post_ids: Sequence[str]) -> GraphBatch:
+        """Return the graphs of single posts as one batch, in the order of ``post_ids``; raises as :meth:`load`."""
         batch = collate_packed(
             self.get_blobs(post_ids),
             self.spec,
@@ -346,8 +345,8 @@ class GraphStore:
         )
         if self.sentence_vectors is None:
             return batch
-        graph_of = batch.node_graph[batch.virtual_kind == VirtualKind.SENTENCE]  # ascending
-        counts = torch.bincount(graph_of, minlength=batch.num_graphs).tolist()
+        of_sentences = batch.node_graph[batch.virtual_kind == VirtualKind.SENTENCE]  # ascending
+        counts = torch.bincount(of_sentences, minlength=batch.num_graphs).tolist()
         return replace(batch, sentence_vectors=self.sentence_vectors.of(post_ids, counts))
 
     def get(self, post_id: str) -> Data:

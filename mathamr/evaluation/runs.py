@@ -36,6 +36,7 @@ from graphs.corpus.post import Judgment
 from graphs.corpus.qrels import grade_of
 from graphs.errors import CorpusError, EvaluationError
 from graphs.whole_file import whole_file
+from mathamr.evaluation.order import best_first
 
 Task = Literal[1, 2]
 Qrels = dict[str, dict[str, int]]
@@ -75,9 +76,10 @@ class Run:
     ) -> Run:
         """Make a valid submission from search results.
 
-        Each topic is sorted by score (stable for equal scores). Repeated documents keep their best place, results
-        beyond 1,000 are cut, and scores are made strictly decreasing in float32 (:func:`strictly_decreasing`). Raises
-        :class:`EvaluationError` for a score that is not finite, or a name or id with white space.
+        Each topic is sorted by score, equal scores by id, descending (:mod:`mathamr.evaluation.order`). Repeated
+        documents keep their best place, results beyond 1,000 are cut, and scores are made strictly decreasing in
+        float32 (:func:`strictly_decreasing`). Raises :class:`EvaluationError` for a score that is not finite, or a name
+        or id with white space.
         """
         if not name or name.split() != [name]:
             raise EvaluationError(f"run name {name!r} is empty or has white space; use one word")
@@ -96,8 +98,8 @@ class Run:
                 if task == 2 and not hit.post_id:
                     raise EvaluationError(f"topic {topic_id}: formula {hit.doc_id} has no post id; Task 2 needs one")
             first: dict[str, Hit] = {}
-            for hit in sorted(hits, key=lambda hit: -hit.score):
-                first.setdefault(hit.doc_id, hit)
+            for place in best_first([hit.doc_id for hit in hits], [hit.score for hit in hits]):
+                first.setdefault(hits[place].doc_id, hits[place])
             kept = list(first.values())[:MAX_PER_TOPIC]
             scores = strictly_decreasing([hit.score for hit in kept])
             rankings[topic_id] = [Hit(h.doc_id, score, h.post_id) for h, score in zip(kept, scores, strict=True)]

@@ -10,7 +10,7 @@ sorted by size first, which fills the batches evenly. The result does not depend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
@@ -46,6 +46,7 @@ def encode(
     max_nodes: int = MAX_NODES,
     max_edges: int = MAX_EDGES,
     progress: Callable[[int], None] | None = None,
+    hidden: Collection[str] = (),
 ) -> VectorSets:
     """Encode each post (thesis 3.5.1) on the encoder's device; the encoder is put into evaluation mode.
 
@@ -53,6 +54,7 @@ def encode(
         post_ids: ids of posts in the store; repetitions are allowed.
         max_nodes: largest number of nodes of a batch; a larger graph makes a batch alone. ``max_edges`` bounds edges.
         progress: function called with the number of posts encoded since its last call.
+        hidden: posts that take part in no thread of another post, where graphs are threads.
 
     Raises:
         RetrievalError: too little memory on the device for a batch.
@@ -67,12 +69,12 @@ def encode(
     if not post_ids:
         empty = torch.zeros(0, encoder.config.projection_dim, device=device)
         return VectorSets(empty, torch.zeros(1, dtype=torch.int64, device=device))
-    nodes, edges = store.sizes(post_ids)
+    nodes, edges = store.sizes(post_ids, hidden)
     by_size = np.argsort(nodes, kind="stable")
     encoded: list[VectorSets] = []
     for batch in within_budget(nodes[by_size], edges[by_size], max_nodes=max_nodes, max_edges=max_edges):
         places = by_size[batch]
-        graphs = store.load([post_ids[i] for i in places])
+        graphs = store.load([post_ids[i] for i in places], hidden)
         try:
             encoded.append(encoder(graphs.to(device)))
         except RuntimeError as error:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphs.graph.virtual_nodes import VirtualKind
+from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL
 from mathamr.model.config import check_start
 from mathamr.model.label_vectors import LabelText
 from mathamr.model.sentence_text import SentenceText
@@ -78,6 +79,9 @@ class NodeFeatures(nn.Module):
         if self.sentences is not None:
             places = torch.nonzero(batch.virtual_kind[virtual] == VirtualKind.SENTENCE).squeeze(1)  # (S,)
             starts = starts.index_add(0, places, self.sentences(batch.sentence_vectors).to(starts.dtype))
+        if batch.has_threads:  # labels tell whether a virtual node is of the post itself, its question or a sibling
+            labels = batch.labels[virtual]
+            starts = starts + x[virtual] * (labels >= FIRST_VIRTUAL_LABEL + len(VirtualKind)).unsqueeze(1)
         return x.index_copy(0, virtual, starts.to(x.dtype))
 
     def _starts(self, batch: GraphBatch, virtual: Tensor, x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ def write(folder: Path, model: ModelFiles, card: str) -> None:
         settings = {
             "format": _FORMAT,
             "version": _VERSION,
-            "virtual_nodes": asdict(model.spec),
+            "virtual_nodes": model.spec.content(),
             "parser": model.parser,
             "files": {name: digests.of_file(folder / name) for name in _HASHED},
         }
@@ -105,7 +105,7 @@ def _check_place(folder: Path, model: ModelFiles) -> None:
     if not names:
         return
     own = checkpoint.weights_digest(model.weights)
-    found = _sha256(folder / WEIGHTS) if WEIGHTS in names else None
+    found = digests.of_file(folder / WEIGHTS) if WEIGHTS in names else None
     if SETTINGS in names:
         _settings(folder / SETTINGS)
         if found != own:

@@ -49,7 +49,7 @@ def ndcg(topic: JudgedTopic, scores: Floats) -> float:
         topic: judged documents.
         scores: a score for each document (documents,).
     """
-    gained = topic.grades[np.argsort(-scores, kind="stable")][:MAX_PER_TOPIC]
+    gained = topic.grades[np.argsort(-scores.astype(np.float32), kind="stable")][:MAX_PER_TOPIC]
     ideal = np.sort(np.concatenate([topic.grades, topic.unfound]))[::-1][:MAX_PER_TOPIC]
     best = float((ideal / np.log2(np.arange(len(ideal)) + 2)).sum())
     return float((gained / np.log2(np.arange(len(gained)) + 2)).sum()) / best if best > 0 else 0.0

@@ -28,6 +28,7 @@ from graphs.corpus.post import Post
 from graphs.corpus.text import placeholders
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import ParsedFormula
+from mathamr.evaluation.order import best_first
 from mathamr.retrieval.index import Ranking
 
 _TOKEN = re.compile(r"\\[a-z]+|[^\W\d_]+|\d+")  # a LaTeX command, a word, a number
@@ -128,7 +129,7 @@ class BM25Index:
         *,
         allowed: Iterable[npt.NDArray[np.bool_] | None] = repeat(None),
     ) -> list[Ranking]:
-        """At most ``k`` posts for each query, those that share a token with it; equal scores by post id.
+        """At most ``k`` posts for each query, those that share a token with it; equal scores by id, descending.
 
         A query without a known token finds nothing. ``allowed`` has for each query the posts that may be found, bool
         (posts,), in the order they were indexed in, or None for all.
@@ -146,6 +147,6 @@ class BM25Index:
             if len(places) > k:
                 bound = np.partition(scores[places], -k)[-k]
                 places = places[scores[places] >= bound]
-            order = places[np.lexsort((self._post_ids[places], -scores[places]))][:k]
+            order = places[best_first(self._post_ids[places], scores[places])[:k]]
             rankings.append(list(zip(self._post_ids[order].tolist(), scores[order].tolist(), strict=True)))
         return rankings

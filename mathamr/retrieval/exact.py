@@ -32,6 +32,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphs.errors import RetrievalError, StoreError
+from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact_layout import blocks, products
 from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
@@ -347,11 +348,8 @@ class ExactIndex:
         return VectorSets(self._vectors[torch.from_numpy(rows).to(device)].float(), torch.from_numpy(ptr).to(device))
 
     def _order(self, places: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Positions that sort by score, descending, and equal scores by post id."""
-        order = np.argsort(-scores, kind="stable")
-        if (np.diff(scores[order]) == 0).any():  # rare, and ids are slow to compare
-            order = np.lexsort((self._post_ids[places], -scores))
-        return order
+        """Positions that sort by score and then by post id, both descending."""
+        return best_first(self._post_ids[places], scores)
 
     def _sorted(self, places: np.ndarray, scores: np.ndarray, k: int) -> Ranking:
         order = self._order(places, scores)[:k]

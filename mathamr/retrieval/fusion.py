@@ -5,7 +5,7 @@
 >>> [post_id for post_id, score in reciprocal_rank_fusion([text, graph])["A.1"]]
 ['b', 'a', 'd', 'c']
 >>> interpolate([text, graph], [0.5, 0.5])["A.1"]
-[('b', 0.9375), ('a', 0.5), ('c', 0.0), ('d', 0.0)]
+[('b', 0.9375), ('a', 0.5), ('d', 0.0), ('c', 0.0)]
 
 Weights are tuned on named topics only, and never on those that are reported: see :func:`tune_weight`.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from graphs.errors import RetrievalError
+from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Run
 from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.scores import TopicScores, documents_of, scores_in, standard_scores
@@ -28,14 +29,14 @@ Rankings = Mapping[str, Ranking]
 def rankings_of(run: Run) -> dict[str, Ranking]:
     """The rankings of a run file, ready to be fused: by score, as the evaluation reads them, whatever the lines' order.
 
-    A document that is listed twice counts as it is listed first; equal scores keep the order of the file.
+    A document that is listed twice counts as it is listed first; equal scores go by id, descending.
     """
     rankings: dict[str, Ranking] = {}
     for topic_id, hits in run.rankings.items():
         first: dict[str, float] = {}
         for hit in hits:
             first.setdefault(hit.doc_id, hit.score)
-        rankings[topic_id] = sorted(first.items(), key=lambda result: -result[1])
+        rankings[topic_id] = _ranking(first)
     return rankings
 
 
@@ -61,7 +62,7 @@ def merge_by_visual_id(rankings: Sequence[Rankings], visual_ids: Mapping[str, st
 def reciprocal_rank_fusion(runs: Sequence[Rankings], *, k: int = 60, limit: int = MAX_PER_TOPIC) -> dict[str, Ranking]:
     """Score each document by the sum of 1 / (k + rank) over the runs that have it (Cormack et al., SIGIR 2009).
 
-    Ranks begin at 1. Topics of any of the runs are there; equal scores go by document id.
+    Ranks begin at 1. Topics of any of the runs are there; equal scores go by document id, descending.
     """
     if k < 0:
         raise RetrievalError(f"k={k}; reciprocal rank fusion takes k from 0, 60 is usual")
@@ -119,7 +120,7 @@ def standard_sum(
         total = np.zeros(len(documents))
         for weight, part in zip(weights, parts, strict=True):
             total += weight * standard_scores(scores_in(part, topic, documents))
-        order = np.argsort(-total, kind="stable")[:limit]
+        order = best_first(documents, total)[:limit]
         fused[topic] = [(documents[place], float(total[place])) for place in order]
     return fused
 
@@ -154,8 +155,13 @@ def _fuse(
         for run, weight in zip(runs, weights, strict=True):
             for doc_id, value in points(list(run.get(topic_id, []))).items():
                 totals[doc_id] = totals.get(doc_id, 0.0) + weight * value
-        fused[topic_id] = sorted(totals.items(), key=lambda result: (-result[1], result[0]))[:limit]
+        fused[topic_id] = _ranking(totals)[:limit]
     return fused
+
+
+def _ranking(scores: Mapping[str, float]) -> Ranking:
+    names = list(scores)
+    return [(names[place], scores[names[place]]) for place in best_first(names, list(scores.values()))]
 
 
 def _in_order(runs: Sequence[Rankings]) -> Iterable[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STRATEGIES = ("single_vector", "doc_vn_maxsim", "maxsim")
 BackendName = Literal["exact", "qdrant"]
 Ranking = list[tuple[str, float]]
-"""``(post_id, score)``, best first; equal scores by post id, ascending."""
+"""``(post_id, score)``, best first; equal scores by post id, descending, as trec_eval orders them."""
 
 
 @dataclass(frozen=True, slots=True)

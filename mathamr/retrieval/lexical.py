@@ -9,7 +9,7 @@ r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one 
 ['8']
 >>> formulas = index_formulas(posts, words)
 >>> [(hit.doc_id, hit.post_id) for hit in formulas.search([["x", "2"]])[0]]
-[('7:0', '7'), ('8:0', '8'), ('8:1', '8')]
+[('8:0', '8'), ('7:0', '7'), ('8:1', '8')]
 
 Tokens are words and LaTeX, or pairs of symbols in the trees of formulas (:mod:`mathamr.retrieval.bm25`).
 """

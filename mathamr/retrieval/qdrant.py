@@ -32,6 +32,7 @@ import qdrant_edge
 
 from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.efficiency import bytes_on_disk
+from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.folder import new_data, read_header, switch
 from mathamr.retrieval.index import (
@@ -55,12 +56,13 @@ T = TypeVar("T")
 
 
 def ranked(results: Sequence[tuple[str, float]]) -> Ranking:
-    """Results with equal scores by post id.
+    """Return results with the best first; equal scores by post id, descending.
 
     >>> ranked([("9", 0.5), ("7", 1.0), ("10", 1.0)])
-    [('10', 1.0), ('7', 1.0), ('9', 0.5)]
+    [('7', 1.0), ('10', 1.0), ('9', 0.5)]
     """
-    return sorted(results, key=lambda result: (-result[1], result[0]))
+    order = best_first([name for name, _ in results], [score for _, score in results])
+    return [results[place] for place in order]
 
 
 def as_lists(sets: VectorSets, begin: int, end: int) -> Iterator[list[list[float]]]:

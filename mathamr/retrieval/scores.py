@@ -75,8 +75,8 @@ def standard_scores(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def documents_of(parts: Sequence[Mapping[str, TopicScores]], topic: str) -> list[str]:
-    """Return all documents that any of the systems found for a topic, by id."""
-    return sorted({name for part in parts if topic in part for name in part[topic].scores})
+    """Return all documents that any of the systems found for a topic, by id, descending."""
+    return sorted({name for part in parts if topic in part for name in part[topic].scores}, reverse=True)
 
 
 def scores_in(part: Mapping[str, TopicScores], topic: str, documents: Sequence[str]) -> NDArray[np.float64]:

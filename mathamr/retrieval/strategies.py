@@ -31,7 +31,7 @@ def search(
     *,
     model_hash: str | None = None,
 ) -> list[Ranking]:
-    """At most ``k`` ``(post_id, score)`` for each query, best first, equal scores by post id.
+    """At most ``k`` ``(post_id, score)`` for each query, best first, equal scores by post id, descending.
 
     ``strategy`` is a :class:`Strategy`, or the name of one that is exact. With ``model_hash``, the hash of the model
     that encoded the queries, an index of another model is refused. No queries give no rankings.
@@ -58,9 +58,9 @@ def search_reference(
     multi = maxsim.scores_reference(queries, documents)
     rankings = []
     for by_document, by_set in zip(single.tolist(), multi.tolist(), strict=True):
-        places = sorted(range(len(post_ids)), key=lambda i: (-by_document[i], post_ids[i]))
+        places = sorted(range(len(post_ids)), key=lambda i: (by_document[i], post_ids[i]), reverse=True)
         scores = by_document if strategy.name == "single_vector" else by_set
         places = places[: strategy.pool] if strategy.name == "doc_vn_maxsim" else places
-        places = sorted(places, key=lambda i: (-scores[i], post_ids[i]))[:k]
+        places = sorted(places, key=lambda i: (scores[i], post_ids[i]), reverse=True)[:k]
         rankings.append([(post_ids[i], scores[i]) for i in places])
     return rankings

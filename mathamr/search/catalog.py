@@ -23,7 +23,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +142,7 @@ def build(
             "version": VERSION,
             "model_hash": content.model_hash,
             "config_hash": content.config_hash,
-            "virtual_nodes": asdict(content.spec),
+            "virtual_nodes": content.spec.content(),
             "parser": content.parser,
             "backend": backend,
             "location": location,

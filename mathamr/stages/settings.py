@@ -159,8 +159,8 @@ class JobSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GraphConfig:
-    """How posts become graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity`` and
-    ``formulas`` as in ``VirtualNodeSpec``."""
+    """How posts become graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity``,
+    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``."""
 
     parser: str
     structure: str
@@ -168,6 +168,14 @@ class GraphConfig:
     formulas: str
     vocabulary_size: int
     number_threshold: int
+    thread: str = "none"
+
+    def key_parts(self) -> dict[str, Any]:
+        """Return what models depend on; keys stay unchanged where no thread takes part."""
+        values = asdict(self)
+        if self.thread == "none":
+            del values["thread"]
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)

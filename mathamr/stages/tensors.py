@@ -39,7 +39,7 @@ from graphs import database, shared_files
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.sources import Source
 from graphs.errors import ConfigError, StoreError
-from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualNodeSpec
+from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Row, Vocabulary
 from graphs.stores import store
 from graphs.stores.collection import Collection
@@ -294,6 +294,7 @@ def spec_of(graph: GraphConfig) -> VirtualNodeSpec:
         structure=cast(Structure, graph.structure),
         connectivity=graph.connectivity,
         formulas=cast(FormulaMode, graph.formulas),
+        thread=cast(ThreadMode, graph.thread),
     )
 
 
@@ -319,7 +320,7 @@ def _remove_begun_otherwise(path: Path, file_hash: str, content: str) -> None:
 
 def _stored_settings(graph: GraphConfig) -> dict[str, Any]:
     """Return the settings that files of tensors depend on: virtual nodes are added to what is stored."""
-    return {name: value for name, value in asdict(graph).items() if name not in ("structure", "connectivity")}
+    return {name: value for name, value in asdict(graph).items() if name not in ("structure", "connectivity", "thread")}
 
 
 def _digest(*content: Any) -> str:

@@ -20,9 +20,11 @@ from graphs.corpus.leaks import PairsApart
 from graphs.corpus.post import Pair, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
+from graphs.graph.threads import ThreadPosts
 from graphs.graph.virtual_nodes import check_structure
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
+from graphs.stores.thread_store import ThreadStore
 from mathamr.evaluation.efficiency import reset_peak_memory
 from mathamr.model.config import EncoderConfig
 from mathamr.model.encoding import device_of
@@ -30,6 +32,7 @@ from mathamr.model.label_vectors import is_hash
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.stages import parsers, sources
 from mathamr.stages.console import Console
+from mathamr.stages.graph_threads import check_graph_threads
 from mathamr.stages.label_vectors import LabelText
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
@@ -105,6 +108,7 @@ class GraphSystem(System[GraphSettings]):
                 f"graphs of structure 'none' have no document vector for retrieval.strategy={strategy.name}; use "
                 "graph.structure=full or global, or retrieval.strategy=maxsim"
             )
+        check_graph_threads(settings, settings.model, topic_sets, trains=settings.model.checkpoint is None)
         if spec.formulas == "none" and any(topic_set.task == 2 for topic_set in topic_sets):
             raise ConfigError(
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
@@ -135,6 +139,8 @@ class GraphSystem(System[GraphSettings]):
         """Make formula trees, graphs and tensors; vectors of labels and sentences, where the model reads them."""
         prepared = self._preparation(settings, topic_sets)
         self._texts = prepared.texts
+        if settings.graph.thread != "none":
+            self.threads(topic_sets)
         self._encoder_config(settings, prepared)
         if (name := settings.model.sentence_vectors) is not None:
             topics = [topic.post for topic_set in topic_sets for topic in topic_set.topics]
@@ -152,6 +158,8 @@ class GraphSystem(System[GraphSettings]):
         for apart in self._further_pairs(settings).values():
             for pair in apart.left_out:
                 digest.update(f"without\t{pair.question_id}\t{pair.answer_id}\n".encode())
+        if settings.graph.thread != "none":
+            digest.update("".join(f"topic\t{question}\n" for question in sorted(self._topic_questions)).encode())
         graphs = GraphStore(prepared.posts, spec_of(settings.graph))
         parts = [graphs.config_hash[:16], prepared.content, digest.hexdigest()[:8]]
         if settings.model.label_vectors is not None:
@@ -182,7 +190,12 @@ class GraphSystem(System[GraphSettings]):
         """Open the tensors in a file, as the model reads them."""
         name = settings.model.sentence_vectors
         vectors = None if name is None else self._sentence_text(name, self._preparation.collections(settings))
-        return GraphStore(path, spec_of(settings.graph), sentence_vectors=vectors)
+        spec = spec_of(settings.graph)
+        if spec.thread == "none":
+            return GraphStore(path, spec, sentence_vectors=vectors)
+        parents = self.known_threads().parents
+        own = {answer: question for answer, question in parents.items() if question not in self._topic_questions}
+        return ThreadStore(path, spec, ThreadPosts(own, spec.thread), sentence_vectors=vectors)
 
     # -- the model ---------------------------------------------------------------------------------------------------
 
@@ -307,7 +320,9 @@ class GraphSystem(System[GraphSettings]):
     # -- examples ----------------------------------------------------------------------------------------------------
 
     def explain(self, settings: GraphSettings, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
-        """Return the similarities of the virtual nodes of a topic and a post."""
+        """Return the similarities of the virtual nodes of a topic and a post; None where graphs are threads."""
+        if settings.graph.thread != "none":
+            return None
         prepared, spec = self._preparation.of(settings), spec_of(settings.graph)
         vectors: EncodedPosts = encoded.vectors
         ids = [topic.post.post_id, post_id]
@@ -328,7 +343,9 @@ class GraphSystem(System[GraphSettings]):
     def space(
         self, settings: GraphSettings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
     ) -> EmbeddingSpace | None:
-        """Return the vectors of all virtual nodes."""
+        """Return the vectors of all virtual nodes; None where graphs are threads."""
+        if settings.graph.thread != "none":
+            return None
         prepared, vectors, spec = self._preparation.of(settings), encoded.vectors, spec_of(settings.graph)
         topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
         queries = [topic.post.post_id for topic in topics]

@@ -28,6 +28,7 @@ from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, RetrievalError
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch
+from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import Hit, Qrels
 from mathamr.ranking.features import FAMILIES, Facts, features_of, names_of
 from mathamr.ranking.judged import Floats, JudgedTopic, year_of
@@ -118,7 +119,7 @@ class LearnedSystem(System[LearnedSettings]):
         with Stopwatch() as ranking:
             for topic_id, (documents, features) in found.items():
                 values = weights.of(parts[topic_id]).ranker.scores(features)
-                order = np.argsort(-values, kind="stable")[:k]
+                order = best_first(documents, values)[:k]
                 results[topic_id] = [(documents[place], float(values[place])) for place in order]
         costs = joint_speed(settings, own.of, topic_set, watch.seconds + ranking.seconds)
         records = {WEIGHTS: weights.record()}

@@ -26,6 +26,7 @@ from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings, ThreadConfig
 from mathamr.structure.latent_config import LatentConfig
 from mathamr.structure.scoring import StructureConfig
+from mathamr.systems.rerank_settings import RerankSettings
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Opening, identity
 from mathamr.training import checkpoint
@@ -60,7 +61,9 @@ class GraphSettings(SearchSettings, PreparationSettings):
 
     def model_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of graphs, model and training, and the further collections that are learned from."""
-        parts = {group: self.key_settings(group) for group in ("graph", "model", "train")}
+        parts = {"graph": self.graph.key_parts(), "model": self.key_settings("model")}
+        free = self.free["train"]
+        parts["train"] = {name: value for name, value in self.train.key_parts().items() if name not in free}
         if self.model.checkpoint:
             parts["model"] = {"checkpoint": _weights(self.model.checkpoint)}
         parts["graph"]["parser"] = _parser(self)
@@ -393,6 +396,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "latent": BuiltIn(LatentSettings, "mathamr.systems.latent:LatentSystem"),
     "fusion": BuiltIn(FusionSettings, "mathamr.systems.fusion:FusionSystem"),
     "learned": BuiltIn(LearnedSettings, "mathamr.systems.learned:LearnedSystem"),
+    "rerank": BuiltIn(RerankSettings, "mathamr.systems.rerank:RerankSystem"),
     "run": BuiltIn(GivenRunSettings, "mathamr.systems.given_run:GivenRunSystem"),
 }
 """Systems by their value of ``track=``."""

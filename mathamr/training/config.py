@@ -21,7 +21,8 @@ graphs.errors.ConfigError: train.min_learning_rate=0.01 must lie between 0 and t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from graphs.corpus.pairs import POSITIVES
 from graphs.errors import ConfigError
@@ -74,6 +75,7 @@ class TrainConfig:
         validation_fraction: share of the questions held out, with all their pairs.
         node_mask: probability that a node's label is masked.
         edge_dropout: probability that an edge is dropped.
+        rename: probability that the variables of a graph trade their letters (:mod:`graphs.graph.renaming`).
         beta: weight of the MaxSim loss; 1 - beta is the weight of the loss of the document vectors.
         symmetric: also find the question of each answer.
         normalize: divide MaxSim scores by the number of query vectors.
@@ -134,12 +136,22 @@ class TrainConfig:
     workers: int
     checkpoint_every: int
     processes: int | str = 1
+    rename: float = 0.0
+
+    def key_parts(self) -> dict[str, Any]:
+        """Return what models depend on; keys stay unchanged where no variable is renamed."""
+        values = asdict(self)
+        if not self.rename:
+            del values["rename"]
+        return values
 
     def __post_init__(self) -> None:
         check_bounds("train", self, at_least=_AT_LEAST, positive=_POSITIVE, one_of=_ONE_OF)
         for name in ("node_mask", "edge_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"train.{name}={getattr(self, name)} must be at least 0 and less than 1")
+        if not 0 <= self.rename <= 1:
+            raise ConfigError(f"train.rename={self.rename} must lie in 0..1, a share of the graphs")
         if self.processes != "auto" and not (isinstance(self.processes, int) and self.processes >= 1):
             raise ConfigError(f"train.processes={self.processes} is not a number of processes; use auto, or 1 or more")
         self._check_sources()

@@ -113,13 +113,20 @@ def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: s
 def costs_of(condition: Any) -> list[str]:
     """The columns that a condition has by its track."""
     track, search = condition.get("track", "graph"), ["index_bytes", "queries_per_second"]
-    if track in ("fusion", "learned"):
+    if track in ("fusion", "learned", "rerank"):
         return search
     if track in ("bm25", "structure", "latent"):
         return [*search, "peak_memory_bytes"]
     trained = ["time_per_epoch_s", "pairs_per_second", "peak_memory_bytes"]
     untrained = track == "text" and condition.get("text", {}).get("epochs") == 0
     return [*search, "vectors", "parameters", *([] if untrained else trained)]
+
+
+def parts_of(condition: Any, group: str) -> list[str]:
+    """The conditions that a condition is made of."""
+    own = condition.get(group, {})
+    parts = [own.get("of", []), own.get("questions", [])]
+    return [name for part in parts for name in ([part] if isinstance(part, str) else part)]
 
 
 def leave_out_text(experiment: Any) -> None:
@@ -129,8 +136,8 @@ def leave_out_text(experiment: Any) -> None:
     gone = {
         name for name, condition in conditions.items() if condition.get("track") == "text" or "minilm" in str(condition)
     }
-    for group in ("fusion", "learned"):
-        gone |= {name for name, condition in conditions.items() if gone & set(condition.get(group, {}).get("of", []))}
+    for group in ("fusion", "learned", "rerank"):
+        gone |= {name for name, condition in conditions.items() if gone & set(parts_of(condition, group))}
     for name in gone:
         del conditions[name]
     experiment.baselines = {name: of for name, of in experiment.baselines.items() if not {name, of} & gone}

@@ -133,3 +133,36 @@ def test_keys_of_learned_rankings_depend_on_judgments() -> None:
 def test_what_cannot_be_learned_is_said(learned: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         planned({"words": WORDS, "learned": {"track": "learned", "learned": learned}})
+
+
+def test_a_graph_of_a_thread_finds_answers_by_their_questions(collection: Path, tmp_path: Path) -> None:
+    """Only the thread's graphs change where the questions do; keys without threads stay what they are."""
+    conditions = {"alone": {}, "thread": {"graph": {"thread": "siblings"}}}
+    jobs = run(conditions, collection, tmp_path / "out", "train.epochs=1", "data.posts=all")
+    runs = {name: (jobs / f"{name}-seed1" / "run.tsv").read_text() for name in conditions}
+    assert runs["alone"] != runs["thread"]
+    plan = planned(conditions)
+    parts = plan["alone-seed1"].settings.model_key_parts()
+    assert parts is not None
+    assert "thread" not in parts["graph"]
+    assert plan["alone-seed1"].model_key != plan["thread-seed1"].model_key
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["graph.thread=question", "data.posts=all"], "train.positives=accepted read no answer with its question"),
+        (
+            ["graph.thread=siblings", "data.posts=all", "model.vn_init=mean", "model.vn_learned=none"],
+            "use model.vn_init=zero or random",
+        ),
+        (["graph.thread=siblings", "graph.structure=none"], "use graph.structure=full or global"),
+        (["graph.thread=siblings", "data.regime=judged"], "use data.posts=all"),
+        (["graph.thread=family"], "thread is 'family'; give one of none, question, siblings"),
+    ],
+)
+def test_graphs_of_threads_that_cannot_be_are_refused(
+    collection: Path, tmp_path: Path, overrides: list[str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run({"thread": {}}, collection, tmp_path / "out", *overrides)

@@ -22,6 +22,7 @@ from typing import cast
 
 from graphs.corpus.post import Judgment
 from graphs.errors import ConfigError
+from mathamr.evaluation.order import best_first
 from mathamr.evaluation.result_names import title
 from mathamr.stages.settings import JobSettings, ThreadConfig
 from mathamr.stages.topic_sets import Retrieved, TopicSet
@@ -74,10 +75,15 @@ class Threads:
         self._parents = parents
         self._topics = topics or {}
 
+    @property
+    def parents(self) -> Mapping[str, str]:
+        """Question of each answer."""
+        return self._parents
+
     @cached_property
     def _answers(self) -> Mapping[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for answer, question in sorted(self._parents.items(), reverse=True):
+        for answer, question in self._parents.items():
             found.setdefault(question, []).append(answer)
         return found
 
@@ -101,7 +107,8 @@ class Threads:
     def answers(self, found: Retrieved, topic_set: TopicSet, limit: int) -> Retrieved:
         """Return the answers to the questions that were found, best question first.
 
-        Answers of one question are equal, and come as trec_eval orders ties: by id, descending.
+        Answers of one question are equal, and so are answers of equal questions
+        (:mod:`mathamr.evaluation.order`).
 
         Args:
             found: rankings of questions.
@@ -120,5 +127,6 @@ class Threads:
                 for answer in self._answers.get(question, ())
                 if wanted is None or answer in wanted
             ]
-            results[topic_id] = ranked[:limit]
+            order = best_first([answer for answer, _ in ranked], [score for _, score in ranked])
+            results[topic_id] = [ranked[place] for place in order[:limit]]
         return replace(found, results=results)

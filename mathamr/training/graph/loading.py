@@ -24,7 +24,9 @@ from torch import Tensor
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.graph.batching import GraphBatch, drop_edges, mask_nodes, within_budget
+from graphs.graph.renaming import rename_variables, variables_of
 from graphs.stores.store import GraphStore
+from graphs.stores.thread_store import ThreadStore
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.graph.curriculum import curriculum
@@ -116,6 +118,7 @@ class TrainingBatches:
         self.visual_ids: VisualIds = {}
         self.teacher: Teacher | None = None
         self._views = FormulaViews(store.vocabulary) if config.formula_view_weight > 0 else None
+        self._variables = variables_of(store.vocabulary.labels)
         held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
         self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
 
@@ -154,7 +157,8 @@ class TrainingBatches:
         if self._config.compares_formulas:
             rng = np.random.default_rng(stream(self._config.seed, FORMULAS, epoch, number))
             formulas = formulas_of([post_id for posts in posts_by_rank for post_id in posts], self.visual_ids, rng)
-        prepared = list(self._chunks(posts_by_rank[world.rank], epoch, number))
+        hidden = hidden_posts(self._store, pairs, negatives) | self._held_out
+        prepared = list(self._chunks(posts_by_rank[world.rank], hidden, epoch, number))
         return TrainingBatch(
             pairs=pairs,
             chunks=tuple(chunk for chunk, _ in prepared),
@@ -166,14 +170,18 @@ class TrainingBatches:
             teacher=None if self.teacher is None else self.teacher.scores(questions, documents),
         )
 
-    def _chunks(self, posts: list[str], epoch: int, number: int) -> Iterator[tuple[GraphBatch, tuple[GraphBatch, ...]]]:
+    def _chunks(
+        self, posts: list[str], hidden: frozenset[str], epoch: int, number: int
+    ) -> Iterator[tuple[GraphBatch, tuple[GraphBatch, ...]]]:
         """Return the graphs of ``posts`` in chunks, each with its views of formulas, if needed."""
         config = self._config
         generator = torch.Generator()
         generator.manual_seed(stream(config.seed, AUGMENTATION, epoch, number, self._world.rank))
-        nodes, edges = self._store.sizes(posts)
+        nodes, edges = self._store.sizes(posts, hidden)
         for places in within_budget(nodes, edges, max_nodes=config.node_budget, max_edges=config.edge_budget):
-            chunk = self._store.load([posts[i] for i in places])
+            chunk = self._store.load([posts[i] for i in places], hidden)
+            if config.rename:
+                chunk = rename_variables(chunk, self._variables, config.rename, generator)
             if config.node_mask:
                 chunk = mask_nodes(chunk, config.node_mask, generator)
             views: tuple[GraphBatch, ...] = () if self._views is None else self._views(chunk)
@@ -195,6 +203,29 @@ class TrainingBatches:
             chosen = rng.choice(len(candidates), size=min(wanted, len(candidates)), replace=False)
             drawn.append([candidates[i] for i in chosen])
         return drawn
+
+
+def hidden_posts(store: GraphStore, pairs: Sequence[Pair], negatives: Sequence[Sequence[str]]) -> frozenset[str]:
+    """Return the posts that take part in no thread of a batch, so that no thread tells which pairs there are.
+
+    No post of the batch is in the thread of another one. So an answer is never read with the question that it is the
+    positive of. A hard negative is read without its question where the positive is: else its thread would tell it.
+
+    Args:
+        store: graphs; nothing is hidden unless they are threads.
+        pairs: pairs of the batch.
+        negatives: hard negatives of each pair.
+    """
+    if not isinstance(store, ThreadStore):
+        return frozenset()
+    of_pairs = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
+    hidden = of_pairs.union(*negatives)
+    question_of = store.thread_posts.question_of
+    for pair, own in zip(pairs, negatives, strict=True):
+        question = question_of(pair.answer_id)
+        if question is None or question in of_pairs:
+            hidden.update(filter(None, map(question_of, own)))
+    return frozenset(hidden)
 
 
 def ahead(

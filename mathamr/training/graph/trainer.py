@@ -174,8 +174,8 @@ class _GraphLearning:
         self.learner = Learner(
             config,
             encoder_config,
-            num_labels=store.vocabulary.num_labels,
-            num_relations=store.vocabulary.num_relations,
+            num_labels=store.num_labels,
+            num_relations=store.num_relations,
             world=world,
             label_vectors=vectors,
             sentence_dim=None if store.sentence_vectors is None else store.sentence_vectors.dimension,
@@ -276,11 +276,11 @@ class _Checkpoints:
     def _info(self, state: RunState) -> CheckpointInfo:
         return CheckpointInfo(
             encoder=dataclasses.asdict(self.encoder_config),
-            train=dataclasses.asdict(self.config),
+            train=self.config.key_parts(),
             vocabulary_hash=self.store.vocabulary.hash,
             config_hash=self.store.config_hash,
-            num_labels=self.store.vocabulary.num_labels,
-            num_relations=self.store.vocabulary.num_relations,
+            num_labels=self.store.num_labels,
+            num_relations=self.store.num_relations,
             code_version=checkpoint.code_version(),
             seed=self.config.seed,
             step=state.step,

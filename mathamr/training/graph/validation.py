@@ -20,6 +20,7 @@ from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
+from mathamr.training.graph.loading import hidden_posts
 from mathamr.training.graph.step import arithmetic, loss_of
 from mathamr.training.losses import Temperature
 from mathamr.training.pairs import PairSplit, known_positives
@@ -40,6 +41,7 @@ class Validation:
             raise ConfigError(
                 f"{len(self._posts)} held-out posts cannot be shared by {world.size} ranks; use fewer ranks"
             )
+        self._hidden = hidden_posts(store, self._pairs, [[] for _ in self._pairs])
         place = {post_id: i for i, post_id in enumerate(self._posts)}
         self._queries = torch.tensor([place[pair.question_id] for pair in self._pairs])
         self._answers = torch.tensor([place[pair.answer_id] for pair in self._pairs])
@@ -60,7 +62,14 @@ class Validation:
         config, world = self._config, self._world
         own = [self._posts[i] for i in np.array_split(np.arange(len(self._posts)), world.size)[world.rank]]
         with arithmetic(config, world.device):
-            sets = encode(encoder, self._store, own, max_nodes=config.node_budget, max_edges=config.edge_budget)
+            sets = encode(
+                encoder,
+                self._store,
+                own,
+                max_nodes=config.node_budget,
+                max_edges=config.edge_budget,
+                hidden=self._hidden,
+            )
         return world.gather(sets)[0]
 
     def _loss(self, sets: VectorSets, temperature: Temperature) -> float:

@@ -59,12 +59,12 @@ def test_missing_empty_and_binary_files(tmp_path: Path) -> None:
 
 
 def test_written_scores_decrease_strictly_in_float32(tmp_path: Path) -> None:
-    close = [("a", 0.1), ("b", 0.1 - 1e-12), ("c", 0.1 - 2e-12), ("d", -5.0), ("a", 0.05)]
+    close = [("a", 0.1), ("b", 0.1 - 1e-12), ("c", 0.1 - 2e-12), ("d", -5.0), ("a", 0.05)]  # a, b and c are ties
     run = Run.from_results("me", {"A.1": close})
     write_run(run, tmp_path / "run.tsv")
     read = read_run(tmp_path / "run.tsv", task=1)
     assert read == run
-    assert [hit.doc_id for hit in read.rankings["A.1"]] == ["a", "b", "c", "d"]
+    assert [hit.doc_id for hit in read.rankings["A.1"]] == ["c", "b", "a", "d"]
     scores = np.array([hit.score for hit in read.rankings["A.1"]], dtype=np.float32)
     assert (np.diff(scores) < 0).all()
 

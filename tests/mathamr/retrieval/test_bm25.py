@@ -34,7 +34,7 @@ def test_hand_worked_score() -> None:
 def test_only_posts_that_share_a_token_come_back_ties_by_id() -> None:
     index = BM25Index.build(["9", "10", "2", "3"], [["x", "y"], ["x", "y"], ["z"], []])
     rankings = index.search([["x"], ["w"], [], ["x", "z"]], k=2)
-    assert [[post_id for post_id, _ in ranking] for ranking in rankings] == [["10", "9"], [], [], ["2", "10"]]
+    assert [[post_id for post_id, _ in ranking] for ranking in rankings] == [["9", "10"], [], [], ["2", "9"]]
 
 
 def test_degenerate_collections() -> None:

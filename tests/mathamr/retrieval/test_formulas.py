@@ -44,7 +44,7 @@ def test_one_result_a_visual_id_however_often_it_occurs() -> None:
     )
     index = FormulaIndex.build(points)
     hits = index.search(unit(0, 180), k=5)
-    assert [hit.doc_id for hit in hits[0]] == ["f0", "f300", "f302", "f304", "f306"]
+    assert [hit.doc_id for hit in hits[0]] == ["f99", "f300", "f302", "f304", "f306"]
     assert [hit.doc_id for hit in hits[1]] == ["f339", "f337", "f335", "f333", "f331"]
     assert len(index.search(unit(0), k=1000)[0]) == 21
 

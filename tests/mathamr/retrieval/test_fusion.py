@@ -45,15 +45,15 @@ def test_weights_are_tuned_on_the_named_topics_alone() -> None:
     bad = {"A.1": [("b", 1.0), ("a", 0.0)], "A.2": [("a", 1.0), ("b", 0.0)]}
     seen: set[str] = set()
 
-    def first_is_a(fused: dict[str, list[tuple[str, float]]]) -> float:
+    def first_is_b(fused: dict[str, list[tuple[str, float]]]) -> float:
         seen.update(fused)
-        return sum(ranking[0][0] == "a" for ranking in fused.values())
+        return sum(ranking[0][0] == "b" for ranking in fused.values())
 
-    assert tune_weight(good, bad, ["A.1"], first_is_a) == 0.5  # a tie of "a" and "b" goes to "a" by id
-    assert tune_weight(good, bad, ["A.2"], lambda fused: fused["A.2"][0][0] == "b") > 0.5
+    assert tune_weight(bad, good, ["A.1"], first_is_b) == 0.5  # a tie of "a" and "b" goes to "b" by id
+    assert tune_weight(bad, good, ["A.2"], lambda fused: fused["A.2"][0][0] == "a") > 0.5
     assert seen == {"A.1"}
     with pytest.raises(RetrievalError, match="no topics"):
-        tune_weight(good, bad, [], first_is_a)
+        tune_weight(good, bad, [], first_is_b)
 
 
 def test_bad_arguments_and_runs_read_from_files() -> None:
@@ -67,4 +67,4 @@ def test_bad_arguments_and_runs_read_from_files() -> None:
 
 def test_a_run_file_is_read_by_its_scores_as_the_evaluation_reads_it() -> None:
     run = Run("me", {"A.1": [Hit("b", 1.5), Hit("a", 2.0), Hit("c", 1.5), Hit("b", 9.0)]})
-    assert rankings_of(run) == {"A.1": [("a", 2.0), ("b", 1.5), ("c", 1.5)]}
+    assert rankings_of(run) == {"A.1": [("a", 2.0), ("c", 1.5), ("b", 1.5)]}

@@ -1,0 +1,44 @@
+"""Identity of tensors: hashes of the configuration that models read, and of a file.
+
+>>> from graphs.graph.vocabulary import Counts
+>>> vocabulary = Vocabulary.build(Counts(), size=8)
+>>> trained_on = config_hash(VirtualNodeSpec("global"), vocabulary)
+>>> spec_of_hash(trained_on, VirtualNodeSpec(), vocabulary).structure
+'global'
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import get_args
+
+from graphs import digests
+from graphs.graph.connectivity import connectivities
+from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+
+FILE_FORMAT = 2  # of the file: goes up when the stored form changes
+_CONFIGURATION = 1  # goes up when other tensors are made of a graph, for the models that were trained on them
+
+
+def config_hash(spec: VirtualNodeSpec, vocabulary: Vocabulary) -> str:
+    """Identity of the tensors that models read: virtual nodes, formula mode, vocabulary."""
+    content = {"format": _CONFIGURATION, "virtual_nodes": spec.content(), "vocabulary": vocabulary.hash}
+    return digests.of_json(content)
+
+
+def file_hash(formulas: FormulaMode, vocabulary: Vocabulary) -> str:
+    """Identity of the tensors in a file: formula mode, vocabulary, format."""
+    content = {"file_format": FILE_FORMAT, "formulas": formulas, "vocabulary": vocabulary.hash}
+    return digests.of_json(content)
+
+
+def spec_of_hash(config: str | None, default: VirtualNodeSpec, vocabulary: Vocabulary) -> VirtualNodeSpec:
+    """Return the virtual nodes of a configuration hash; ``default`` without a hash, or without such virtual nodes."""
+    for structure, connectivity, thread in product(get_args(Structure), connectivities(), get_args(ThreadMode)):
+        if structure == "none" and thread != "none":
+            continue
+        spec = VirtualNodeSpec(structure, connectivity, default.formulas, thread)
+        if config is not None and config_hash(spec, vocabulary) == config:
+            return spec
+    return default

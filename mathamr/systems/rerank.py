@@ -1,0 +1,195 @@
+"""Second stage: the first results of another condition, of the same seed, scored again by a heavier model.
+
+    conditions:
+      graph: {}
+      questions: {thread: {read: question}}
+      again: {track: rerank, rerank: {of: graph, questions: questions}}
+      texts: {track: rerank, rerank: {of: graph, scorer: cross_encoder, encoder: FOLDER}}
+
+``cross_encoder`` reads the texts of topic and answer together. ``attention`` reads the vectors of the other condition's
+model (:mod:`mathamr.ranking.cross_scorer`) and is trained on the pairs of ``train``, without those whose questions are
+topics. Vectors of their questions are made by a condition with the same model and ``thread.read=question``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphs.corpus.corpus import Corpus
+from graphs.corpus.leaks import PairsApart
+from graphs.corpus.post import Topic
+from graphs.corpus.text.latex_text import as_text
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import ConfigError
+from graphs.shared_files import read_json
+from mathamr.evaluation.efficiency import Stopwatch
+from mathamr.evaluation.order import best_first
+from mathamr.evaluation.result_names import file_name
+from mathamr.evaluation.runs import MAX_PER_TOPIC, read_run
+from mathamr.ranking.cross_encoder import open_cross_encoder
+from mathamr.ranking.cross_scorer import CrossScorer, mine, rescore, train_cross_scorer
+from mathamr.retrieval.index import Ranking
+from mathamr.stages.console import Console
+from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.retrieval.searching import device_of
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.stages.vectors import EncodedPosts
+from mathamr.systems.parts import joint_size, joint_speed, places_of
+from mathamr.systems.registry import system
+from mathamr.systems.rerank_settings import RerankSettings
+from mathamr.systems.system import System
+
+SCORERS = ("attention", "cross_encoder")
+_MOST_ANSWERS = 20_000  # that negatives are mined from
+
+Rescore = Callable[[Topic, Sequence[str]], NDArray[np.float64]]
+"""A topic and ids of answers -> a score for each answer."""
+
+
+@system("rerank")
+class RerankSystem(System[RerankSettings]):
+    """Score the first results of another condition again."""
+
+    tasks = frozenset({1})
+
+    def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
+        super().__init__(corpus, shared, console)
+        self._pairs = CollectionPairs(corpus, self.post_files, console)
+
+    def check(self, settings: RerankSettings, topic_sets: Sequence[TopicSet]) -> None:
+        """Check the scorer; the plan has checked the condition."""
+        self._pairs.topic_sets = topic_sets
+        own = settings.rerank
+        if own.scorer not in SCORERS:
+            raise ConfigError(f"rerank.scorer={own.scorer} is not one of {', '.join(SCORERS)}")
+        if not 1 <= own.depth <= MAX_PER_TOPIC:
+            raise ConfigError(f"rerank.depth={own.depth} must be from 1 to {MAX_PER_TOPIC:,}")
+        if own.scorer == "cross_encoder":
+            if own.encoder is None:
+                raise ConfigError("rerank.scorer=cross_encoder needs rerank.encoder, the folder of a CrossEncoder")
+            open_cross_encoder(own.encoder, max_length=own.max_length, device="cpu")
+
+    def pairs(self, settings: RerankSettings) -> Mapping[str, PairsApart]:
+        """Return the pairs that the attention learns from; none of a cross-encoder."""
+        return {"": self._pairs(settings.train)} if settings.rerank.scorer == "attention" else {}
+
+    def index(self, settings: RerankSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
+        """Nothing is indexed again; the costs are those of the other condition."""
+        return Indexed(None, joint_size(settings, settings.needs()[:1], topic_set))
+
+    def retrieve(self, settings: RerankSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
+        """Score the first results again; the others follow in their order."""
+        own = settings.rerank
+        places = places_of(settings, settings.needs())
+        run = read_run(places[0] / file_name(topic_set.test_name, "run.tsv"), task=1)
+        score = self._by_text(settings) if own.scorer == "cross_encoder" else self._by_vectors(settings, places)
+        results: dict[str, Ranking] = {}
+        with Stopwatch() as watch:
+            for topic in topic_set.topics:
+                names = [hit.doc_id for hit in run.rankings.get(topic.topic_id, ())]
+                results[topic.topic_id] = reranked(names, score(topic, names[: own.depth]))[: settings.retrieval.k]
+        return Retrieved(results, joint_speed(settings, settings.needs()[:1], topic_set, watch.seconds))
+
+    def _by_text(self, settings: RerankSettings) -> Rescore:
+        own = settings.rerank
+        assert own.encoder is not None
+        model = open_cross_encoder(own.encoder, max_length=own.max_length, device=device_of(settings.train.device))
+
+        def score(topic: Topic, names: Sequence[str]) -> NDArray[np.float64]:
+            texts = self.texts(names)
+            return model(as_text(extract(topic.post)), [as_text(texts[name].text) for name in names])
+
+        return score
+
+    def _by_vectors(self, settings: RerankSettings, places: Sequence[Path]) -> Rescore:
+        vectors = self._vectors(settings, places)
+        scorer = self._trained(settings, vectors)
+
+        def score(topic: Topic, names: Sequence[str]) -> NDArray[np.float64]:
+            if not names:
+                return np.zeros(0)
+            question, answers = vectors.sets([topic.post.post_id]), vectors.sets(names)
+            return rescore(scorer, question, answers).double().cpu().numpy()
+
+        return score
+
+    def _vectors(self, settings: RerankSettings, places: Sequence[Path]) -> EncodedPosts:
+        """Open the vectors of the other conditions' model.
+
+        Raises:
+            ConfigError: they have no model, or two.
+        """
+        keys = {(read_json(place / "result.json") or {}).get("model_key") for place in places}
+        if len(keys) > 1:
+            raise ConfigError(
+                f"rerank.of={settings.rerank.of} and rerank.questions={settings.rerank.questions} have different "
+                "models; give both the same settings but thread.read"
+            )
+        (key,) = keys
+        folder = self.shared / "models" / str(key)
+        encoded = read_json(folder / "encoded.json") if key else None
+        if encoded is None:
+            raise ConfigError(
+                f"rerank.of={settings.rerank.of} has no vectors for rerank.scorer=attention; name a condition of "
+                "track=graph or text, or use rerank.scorer=cross_encoder"
+            )
+        return EncodedPosts(folder, encoded["model_hash"])
+
+    def _trained(self, settings: RerankSettings, vectors: EncodedPosts) -> CrossScorer:
+        """Train the attention on the pairs whose posts have vectors.
+
+        Raises:
+            ConfigError: no question of a pair has vectors.
+        """
+        own, kept = settings.rerank, self._pairs(settings.train).kept
+        known = frozenset(vectors.encoded([post for pair in kept for post in (pair.question_id, pair.answer_id)]))
+        pairs = [pair for pair in kept if pair.question_id in known and pair.answer_id in known]
+        if not pairs:
+            raise ConfigError(
+                f"rerank.questions={own.questions}: no question of a training pair has vectors; use "
+                "thread.read=question in that condition, or rerank.scorer=cross_encoder"
+            )
+        pairs = list(islice(pairs, _MOST_ANSWERS))
+        questions = list(dict.fromkeys(pair.question_id for pair in pairs))
+        answers = list(dict.fromkeys(pair.answer_id for pair in pairs))
+        row = {name: place for place, name in enumerate(questions)}
+        column = {name: place for place, name in enumerate(answers)}
+        asked, read = vectors.sets(questions), vectors.sets(answers)
+        places = [(row[pair.question_id], column[pair.answer_id]) for pair in pairs]
+        with torch.no_grad():
+            examples = mine(asked, read, places, count=own.negatives, closest=settings.train.negative_closest)
+
+        def report(epoch: int, loss: float) -> None:
+            self.console.say(f"  cross-scorer: epoch {epoch + 1} of {own.epochs}, loss {loss:.4f}")
+
+        return train_cross_scorer(
+            asked,
+            read,
+            examples,
+            hidden_dim=own.hidden_dim,
+            epochs=own.epochs,
+            learning_rate=own.learning_rate,
+            seed=settings.seed,
+            report=report,
+        )
+
+
+def reranked(names: Sequence[str], scores: NDArray[np.float64]) -> Ranking:
+    """Return a ranking with its first results in the order of new scores, and the others below.
+
+    >>> reranked(["a", "b", "c", "d"], np.array([0.2, 0.7]))
+    [('b', 0.7), ('a', 0.2), ('c', -0.8), ('d', -1.8)]
+
+    Args:
+        names: ids of the results, best first.
+        scores: new scores of the first of them.
+    """
+    first = [(names[place], float(scores[place])) for place in best_first(names[: len(scores)], scores)]
+    lowest = first[-1][1] if first else 0.0
+    return first + [(name, lowest - place) for place, name in enumerate(names[len(scores) :], start=1)]

@@ -1,0 +1,83 @@
+"""The second stage behind the runner: a text cross-encoder and attention over vectors, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.errors import ConfigError
+from mathamr.evaluation.runs import read_run
+from tests.experiments.test_threads import run
+from tests.experiments.test_tracks import planned
+
+WORDS: dict[str, Any] = {"track": "bm25"}
+TEXT: dict[str, Any] = {"track": "text", "text": {"epochs": 0}}
+QUESTION: dict[str, Any] = {**TEXT, "thread": {"read": "question"}}
+AGAIN: dict[str, Any] = {"track": "rerank", "rerank": {"of": "text", "questions": "question"}}
+
+
+@pytest.fixture
+def cross_encoder(tmp_path: Path) -> Path:
+    """A cross-encoder with random weights."""
+    from sentence_transformers import CrossEncoder
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+
+    folder = tmp_path / "cross-encoder"
+    folder.mkdir()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "is", "every", "finite", "the", "ring", "group", "field"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
+    sizes = {"vocab_size": len(words), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig.from_dict({**sizes, "num_labels": 1})
+    BertForSequenceClassification(config).save_pretrained(folder)
+    assert CrossEncoder(str(folder), device="cpu").num_labels == 1
+    return folder
+
+
+def test_a_cross_encoder_orders_the_first_results_anew(collection: Path, tmp_path: Path, cross_encoder: Path) -> None:
+    own = {"of": "words", "depth": 5, "scorer": "cross_encoder", "encoder": str(cross_encoder)}
+    jobs = run({"words": WORDS, "again": {"track": "rerank", "rerank": own}}, collection, tmp_path / "out")
+    before, after = (read_run(jobs / f"{name}-seed1" / "run.tsv", task=1).rankings for name in ("words", "again"))
+    for topic, hits in before.items():
+        names, new = [hit.doc_id for hit in hits], [hit.doc_id for hit in after[topic]]
+        assert set(names[:5]) == set(new[:5])
+        assert names[5:] == new[5:]
+    assert any([hit.doc_id for hit in hits] != [hit.doc_id for hit in after[topic]] for topic, hits in before.items())
+
+
+def test_attention_is_trained_on_pairs_and_scores_the_vectors(collection: Path, tmp_path: Path) -> None:
+    jobs = run({"text": TEXT, "question": QUESTION, "again": AGAIN}, collection, tmp_path / "out", "rerank.epochs=1")
+    before, after = (read_run(jobs / f"{name}-seed1" / "run.tsv", task=1).rankings for name in ("text", "again"))
+    assert {topic: {hit.doc_id for hit in hits} for topic, hits in before.items()} == {
+        topic: {hit.doc_id for hit in hits} for topic, hits in after.items()
+    }
+
+
+def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
+    conditions = {"text": TEXT, "question": QUESTION, "again": AGAIN}
+    jobs = planned(conditions)
+    assert [need.name for need in jobs["again-seed1"].needs] == ["text-seed1", "question-seed1"]
+    assert jobs["again-seed1"].run_key != jobs["again-seed2"].run_key
+    assert jobs["text-seed1"].run_key == jobs["text-seed2"].run_key
+    other = planned(conditions, "train.positives=answers")
+    assert other["again-seed1"].run_key != jobs["again-seed1"].run_key
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({}, "track=rerank needs rerank.of"),
+        ({"of": "wrods", "scorer": "cross_encoder"}, "did you mean words"),
+        ({"of": "words"}, "rerank.scorer=attention needs rerank.questions"),
+        ({"of": "words", "scorer": "llm"}, "rerank.scorer=llm is not one of attention, cross_encoder"),
+        ({"of": "words", "scorer": "cross_encoder", "depth": 0}, "rerank.depth=0 must be from 1 to 1,000"),
+        ({"of": "words", "scorer": "cross_encoder"}, "needs rerank.encoder"),
+        (
+            {"of": "words", "scorer": "cross_encoder", "encoder": "./nowhere"},
+            "nowhere cannot be opened",
+        ),
+    ],
+)
+def test_what_cannot_be_scored_is_said(collection: Path, tmp_path: Path, own: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run({"words": WORDS, "again": {"track": "rerank", "rerank": own}}, collection, tmp_path / "out")
