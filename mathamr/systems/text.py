@@ -126,15 +126,13 @@ class TextSystem(System[TextSettings]):
         return needed_posts(settings, self.corpus, topic_sets, learned, self.shared, self.console)
 
     def pairs(self, settings: TextSettings) -> Mapping[str, PairsApart]:
-        """Return the training pairs; none of a collection of pairs, whose tests are apart from them."""
-        if not settings.is_trained or isinstance(self.corpus, PairCollection):
-            return {}
-        return {"": self._collection_pairs(settings.train)}
+        """Return the training pairs, and those left out since their questions are topics."""
+        return {"": self._collection_pairs(settings.train)} if settings.is_trained else {}
 
     def source(self, settings: TextSettings) -> str:
         """Return the collection, and the training pairs that are left out of it for the topics."""
         source = self.corpus.fingerprints().graphs[:16]
-        if not settings.text.epochs or isinstance(self.corpus, PairCollection):
+        if not settings.text.epochs:
             return source
         left_out = self._collection_pairs(settings.train).left_out
         return f"{source}+{hashlib.sha256(repr(left_out).encode()).hexdigest()[:8]}" if left_out else source
@@ -203,7 +201,8 @@ class TextSystem(System[TextSettings]):
         """Return what is trained on, and what is held out; None: a part of the groups of the former."""
         written = _written(settings)
         if isinstance(self.corpus, PairCollection):
-            pairs = _own_pairs(self.corpus, settings.train, written)
+            leaking = frozenset(self._collection_pairs(settings.train).left_out)
+            pairs = _own_pairs(self.corpus, settings.train, leaking, written)
             return write_pairs(folder / "pairs.jsonl", pairs), None
         with PostTexts(self._posts_db) as texts:  # the pairs of the graph track, if every text has a graph
             split = self._collection_pairs.split_of(settings.train, frozenset(texts.post_ids()))
@@ -314,10 +313,17 @@ def _precision(settings: TextSettings) -> str:
     return "fp32" if settings.is_trained else settings.text.precision
 
 
-def _own_pairs(corpus: PairCollection, training: TrainConfig, written: Written) -> Iterator[TextPair]:
-    """Yield the pairs of a collection of pairs, with texts as those of its posts are read."""
+def _own_pairs(
+    corpus: PairCollection, training: TrainConfig, leaking: frozenset[Pair], written: Written
+) -> Iterator[TextPair]:
+    """Yield the pairs of a collection of pairs, with texts as those of its posts are read.
+
+    Args:
+        leaking: pairs left out, for their questions are topics.
+    """
     files = [PairFile(path) for path in corpus.pair_files(training.positives)]
-    known = [Pair(pair.query_id, pair.document_id) for file in files for pair in file]
+    found = (Pair(pair.query_id, pair.document_id) for file in files for pair in file)
+    known = [pair for pair in found if pair not in leaking]
     ids = {post_id for pair in known for post_id in (pair.question_id, pair.answer_id)}
     kept = set(sample_pairs(known, ids, training.max_pairs))
     for pair in (pair for file in files for pair in file):
