@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ORDER = {
     "graphs": (
         "errors",
+        "row_digests",
         "whole_file",
         "shared_files",
         "database",

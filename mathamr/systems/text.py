@@ -29,7 +29,6 @@ from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
-from graphs.shared_files import read_json, write_json
 from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
@@ -61,6 +60,7 @@ from mathamr.text.linearize import linearized
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
 from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length
+from mathamr.text.training.encoder_files import check_files, read_record, write_record
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import sample_pairs
 
@@ -153,6 +153,8 @@ class TextSystem(System[TextSettings]):
         """Open the encoder that a job begins with, or the one that it has ``trained``."""
         name = str(self._tiny) if settings.text.encoder == "tiny" else settings.text.encoder
         device = device_of(settings.train.device)
+        if trained is not None:
+            check_files(trained)
         encoder = open_encoder(name if trained is None else str(trained), device=device)
         limit_length(encoder, settings.text.max_length)
         return encoder
@@ -179,7 +181,7 @@ class TextSystem(System[TextSettings]):
         parts = [fingerprint(encoder), str(text.max_length)]
         parts += [name for name, on in (("linearized", text.linearize), ("bf16", _precision(settings) == "bf16")) if on]
         model_hash = "-".join(parts)
-        write_json(best / "encoder.json", {"encoder": text.encoder, "identity": model_hash})
+        write_record(best, {"encoder": text.encoder, "identity": model_hash})
         return trained
 
     def _pretrained(self, settings: TextSettings, encoder: TextEncoder) -> tuple[TextEncoder, Mapping[str, float]]:
@@ -225,7 +227,7 @@ class TextSystem(System[TextSettings]):
     def encode(self, settings: TextSettings, trained: Trained, topic_sets: Sequence[TopicSet]) -> Encoded:
         """Return vectors of posts and topics, from beside the model as far as they are there."""
         tokens = settings.text.late_interaction
-        model_hash = (read_json(trained.folder / "encoder.json") or {})["identity"]
+        model_hash = read_record(trained.folder)["identity"]
         folder = trained.folder.parent / "tokens" if tokens else trained.folder.parent
         folder.mkdir(exist_ok=True)
         place, written = EncodedPosts(folder, model_hash), _written(settings)
