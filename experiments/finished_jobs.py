@@ -18,6 +18,7 @@ from graphs.errors import ConfigError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.shared_files import read_json
 from graphs.stores.store import GraphStore
+from mathamr.evaluation.result_file import read_result
 from mathamr.stages import parsers
 from mathamr.stages.settings import DataSettings
 from mathamr.stages.tensors import spec_of
@@ -94,7 +95,7 @@ def _record(folder: Path, experiment: dict[str, Any], condition: str, seed: int 
     """Return the seed and the result of the first finished job."""
     seeds: Sequence[int] = experiment["seeds"] if seed is None else [seed]
     for one in seeds:
-        if (record := read_json(folder / "jobs" / f"{condition}-seed{one}" / "result.json")) is not None:
+        if (record := read_result(folder / "jobs" / f"{condition}-seed{one}")) is not None:
             return one, record
     named = f"seed {seed}" if seed is not None else f"seeds {', '.join(map(str, seeds))}"
     raise ConfigError(f"condition {condition} has no finished job with {named}; run it: {experiment['command']}")

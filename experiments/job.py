@@ -48,6 +48,7 @@ from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation
+from mathamr.evaluation.result_file import read_result, write_result
 from mathamr.evaluation.result_names import column, file_name, title, titles
 from mathamr.evaluation.runs import Run, read_run, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
@@ -110,7 +111,7 @@ def run_job(
             return Outcome.ENDED
         for name in ("failed.json", "traceback.txt"):
             (place / name).unlink(missing_ok=True)
-        write_json(place / "result.json", result)
+        write_result(place, result)
         speed = f", {result['time_per_epoch_s']:.1f} s an epoch" if "time_per_epoch_s" in result else ""
         first, called = next(iter(titles(job.experiment.measures).items()))
         console.say(f"{job.name}: {called} {result[column(topic_sets[0].test_name, first)]:.3f}{speed}")
@@ -120,7 +121,7 @@ def run_job(
 def _copied(job: Job, place: Path, folder: Path) -> bool:
     """Return whether another seed of the condition has the same key, which no seed is part of, and a result to copy."""
     for other in sorted((folder / "jobs").glob(f"{job.condition}-seed*")):
-        record = read_json(other / "result.json")
+        record = read_result(other)
         if other == place or record is None or record.get("key") != job.key:
             continue
         for path in other.iterdir():
@@ -128,7 +129,7 @@ def _copied(job: Job, place: Path, folder: Path) -> bool:
                 shutil.copytree(path, place / path.name, dirs_exist_ok=True)
             elif path.name not in (LOCK, "key", "result.json"):
                 shutil.copyfile(path, place / path.name)
-        write_json(place / "result.json", {**record, "seed": job.seed})
+        write_result(place, {**record, "seed": job.seed})
         return True
     return False
 

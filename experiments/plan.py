@@ -38,6 +38,7 @@ from graphs import shared_files
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, suggestion
 from graphs.shared_files import is_locked, read_json
+from mathamr.evaluation.result_file import read_result
 from mathamr.stages.collection import file_identity
 from mathamr.stages.settings import JobSettings
 from mathamr.systems import registry
@@ -370,13 +371,14 @@ def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = N
 
 def finished(job: Job, folder: Path) -> dict[str, Any] | None:
     """The result of ``job`` if ``folder`` (``outputs/EXP``) holds it, made with this very configuration."""
-    return _record(job, folder, "result.json")
+    record = read_result(folder / "jobs" / job.name)
+    return record if record is not None and record.get("key") == job.key else None
 
 
 def failure(job: Job, folder: Path) -> str | None:
     """Why ``job`` failed, where it did when it was last run with this very configuration."""
-    record = _record(job, folder, "failed.json")
-    return None if record is None else str(record["reason"])
+    record = read_json(folder / "jobs" / job.name / "failed.json") or {}
+    return str(record["reason"]) if record.get("key") == job.key else None
 
 
 def state(job: Job, folder: Path) -> State:
@@ -392,8 +394,3 @@ def status(job: Job, folder: Path) -> str:
     """:func:`state` in a table's words: of a failed job also why."""
     now = state(job, folder)
     return f"failed: {failure(job, folder)}" if now == "failed" else now
-
-
-def _record(job: Job, folder: Path, name: str) -> dict[str, Any] | None:
-    record = read_json(folder / "jobs" / job.name / name)
-    return record if record is not None and record.get("key") == job.key else None

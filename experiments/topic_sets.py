@@ -98,7 +98,16 @@ def topic_set_of(
         relevant, _ = relevant_grade(test.judgments, given)
         measures = own_measures or measures_of_grade(relevant)
         return TopicSet(
-            1, test.topics, test.judgments, "full", None, str(task), measures, test.searched, test.swapped, relevant
+            1,
+            test.topics,
+            test.judgments,
+            "full",
+            name=str(task),
+            measures=measures,
+            searched=test.searched,
+            swapped=test.swapped,
+            learned=test.learned,
+            relevant=relevant,
         )
     assert task in (1, 2)
     task = cast(Task, task)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ class Cursor(sqlite3.Cursor):
     def __next__(self) -> Any:
         try:  # not by the context manager: this is called for every row
             return super().__next__()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise _explained(error, self.connection.path) from error
 
     def fetchone(self) -> Any:
@@ -98,10 +99,11 @@ class Cursor(sqlite3.Cursor):
             return super().fetchall()
 
 
-def _explained(error: sqlite3.DatabaseError, path: Path) -> Exception:
+def _explained(error: sqlite3.DatabaseError | UnicodeDecodeError, path: Path) -> Exception:
     """Return the error to raise instead: of disk and file one that names the file, else ``error``."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "Could not decode to UTF-8" in str(error):
+    damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError)
+    if damaged or re.search("Could not decode to UTF-8|no such (column|table)", str(error)):
         return StoreError(f"not a readable SQLite database ({error}); delete it and build it again", path=path)
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return StoreError(f"{error}; make room or the folder writable, then run it again: it resumes", path=path)
@@ -112,7 +114,7 @@ def _explained(error: sqlite3.DatabaseError, path: Path) -> Exception:
 def _faults_explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise _explained(error, path) from error
 
 

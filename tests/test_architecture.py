@@ -27,6 +27,7 @@ ORDER = {
     "graphs": (
         "errors",
         "digests",
+        "row_digests",
         "whole_file",
         "shared_files",
         "database",

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import ConfigError, StoreError
+from mathamr.evaluation.result_file import RESULT, checked
 from mathamr.evaluation.result_names import ARQMATH, TestName, column, file_name
 
 Row = dict[str, Any]
@@ -140,7 +141,9 @@ def _outcome(place: Path, key: str | None, scores: Container[str]) -> Row:
     Columns in ``scores`` must be numbers.
     """
     try:
-        result, failed = (_of_key(content_of(place / name), key) for name in ("result.json", "failed.json"))
+        content = content_of(place / RESULT)
+        result = _of_key(checked(place, content) if isinstance(content, dict) else None, key)
+        failed = _of_key(content_of(place / "failed.json"), key)
     except StoreError as error:  # an incomplete copy
         return {"status": f"failed: {error}"}
     if result is not None and (wrong := _no_number(result, scores)):

@@ -163,8 +163,11 @@ def topics_may_be_posts(corpus: Named) -> bool:
 
 
 def answers_ask(corpus: Named) -> bool:
-    """Return whether the text of an answer asks a question: in the collection ``titles`` it is the question's body."""
-    return corpus.name == "titles"
+    """Return whether the text of an answer asks a question.
+
+    In the collection ``titles`` it is the question's body; of ``pairs`` a test may ask with documents.
+    """
+    return corpus.name in ("titles", "pairs")
 
 
 def open_corpus(

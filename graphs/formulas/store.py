@@ -206,7 +206,7 @@ class _TreeMaker:
     def _packed(self, representation: TreeKind, mathml: str) -> tuple[int, bytes]:
         """Return a tree's bytes and a 64-bit hash; the odds that two of 18 million trees share one are 1 : 100,000."""
         data = pack(self._parse[representation](mathml))
-        return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True), data
+        return _hash(data), data
 
     def __call__(self, piece: Piece) -> _Made:
         made = _Made(replace(piece, data=None), {}, [], [])  # the bytes are not sent back
@@ -231,6 +231,10 @@ class _TreeMaker:
                 made.failures.append((formula_id, post_id, source.representation, error.kind, message))
             made.formulas.append((formula_id, post_id, None if row.visual_id is None else key(row.visual_id), tree))
         return made
+
+
+def _hash(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
 def key(identifier: str) -> int | str:
@@ -309,13 +313,19 @@ class FormulaStore:
         names = {key(formula_id): formula_id for formula_id in formula_ids}
         trees = "LEFT JOIN tree s ON s.id = slt LEFT JOIN tree o ON o.id = opt"
         found: dict[str, ParsedFormula] = {}
-        for formula_id, slt, opt in self._select(f"SELECT formula_id, s.data, o.data FROM formula {trees}", names):
+        query = f"SELECT formula_id, s.data, s.hash, o.data, o.hash FROM formula {trees}"
+        for formula_id, slt, slt_hash, opt, opt_hash in self._select(query, names):
             found[names[formula_id]] = ParsedFormula(
-                None if slt is None else unpack(slt, "slt"),
-                None if opt is None else unpack(opt, "opt"),
+                None if slt is None else unpack(self._checked(slt, slt_hash), "slt"),
+                None if opt is None else unpack(self._checked(opt, opt_hash), "opt"),
                 () if slt is not None and opt is not None else self._errors(formula_id),
             )
         return found
+
+    def _checked(self, data: bytes, known: int) -> bytes:
+        if _hash(data) != known:
+            raise StoreError("a tree is not what was written; delete the file and build it again", path=self.path)
+        return data
 
     def visual_id(self, formula_id: str) -> str | None:
         """Return the id that a formula shares with all formulas equal to the eye."""

@@ -32,19 +32,20 @@ from graphs.corpus.leaks import DIGEST_BYTES, QuestionMarks, marks
 from graphs.corpus.post import Post
 from graphs.errors import Failure
 from graphs.processes import batched
+from graphs.row_digests import check_row, row_digest
 from graphs.stores.posts import IDS_PER_QUERY, PostTexts
 
 PURPOSE = "the catalogue of a collection's posts"
-_FORM = 3  # of the table; a file of another form is made anew
+_FORM = 4  # of the table; a file of another form is made anew
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS post(
     position INTEGER PRIMARY KEY, post_id TEXT, kind TEXT, parent_id TEXT, accepted_answer_id TEXT, score TEXT,
-    tags TEXT, digests BLOB, signature BLOB, failure TEXT
+    tags TEXT, digests BLOB, signature BLOB, failure TEXT, digest INTEGER
 );
 CREATE TABLE IF NOT EXISTS known(post_id TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _COLUMNS = "post_id, kind, parent_id, accepted_answer_id, score, tags, digests, signature, failure"
-_INSERT = f"INSERT INTO post({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = f"INSERT INTO post({_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @contextmanager
@@ -75,12 +76,9 @@ def recording(path: Path, *, answers: bool = False, version: str = "") -> Iterat
             if isinstance(post, Failure):
                 broken += 1
                 values: tuple[Any, ...] = (*(None,) * 8, _json([post.post_id, post.stage, post.kind, post.message]))
-                connection.execute(_INSERT, values)
-                return
-            known = marks(post, answers=answers)
-            connection.execute(
-                _INSERT,
-                (
+            else:
+                known = marks(post, answers=answers)
+                values = (
                     post.post_id,
                     post.kind,
                     post.parent_id,
@@ -90,8 +88,8 @@ def recording(path: Path, *, answers: bool = False, version: str = "") -> Iterat
                     b"".join(known.digests),
                     known.signature,
                     None,
-                ),
-            )
+                )
+            connection.execute(_INSERT, (*values, row_digest(*values)))
 
         yield record
         database.write_meta(connection, form=_FORM, version=version, broken=broken)
@@ -113,6 +111,7 @@ class Catalogue(database.OpenFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, purpose=PURPOSE)
+        self._path = path
 
     def posts(self) -> Iterator[Post | Failure]:
         """Yield all posts without texts, and the failures of reading, in the order of the collection."""
@@ -124,8 +123,7 @@ class Catalogue(database.OpenFile):
 
     def failures(self) -> Iterator[Failure]:
         """Yield the failures of reading, in the order of the collection."""
-        query = f"SELECT {_COLUMNS} FROM post WHERE failure IS NOT NULL ORDER BY position"
-        return (_failure(row) for row in self._all(query))
+        return (_failure(row) for row in self._rows(" WHERE failure IS NOT NULL"))
 
     def with_marks(self) -> Iterator[tuple[Post, QuestionMarks]]:
         """Yield all posts without texts, each with the marks of its text (:func:`graphs.corpus.leaks.marks`)."""
@@ -165,8 +163,10 @@ class Catalogue(database.OpenFile):
                         formula_prefix=text.formula_prefix,
                     )
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
-        return self._all(f"SELECT {_COLUMNS} FROM post ORDER BY position")
+    def _rows(self, where: str = "") -> Iterator[tuple[Any, ...]]:
+        for *row, digest in self._all(f"SELECT {_COLUMNS}, digest FROM post{where} ORDER BY position"):
+            check_row(digest, row[0], *row, path=self._path)
+            yield tuple(row)
 
     def _all(self, query: str) -> Iterator[tuple[Any, ...]]:
         yield from self._connection.execute(query)

@@ -4,11 +4,12 @@
     collection.get("255").penman            # '(m / multi-sentence :snt1 (...) ...)'
     collection.without_graph()              # 4: the posts that have a record of a failure instead
 
-Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached)``, ``failure(post_id,
-stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several processes; it may be
-killed at any moment and started again: it then continues with the posts in neither table. Of several posts of
-one id the first counts, the others are records of failures with the ids ``255 #2``, ``255 #3`` ... No post can have
-these ids: one with a blank or a control character in its id, which no run file could hold, is a record of a failure.
+Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached, digest)``,
+``failure(post_id, stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several
+processes; it may be killed at any moment and started again: it then continues with the posts in neither table. Of
+several posts of one id the first counts, the others are records of failures with the ids ``255 #2``, ``255 #3`` ... No
+post can have these ids: one with a blank or a control character in its id, which no run file could hold, is a record of
+a failure.
 
 ``graphs/stores/shards.py`` builds a collection in parts and merges them, ``graphs/stores/census.py`` counts what is in
 one, ``graphs/stores/exchange.py`` moves one as a plain Penman file.
@@ -32,6 +33,7 @@ from graphs.corpus.post import Post, is_id
 from graphs.errors import Failure, StoreError
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
+from graphs.row_digests import add_digests, check_row, digest_column, row_digest
 
 PURPOSE = "MathAMR+ graphs"
 BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
@@ -39,7 +41,7 @@ BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS graph(
     post_id TEXT PRIMARY KEY, kind TEXT NOT NULL, penman TEXT NOT NULL,
-    formula_map TEXT NOT NULL, attachments TEXT NOT NULL, reattached INTEGER NOT NULL
+    formula_map TEXT NOT NULL, attachments TEXT NOT NULL, reattached INTEGER NOT NULL, digest INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failure(
     post_id TEXT NOT NULL, stage TEXT NOT NULL, kind TEXT NOT NULL, message TEXT NOT NULL
@@ -162,6 +164,7 @@ _ALONE = "in_process"  # in the meta table as long as a build works in one proce
 def writer(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
     """Open a collection as its only writer."""
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
+        add_digests(connection, "graph")
         yield connection
 
 
@@ -265,6 +268,7 @@ class Collection(database.OpenFile):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         super().__init__(self.path, purpose=PURPOSE)
+        self._columns = f"{_COLUMNS}, {digest_column(self._connection, 'graph')}"
 
     def __len__(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM graph").fetchone()[0])
@@ -280,12 +284,12 @@ class Collection(database.OpenFile):
         Raises:
             StoreError: when the collection has none, with the reason where there is one.
         """
-        row = self._connection.execute(f"SELECT {_COLUMNS} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
+        row = self._connection.execute(f"SELECT {self._columns} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
         if row is None:
             reason = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
             why = f": {reason[0]}" if reason else " and no record of a failure: is the id right?"
             raise StoreError(f"no graph of post {post_id}{why}", path=self.path)
-        return _stored(row)
+        return self._stored(row)
 
     def post_ids(self, *kinds: str) -> list[str]:
         """Ids of the posts that have a graph; of some kinds only, where they are given."""
@@ -298,14 +302,15 @@ class Collection(database.OpenFile):
     def graphs(self, *kinds: str) -> Iterator[StoredGraph]:
         """Every graph (of some kinds)."""
         where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph{where} ORDER BY post_id", kinds):
-            yield _stored(row)
+        for row in self._connection.execute(f"SELECT {self._columns} FROM graph{where} ORDER BY post_id", kinds):
+            yield self._stored(row)
 
     def rows(self, *kinds: str) -> Iterator[tuple[str, str, str]]:
         """``(post id, Penman text, formula map as JSON)`` of every graph (of some kinds), undecoded."""
         where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        query = f"SELECT post_id, penman, formula_map FROM graph{where} ORDER BY post_id"
-        yield from self._connection.execute(query, kinds)
+        for row in self._connection.execute(f"SELECT {self._columns} FROM graph{where} ORDER BY post_id", kinds):
+            self._check(row)
+            yield row[0], row[2], row[3]
 
     def failures(self) -> Iterator[Failure]:
         """Every record of a failure."""
@@ -332,25 +337,29 @@ class Collection(database.OpenFile):
             digest.update("\0".join(row).encode())
         return digest.hexdigest()[:16]
 
+    def _stored(self, row: tuple[str, str, str, str, str, int, int | None]) -> StoredGraph:
+        self._check(row)
+        try:
+            return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"the row of post {row[0]} is damaged ({error}); build the collection again") from error
+
+    def _check(self, row: tuple[str, str, str, str, str, int, int | None]) -> None:
+        check_row(row[-1], row[0], *row[:-1], path=self.path)
+
 
 INSERT_GRAPH = (
-    "INSERT OR REPLACE INTO graph(post_id, kind, penman, formula_map, attachments, reattached)"
-    " VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT OR REPLACE INTO graph(post_id, kind, penman, formula_map, attachments, reattached, digest)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 INSERT_FAILURE = "INSERT INTO failure(post_id, stage, kind, message) VALUES (?, ?, ?, ?)"
 
 
-def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str, int]:
+def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str, int, int]:
     """The values of :data:`INSERT_GRAPH`."""
     maps = json.dumps(graph.formula_map), json.dumps(graph.attachments)
-    return graph.post_id, graph.kind, graph.penman, *maps, graph.reattached
-
-
-def _stored(row: tuple[str, str, str, str, str, int]) -> StoredGraph:
-    try:
-        return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
-    except (ValueError, TypeError) as error:
-        raise StoreError(f"the row of post {row[0]} is damaged ({error}); build the collection again") from error
+    row = graph.post_id, graph.kind, graph.penman, *maps, graph.reattached
+    return *row, row_digest(*row)
 
 
 def summarize(path: str | os.PathLike[str]) -> BuildSummary:

@@ -26,14 +26,14 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from graphs import database
 from graphs.corpus.corpus import Completed
-from graphs.corpus.post import Markup, PlaceholderText, Post, PostKind
+from graphs.corpus.post import PlaceholderText, Post, PostKind
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, StoreError
+from graphs.row_digests import add_digests, check_row, digest_column, row_digest
 
 PURPOSE = "texts of posts"
 IDS_PER_QUERY = 512
@@ -41,10 +41,13 @@ SNIPPET_CHARACTERS = 240
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS post(
     post_id TEXT PRIMARY KEY, kind TEXT NOT NULL, title TEXT NOT NULL, body TEXT NOT NULL, markup TEXT NOT NULL,
-    parent_id TEXT, formula_prefix TEXT NOT NULL
+    parent_id TEXT, formula_prefix TEXT NOT NULL, digest INTEGER
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS formulas(post_id TEXT PRIMARY KEY, formula_ids TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS formulas(
+    post_id TEXT PRIMARY KEY, formula_ids TEXT NOT NULL, digest INTEGER
+) WITHOUT ROWID;
 """
+_COLUMNS = "post_id, kind, title, body, markup, parent_id, formula_prefix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,45 +116,55 @@ def build(
     """
     incomplete: list[str] = []
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
+        for table in ("formulas", "post"):
+            add_digests(connection, table)
+        of_graphs = ((post_id, json.dumps(list(names))) for post_id, names in formula_ids)
         connection.executemany(
-            "INSERT OR REPLACE INTO formulas VALUES (?, ?)",
-            ((post_id, json.dumps(list(names))) for post_id, names in formula_ids),
+            "INSERT OR REPLACE INTO formulas(post_id, formula_ids, digest) VALUES (?, ?, ?)",
+            ((*row, row_digest(*row)) for row in of_graphs),
         )
-        connection.executemany(
-            "INSERT OR IGNORE INTO post VALUES (?, ?, ?, ?, ?, ?, ?)", _rows(posts, progress, incomplete, completing)
-        )
+        rows = ((*row, row_digest(*row)) for row in map(_row, _counted(posts, progress, incomplete, completing)))
+        insert = f"INSERT OR IGNORE INTO post({_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        connection.executemany(insert, rows)
         if completing is not None and incomplete:
-            whole = completing.completed(lambda: _posts(connection, incomplete))
-            rows = ((post.title, post.body, post.post_id) for post in whole)
-            connection.executemany("UPDATE post SET title = ?, body = ? WHERE post_id = ?", rows)
+            whole = completing.completed(lambda: _posts(connection, path, incomplete))
+            changed = ((post.title, post.body, row_digest(*_row(post)), post.post_id) for post in whole)
+            connection.executemany("UPDATE post SET title = ?, body = ?, digest = ? WHERE post_id = ?", changed)
         connection.commit()
         (count,) = connection.execute("SELECT count(*) FROM post").fetchone()
     return int(count)
 
 
-def _rows(
+def _row(post: Post) -> tuple[str | None, ...]:
+    return post.post_id, post.kind, post.title, post.body, post.markup, post.parent_id, post.formula_prefix
+
+
+def _counted(
     posts: Iterable[Post | Failure],
     progress: Callable[[int], None] | None,
     incomplete: list[str],
     completing: Completed | None,
-) -> Iterator[tuple[str | None, ...]]:
+) -> Iterator[Post]:
+    """Yield the posts; note those that are incomplete."""
     for post in posts:
         if isinstance(post, Post):
             if completing is not None and completing.is_incomplete(post):
                 incomplete.append(post.post_id)
-            yield post.post_id, post.kind, post.title, post.body, post.markup, post.parent_id, post.formula_prefix
+            yield post
         if progress is not None:
             progress(1)
 
 
-def _posts(connection: sqlite3.Connection, post_ids: Sequence[str]) -> Iterator[Post]:
+def _posts(connection: sqlite3.Connection, path: Path, post_ids: Sequence[str]) -> Iterator[Post]:
     for start in range(0, len(post_ids), IDS_PER_QUERY):
         ids = post_ids[start : start + IDS_PER_QUERY]
         query = (
-            "SELECT post_id, kind, title, body, markup, parent_id, formula_prefix FROM post"
+            f"SELECT {_COLUMNS}, {digest_column(connection, 'post')} FROM post"
             f" WHERE post_id IN ({','.join('?' * len(ids))})"
         )
-        for post_id, kind, title, body, markup, parent, prefix in connection.execute(query, ids).fetchall():
+        for *row, digest in connection.execute(query, ids).fetchall():
+            check_row(digest, row[0], *row, path=path)
+            post_id, kind, title, body, markup, parent, prefix = row
             yield Post(post_id, kind, title, body, markup, parent_id=parent, formula_prefix=prefix)
 
 
@@ -160,6 +173,7 @@ class PostTexts(database.OpenFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, purpose=PURPOSE)
+        self._path = path
 
     def post_ids(self, *kinds: PostKind) -> list[str]:
         """Ids of the posts of these kinds, of all without any, that have a title or a text; sorted."""
@@ -177,7 +191,7 @@ class PostTexts(database.OpenFile):
 
     def posts(self, post_ids: Sequence[str]) -> dict[str, Post]:
         """Return the posts of these ids as they came, as far as they are there; without tags, score and answer."""
-        return {post.post_id: post for post in _posts(self._connection, post_ids)}
+        return {post.post_id: post for post in _posts(self._connection, self._path, post_ids)}
 
     def with_text(self, post_ids: Sequence[str]) -> list[str]:
         """Return those of the ids that have a title or a text."""
@@ -191,26 +205,33 @@ class PostTexts(database.OpenFile):
 
     def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
         """The posts of these ids, as far as they are there."""
+        posts = self.posts(post_ids)
+        questions = self.posts(list({post.parent_id for post in posts.values() if post.parent_id is not None}))
+        formulas = self._formulas(list(posts))
         found: dict[str, PostText] = {}
-        for start in range(0, len(post_ids), IDS_PER_QUERY):
-            ids = post_ids[start : start + IDS_PER_QUERY]
-            query = (
-                "SELECT p.post_id, p.kind, p.title, p.body, p.markup, p.formula_prefix, f.formula_ids,"
-                " q.post_id, q.title, q.body, q.markup, q.formula_prefix"
-                " FROM post p LEFT JOIN post q ON q.post_id = p.parent_id LEFT JOIN formulas f ON f.post_id = p.post_id"
-                f" WHERE p.post_id IN ({','.join('?' * len(ids))})"
-            )
-            for post_id, kind, title, body, markup, prefix, names, *parent in self._connection.execute(query, ids):
-                post = Post(post_id, cast(PostKind, kind), title, body, cast(Markup, markup), formula_prefix=prefix)
-                heading = Post("title", "question", title=title or parent[1] or "", markup=cast(Markup, markup))
-                question = None if parent[0] is None else _question(*parent)
-                text, own = extract(post), _ids(post_id, names)
-                found[post_id] = PostText(post_id, extract(heading), text, own, parent[0] or "", question)
+        for post_id, post in posts.items():
+            asked = None if post.parent_id is None else questions.get(post.parent_id)
+            title = post.title or ("" if asked is None else asked.title)
+            heading = Post("title", "question", title=title, markup=post.markup)
+            own = formulas.get(post_id, [])
+            if asked is None:
+                found[post_id] = PostText(post_id, extract(heading), extract(post), own)
+            else:
+                found[post_id] = PostText(post_id, extract(heading), extract(post), own, asked.post_id, extract(asked))
         return found
 
-
-def _question(post_id: str, title: str, body: str, markup: str, prefix: str) -> PlaceholderText:
-    return extract(Post(post_id, "question", title, body, cast(Markup, markup), formula_prefix=prefix))
+    def _formulas(self, post_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the ids of the formulas of posts, by the order of their vectors."""
+        found: dict[str, list[str]] = {}
+        digest = digest_column(self._connection, "formulas")
+        for start in range(0, len(post_ids), IDS_PER_QUERY):
+            ids = post_ids[start : start + IDS_PER_QUERY]
+            marks = ",".join("?" * len(ids))
+            query = f"SELECT post_id, formula_ids, {digest} FROM formulas WHERE post_id IN ({marks})"
+            for post_id, names, known in self._connection.execute(query, ids):
+                check_row(known, post_id, post_id, names, path=self._path)
+                found[post_id] = _ids(post_id, names)
+        return found
 
 
 def _ids(post_id: str, names: str | None) -> list[str]:

@@ -10,9 +10,8 @@ One file serves every structure and connectivity: virtual nodes are added when g
 another file, from the same collection, without parsing again.
 
 Tables: ``graph(idx, post_id, ...)`` with the counts of :class:`graphs.graph.stored.GraphSize`, small enough to read
-whole; ``arrays(idx, blob)``, the packed form of :mod:`graphs.graph.stored`; ``failure`` (posts without tensors, with
-the reason); ``meta`` (vocabulary, virtual nodes by default, hashes). ``idx`` counts from 0 in the order of the rows the
-file was built from.
+whole; ``arrays(idx, blob, digest)``, the packed form of :mod:`graphs.graph.stored`; ``failure`` (posts without tensors,
+with the reason); ``meta`` (vocabulary, virtual nodes by default, hashes). ``idx`` counts from 0 in the order of rows.
 
 A build may be killed at any moment; the next one resumes after the last batch and ends with the same file.
 """
@@ -40,6 +39,7 @@ from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec, check_structure
 from graphs.graph.vocabulary import Decode, Row, Vocabulary
 from graphs.processes import batched, ordered_map
+from graphs.row_digests import add_digests, check_row, digest_column, row_digest
 from graphs.stores.graph_sizes import GraphSizes
 from graphs.stores.tensor_identity import FILE_FORMAT, config_hash, file_hash, spec_of_hash
 
@@ -52,12 +52,13 @@ _ROWS_PER_TASK = 256
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 _PAGE_BYTES = 16384  # graphs of 2 KB leave a fifth of the default pages of 4 KB empty
 
+_COUNTS = "g.nodes, g.edges, g.formulas, g.sentences, g.roots, g.constituents"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS graph(
     idx INTEGER PRIMARY KEY, post_id TEXT NOT NULL UNIQUE, nodes INTEGER NOT NULL, edges INTEGER NOT NULL,
     formulas INTEGER NOT NULL, sentences INTEGER NOT NULL, roots INTEGER NOT NULL, constituents INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS arrays(idx INTEGER PRIMARY KEY, blob BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS arrays(idx INTEGER PRIMARY KEY, blob BLOB NOT NULL, digest INTEGER);
 CREATE TABLE IF NOT EXISTS failure(post_id TEXT PRIMARY KEY, stage TEXT, kind TEXT, message TEXT) WITHOUT ROWID;
 """
 
@@ -76,7 +77,7 @@ def build(
     """Convert every row that ``path`` does not hold yet; returns how many graphs the file then has.
 
     Args:
-        rows: post id, Penman text and formula map (JSON) of each graph, streamed.
+        rows: post id, Penman text and formula map (JSON) of each graph.
         decode: importable function, Penman text and formula map to graph.
         spec: formula trees that are kept, and the virtual nodes that readers get by default.
         source: identifies the collection (its fingerprint).
@@ -88,6 +89,7 @@ def build(
     """
     report = progress or (lambda count: None)
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
+        add_digests(connection, "arrays")
         _begin(connection, path, spec, vocabulary, source)
         batches = _pending(connection, rows, report)
         converted = ordered_map(
@@ -101,18 +103,16 @@ def build(
                 complete = False
             for result in results:
                 if isinstance(result, Failure):
-                    record = (result.post_id, result.stage, result.kind, result.message)
-                    connection.execute("INSERT OR REPLACE INTO failure VALUES (?, ?, ?, ?)", record)
+                    connection.execute("INSERT OR REPLACE INTO failure VALUES (?, ?, ?, ?)", astuple(result))
                     continue
                 post_id, counts, blob = result
+                row = (size, post_id, *astuple(counts))
                 try:
-                    row = (size, post_id, *astuple(counts))
                     connection.execute("INSERT INTO graph VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
                 except sqlite3.IntegrityError as error:
-                    raise StoreError(
-                        f"post {post_id} comes twice in the rows; post ids are unique", path=path
-                    ) from error
-                connection.execute("INSERT INTO arrays VALUES (?, ?)", (size, blob))
+                    message = f"post {post_id} comes twice in the rows; post ids are unique"
+                    raise StoreError(message, path=path) from error
+                connection.execute("INSERT INTO arrays VALUES (?, ?, ?)", (size, blob, row_digest(*row[1:], blob=blob)))
                 size += 1
             connection.commit()
             report(len(results))
@@ -260,7 +260,7 @@ class GraphStore:
         self.config_hash = _config_hash(self.spec, self.vocabulary)
         if config_hash not in (None, self.config_hash):
             raise StoreError(f"config_hash is {self.config_hash}, {config_hash} is needed; {_OTHERWISE}", path=path)
-        self._sizes = GraphSizes(self.spec)
+        self._sizes, self._digest = GraphSizes(self.spec), digest_column(self._connection, "arrays")
         if sentence_vectors is not None:
             check_structure(self.spec.structure)
 
@@ -312,8 +312,10 @@ class GraphStore:
 
     def get_blobs(self, post_ids: Sequence[str]) -> list[bytes]:
         """The graphs in their packed form, without virtual nodes."""
-        rows = self._select("a.blob", post_ids, " JOIN arrays a ON a.idx = g.idx")
-        return [rows[post_id][0] for post_id in post_ids]
+        rows = self._select(f"{_COUNTS}, a.blob, {self._digest}", post_ids, " JOIN arrays a ON a.idx = g.idx")
+        for post_id, (*counts, blob, digest) in rows.items():
+            check_row(digest, post_id, post_id, *counts, blob=blob, path=self.path)
+        return [rows[post_id][-2] for post_id in post_ids]
 
     def get_arrays(self, post_ids: Sequence[str]) -> list[GraphArrays]:
         """The graphs as arrays, with their virtual nodes.

@@ -138,6 +138,8 @@ def read(folder: str | os.PathLike[str], wanted: str, vocabulary: Vocabulary) ->
             f"model.label_vectors={wanted}: {path} is missing or damaged ({error}); make it with "
             "mathamr.model.label_vectors.write, or set model.label_vectors=null"
         ) from error
+    if hash_of(vectors) != wanted:
+        raise ConfigError(f"model.label_vectors={wanted}: {path} is damaged (its vectors have another hash); remove it")
     if of_vocabulary != vocabulary.hash:
         raise ConfigError(
             f"model.label_vectors={wanted}: {path} belongs to the vocabulary {of_vocabulary}, the graphs to "

@@ -46,6 +46,7 @@ class TopicSet:
         relevant: lowest grade that counts as relevant.
         searched: ids of the answers that may be found; None: all.
         swapped: queries and documents trade roles, compared with the training pairs.
+        learned: the queries are learned from on purpose: leak control passes over them.
         judged_by: the files that the judgments were read from, where a collection has several.
         kind: kind of the posts that are searched (:mod:`mathamr.stages.retrieval.threads`); of Task 2 every kind.
     """
@@ -59,6 +60,7 @@ class TopicSet:
     measures: Mapping[str, Measure] = field(default_factory=lambda: measures_of_grade(RELEVANT))
     searched: frozenset[str] | None = None
     swapped: bool = False
+    learned: bool = False
     relevant: int = RELEVANT
     judged_by: str = ""
     kind: Literal["answer", "question"] = "answer"

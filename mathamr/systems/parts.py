@@ -12,7 +12,7 @@ from pathlib import Path
 from graphs.shared_files import read_json
 from mathamr.evaluation.result_names import TestName, column, file_name
 from mathamr.evaluation.runs import Run, Task, read_run
-from mathamr.retrieval.fusion import one_a_look, rankings_of
+from mathamr.retrieval.fusion import merge_by_visual_id, rankings_of
 from mathamr.retrieval.scores import SCORES, TopicScores, read_scores, scores_of_run, topic_scores
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import TopicSet
@@ -57,7 +57,7 @@ def formula_scores(runs: Sequence[Run], k: int, visual_ids: Mapping[str, str]) -
         k: most results of a topic in a run.
         visual_ids: visual ids of all formulas of the collection.
     """
-    rankings = one_a_look([rankings_of(run) for run in runs], visual_ids)
+    rankings = merge_by_visual_id([rankings_of(run) for run in runs], visual_ids)
     return [{topic: topic_scores(ranking, k) for topic, ranking in own.items()} for own in rankings]
 
 

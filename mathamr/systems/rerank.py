@@ -32,12 +32,12 @@ from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.order import best_first
 from mathamr.evaluation.result_names import file_name
 from mathamr.evaluation.runs import MAX_PER_TOPIC, read_run
+from mathamr.model.encoding import device_of
 from mathamr.ranking.cross_encoder import open_cross_encoder
 from mathamr.ranking.cross_scorer import CrossScorer, mine, rescore, train_cross_scorer
 from mathamr.retrieval.index import Ranking
 from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
-from mathamr.stages.retrieval.searching import device_of
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.parts import joint_size, joint_speed, places_of

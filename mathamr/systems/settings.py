@@ -27,8 +27,10 @@ from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalC
 from mathamr.structure.latent_config import LatentConfig
 from mathamr.structure.scoring import StructureConfig
 from mathamr.systems.rerank_settings import RerankSettings
+from mathamr.text import linearize
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Opening, identity
+from mathamr.text.training import batches
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 
@@ -122,8 +124,11 @@ class TextSettings(SearchSettings):
         text = {name: value for name, value in self.text.set_away_from_default().items() if name not in free}
         text["encoder"] = identity(text["encoder"])
         del text["late_interaction"]  # the search alone
+        if text.get("linearize"):
+            text["linearize"] = linearize.VERSION
         if self.is_trained:
-            return {"text": text, "train": {name: getattr(self.train, name) for name in _PAIRS}}
+            train = {name: getattr(self.train, name) for name in _PAIRS}
+            return {"text": text, "train": train, "batches": batches.VERSION}
         kept = {name: text[name] for name in _AS_IT_IS if name in text}
         return {"text": kept if self.text.precision == "fp32" else {**kept, "precision": self.text.precision}}
 

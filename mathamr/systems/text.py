@@ -29,7 +29,7 @@ from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
-from graphs.shared_files import key, read_json, write_json
+from graphs.shared_files import key
 from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
@@ -58,10 +58,11 @@ from mathamr.systems.settings import TextSettings
 from mathamr.systems.system import System
 from mathamr.text import finetuning
 from mathamr.text.encoder import Opening, Side, TextEncoder, open_encoder
-from mathamr.text.linearize import linearized
+from mathamr.text.linearize import VERSION, linearized
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
 from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length
+from mathamr.text.training.encoder_files import check_files, read_record, write_record
 from mathamr.text.training.tiny import make_tiny
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import sample_pairs
@@ -131,15 +132,13 @@ class TextSystem(System[TextSettings]):
         return needed_posts(settings, self.corpus, topic_sets, learned, self.shared, self.console)
 
     def pairs(self, settings: TextSettings) -> Mapping[str, PairsApart]:
-        """Return the training pairs; none of a collection of pairs, whose tests are apart from them."""
-        if not settings.is_trained or isinstance(self.corpus, PairCollection):
-            return {}
-        return {"": self._collection_pairs(settings.train)}
+        """Return the training pairs, and those left out since their questions are topics."""
+        return {"": self._collection_pairs(settings.train)} if settings.is_trained else {}
 
     def source(self, settings: TextSettings) -> str:
         """Return the collection, and the training pairs that are left out of it for the topics."""
         source = self.corpus.fingerprints().graphs[:16]
-        if not settings.text.epochs or isinstance(self.corpus, PairCollection):
+        if not settings.text.epochs:
             return source
         left_out = self._collection_pairs(settings.train).left_out
         return f"{source}+{hashlib.sha256(repr(left_out).encode()).hexdigest()[:8]}" if left_out else source
@@ -161,6 +160,8 @@ class TextSystem(System[TextSettings]):
         name = str(self._tiny) if settings.text.encoder == "tiny" else settings.text.encoder
         device = device_of(settings.train.device)
         name = name if trained is None else str(trained)
+        if trained is not None:
+            check_files(trained)
         encoder = open_encoder(name, device=device, opening=settings.text.opening)
         limit_length(encoder, settings.text.max_length)
         return encoder
@@ -185,11 +186,15 @@ class TextSystem(System[TextSettings]):
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})
         parts = [fingerprint(encoder), str(text.max_length)]
-        parts += [name for name, on in (("linearized", text.linearize), ("bf16", _precision(settings) == "bf16")) if on]
+        parts += [
+            name
+            for name, on in ((f"linearized{VERSION}", text.linearize), ("bf16", _precision(settings) == "bf16"))
+            if on
+        ]
         if text.opening != Opening():
             parts.append(key(asdict(text.opening)))
         model_hash = "-".join(parts)
-        write_json(best / "encoder.json", {"encoder": text.encoder, "identity": model_hash})
+        write_record(best, {"encoder": text.encoder, "identity": model_hash})
         return trained
 
     def _pretrained(self, settings: TextSettings, encoder: TextEncoder) -> tuple[TextEncoder, Mapping[str, float]]:
@@ -211,7 +216,8 @@ class TextSystem(System[TextSettings]):
         """Return what is trained on, and what is held out; None: a part of the groups of the former."""
         written = _written(settings)
         if isinstance(self.corpus, PairCollection):
-            pairs = _own_pairs(self.corpus, settings.train, written)
+            leaking = frozenset(self._collection_pairs(settings.train).left_out)
+            pairs = _own_pairs(self.corpus, settings.train, leaking, written)
             return write_pairs(folder / "pairs.jsonl", pairs), None
         with PostTexts(self._posts_db) as texts:  # the pairs of the graph track, if every text has a graph
             split = self._collection_pairs.split_of(settings.train, frozenset(texts.post_ids()))
@@ -234,7 +240,7 @@ class TextSystem(System[TextSettings]):
     def encode(self, settings: TextSettings, trained: Trained, topic_sets: Sequence[TopicSet]) -> Encoded:
         """Return vectors of posts and topics, from beside the model as far as they are there."""
         tokens = settings.text.late_interaction
-        model_hash = (read_json(trained.folder / "encoder.json") or {})["identity"]
+        model_hash = read_record(trained.folder)["identity"]
         folder = trained.folder.parent / "tokens" if tokens else trained.folder.parent
         folder.mkdir(exist_ok=True)
         place, written = EncodedPosts(folder, model_hash), _written(settings)
@@ -322,10 +328,17 @@ def _precision(settings: TextSettings) -> str:
     return "fp32" if settings.is_trained else settings.text.precision
 
 
-def _own_pairs(corpus: PairCollection, training: TrainConfig, written: Written) -> Iterator[TextPair]:
-    """Yield the pairs of a collection of pairs, with texts as those of its posts are read."""
+def _own_pairs(
+    corpus: PairCollection, training: TrainConfig, leaking: frozenset[Pair], written: Written
+) -> Iterator[TextPair]:
+    """Yield the pairs of a collection of pairs, with texts as those of its posts are read.
+
+    Args:
+        leaking: pairs left out, for their questions are topics.
+    """
     files = [PairFile(path) for path in corpus.pair_files(training.positives)]
-    known = [Pair(pair.query_id, pair.document_id) for file in files for pair in file]
+    found = (Pair(pair.query_id, pair.document_id) for file in files for pair in file)
+    known = [pair for pair in found if pair not in leaking]
     ids = {post_id for pair in known for post_id in (pair.question_id, pair.answer_id)}
     kept = set(sample_pairs(known, ids, training.max_pairs))
     for pair in (pair for file in files for pair in file):

@@ -23,6 +23,9 @@ from graphs.corpus.post import PlaceholderText
 from graphs.formulas.latex.symbols import SYMBOLS
 from graphs.formulas.latex.tokens import tokens
 
+VERSION = 2
+"""Goes up when formulas are written in another way: the keys of models that read them have it."""
+
 _STYLE = frozenset(
     r"""\left \right \middle \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl \biggr \Biggl \Biggr \displaystyle
     \textstyle \scriptstyle \scriptscriptstyle \limits \nolimits \nonumber \notag \, \; \: \! \quad \qquad

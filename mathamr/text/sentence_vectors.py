@@ -36,10 +36,11 @@ from torch import Tensor
 from graphs import database
 from graphs.errors import ConfigError, StoreError
 from graphs.processes import batched
+from graphs.row_digests import add_digests, check_row, digest_column, row_digest
 
 PURPOSE = "vectors of sentences"
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS sentences(post_id TEXT PRIMARY KEY, vectors BLOB NOT NULL)"
+_SCHEMA = "CREATE TABLE IF NOT EXISTS sentences(post_id TEXT PRIMARY KEY, vectors BLOB NOT NULL, digest INTEGER)"
 _POSTS_AT_ONCE = 128  # most that a kill can cost; some thousand sentences, sorted by length
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 
@@ -75,6 +76,7 @@ def add(
         StoreError: a file of another encoder, or another process that writes to it.
     """
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
+        add_digests(connection, "sentences")
         meta = database.read_meta(connection)
         _check_encoder(path, meta.get("encoder", encoder), encoder)
         database.write_meta(connection, encoder=encoder, dimension=dimension)
@@ -89,8 +91,10 @@ def add(
                 )
             ends = np.cumsum([len(sentences) for _, sentences in batch])
             parts = np.split(vectors, ends[:-1])
-            rows = [(post_id, part.tobytes()) for (post_id, _), part in zip(batch, parts, strict=True)]
-            connection.executemany("INSERT OR REPLACE INTO sentences VALUES (?, ?)", rows)
+            blobs = [(post_id, part.tobytes()) for (post_id, _), part in zip(batch, parts, strict=True)]
+            rows = [(post_id, blob, row_digest(post_id, blob=blob)) for post_id, blob in blobs]
+            insert = "INSERT OR REPLACE INTO sentences(post_id, vectors, digest) VALUES (?, ?, ?)"
+            connection.executemany(insert, rows)
             connection.commit()
             if progress is not None:
                 progress(len(batch))
@@ -161,10 +165,13 @@ class SentenceVectors:
 
 
 def _read(reader: database.Reader, post_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    digest = digest_column(reader.connection, "sentences") if post_ids else ""
     for start in range(0, len(post_ids), _IDS_PER_QUERY):
         ids = post_ids[start : start + _IDS_PER_QUERY]
-        query = f"SELECT post_id, vectors FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
-        yield from reader.connection.execute(query, ids)
+        query = f"SELECT post_id, vectors, {digest} FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
+        for post_id, blob, known in reader.connection.execute(query, ids):
+            check_row(known, post_id, post_id, blob=blob, path=reader.path)
+            yield post_id, blob
 
 
 def _check_encoder(path: str | os.PathLike[str], found: object, wanted: str) -> None:

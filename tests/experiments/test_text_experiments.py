@@ -4,6 +4,8 @@ import csv
 import json
 import random
 import re
+import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,14 @@ from experiments.report import results
 from experiments.run import run
 from experiments.topic_sets import check_ids
 from graphs.corpus.pair_sets.pair_collection import PairCollection
-from graphs.errors import CorpusError, MathAMRError
+from graphs.errors import ConfigError, CorpusError, MathAMRError
 from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.runs import read_run
+from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.leak_control import own_pairs
 from mathamr.stages.topic_sets import TopicSet
+from mathamr.text.pairs import PairFile
 from scripts.text import extract_statements, knowledge_graph, text_pairs
 
 pytestmark = pytest.mark.skipif(
@@ -221,3 +227,44 @@ def test_a_topic_with_the_id_of_another_text_is_refused(tmp_path: Path) -> None:
     write("topics-one.jsonl", {"post_id": "1", "body": "Groups."}, {"post_id": "1", "body": "Fields."})
     with pytest.raises(CorpusError, match="two topics of collection pairs have the id '1' and different texts"):
         check_ids(corpus, asked("one"))
+
+
+def test_pairs_of_topics_are_left_out_listed_and_reported(place: Path, tmp_path: Path) -> None:
+    """The queries of a test are put into the pairs to learn from, once as they are and once in other words."""
+    folder = tmp_path / "answer_retrieval"
+    shutil.copytree(place / "answer_retrieval", folder)
+    [test] = PairCollection(folder).tests()
+    words = " and the ".join(SUBJECTS)
+    lines = [json.loads(line) for line in (folder / f"topics-{test}.jsonl").read_text().splitlines()]
+    lines[1]["body"] = f"Is there a {words} with these laws?"
+    (folder / f"topics-{test}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    document = json.loads((folder / "train.jsonl").read_text().splitlines()[0])
+    with (folder / "train.jsonl").open("a") as file:
+        for name, query in (("leak1", lines[0]["body"].upper()), ("leak2", f"{lines[1]['body']} Thanks!")):
+            pair = {**document, "query": query, "query_id": name, "group": name}
+            file.write(json.dumps(pair) + "\n")
+    config = configured("answer_retrieval", tmp_path)
+    names = [name for name, one in config.experiment.conditions.items() if one.get("track") != "bm25"]
+    tuned = next(name for name in names if config.experiment.conditions[name].get("text", {}).get("epochs") != 0)
+    config.experiment.conditions = {tuned: config.experiment.conditions[tuned]}
+    config.experiment.baseline, config.experiment.baselines, config.experiment.name = tuned, {}, "leaks"
+    assert run(config, "command").failed == 0
+    (job,) = (tmp_path / "out" / "leaks" / "jobs").iterdir()
+    result = json.loads((job / "result.json").read_text())
+    assert (result["pairs_left_out"], result["questions_left_out"]) == (2, 2)
+    learned, _ = PairFile(place / "answer_retrieval" / "train.jsonl").hold_out(config.text.validation_fraction)
+    assert result["train_pairs"] == len(learned)  # as if the two were not there
+    rows = list(csv.DictReader((job / "leaks.tsv").read_text().splitlines(), delimiter="\t"))
+    assert [(row["question"], row["reason"]) for row in rows] == [("leak1", "equal"), ("leak2", "near")]
+    report = (tmp_path / "out" / "leaks" / "report.md").read_text()
+    assert "Leak control: left out, for their questions are topics: 2 training pairs (2 questions)" in report
+
+
+def test_a_test_of_trained_queries_leaves_no_pair_out(place: Path, tmp_path: Path) -> None:
+    corpus, console = PairCollection(place / "knowledge_graph"), Console()
+    test = corpus.test("trained")
+    asked = TopicSet(1, test.topics, test.judgments, "full", name="trained", learned=test.learned)
+    files = PostFiles(corpus, tmp_path, console)
+    assert own_pairs(corpus, files, "accepted", 0, [asked], console).left_out == []
+    with pytest.raises(ConfigError, match="has no training pairs"):  # else each of them is left out
+        own_pairs(corpus, files, "accepted", 0, [replace(asked, learned=False)], console)

@@ -15,7 +15,9 @@ class Guard(Enum):
     """What notices that a file is not the one that was written."""
 
     DIGEST = "a digest of the whole content: every flipped bit is a message, or the file is made anew"
-    DATABASE = "SQLite's own format: a cut file and a broken page are a message; a changed letter of a text is not seen"
+    DATABASE = "digests of its trees, and SQLite's own format; a changed id is not seen"
+    ROWS = "digests of rows, and SQLite's own format: a changed row is a message; a row that got lost is not seen"
+    ENGINE = "the checks of the engine that wrote it; what is explained of a result has a digest elsewhere"
     SYNTAX = "its syntax: a cut file is a message, or its job runs again; a changed digit is not seen"
     SHOWN = "nothing: it is for people, and no program of the project reads it"
     LOCK = "nothing: it is empty, and its content does not matter"
@@ -36,17 +38,25 @@ KINDS: Mapping[str, Guard] = {
     r"(.*/)?pretrained/mathamr\.json": Guard.SYNTAX,  # it has the digests; the parser's name has none
     r"(.*/)?pretrained/README\.md": Guard.SHOWN,
     r"(.*/)?beir/((corpus|queries)\.jsonl|qrels/[^/]+\.tsv)": Guard.SYNTAX,
+    r"(.*/)?label_vectors-[0-9a-f]{16}\.safetensors": Guard.DIGEST,
+    # a text encoder, which encoder.json has the digests of; pretrained/ and tiny-encoder/ are such as it begins with
+    r"(.*/)?models/[0-9a-f]{16}/best/encoder\.json": Guard.SYNTAX,
+    r"(.*/)?models/[0-9a-f]{16}/best/.+": Guard.DIGEST,
+    r"(.*/)?tiny-encoder/.+": Guard.SYNTAX,
     # databases
-    r"(.*/)?(catalogue|collection|topic-graphs|posts|formulas|graphs)(-[^/]+)?\.db": Guard.DATABASE,
-    r"(.*/)?(preprocessed|searched|topics)(-[^/]+)?\.db": Guard.DATABASE,
+    r"(.*/)?(catalogue|collection|topic-graphs|posts|graphs)(-[^/]+)?\.db": Guard.ROWS,
+    r"(.*/)?(preprocessed|searched|topics)(-[^/]+)?\.db": Guard.ROWS,
+    r"(.*/)?sentence_vectors/[^/]+\.db": Guard.ROWS,
+    r"(.*/)?formulas(-[^/]+)?\.db": Guard.DATABASE,
+    r"(.*/)?data-[0-9a-f]{32}/shard/.+": Guard.ENGINE,  # the embedded Qdrant
     # an experiment
-    r"(.*/)?(experiment|result|failed|rankings|trained|encoded|encoded\.digests)\.json": Guard.SYNTAX,
+    r"(.*/)?jobs/[^/]+/(result\.json|(run|per_topic)(-[^/]+)?\.(tsv|csv))": Guard.DIGEST,
+    r"(.*/)?(experiment|failed|rankings|trained|encoded|encoded\.digests)\.json": Guard.SYNTAX,
     r"(.*/)?(heat_map|examples|examples-task2|geometry|weighting)\.json": Guard.SYNTAX,
     r"(.*/)?(counts|needed|known|missing|judged|topic)-[^/]+\.json": Guard.SYNTAX,
     r"(.*/)?[^/]+\.(content|topics|needed|absent|without)\.json": Guard.SYNTAX,
-    r"(.*/)?run(-[^/]+)?\.tsv": Guard.SYNTAX,
+    r"(.*/)?[A-Za-z0-9_]+-task[12]-[A-Za-z0-9_.+]+-(auto|manual)-(both|math|text)-[PA]\.tsv": Guard.SYNTAX,
     r"(.*/)?leaks\.tsv": Guard.SHOWN,
-    r"(.*/)?per_topic(-[^/]+)?\.csv": Guard.SYNTAX,
     r"(.*/)?log\.jsonl": Guard.SYNTAX,
     r"(.*/)?(key|source)": Guard.SYNTAX,
     r"(.*/)?[^/]+\.done": Guard.SYNTAX,

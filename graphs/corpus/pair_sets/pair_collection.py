@@ -26,7 +26,9 @@ r"""Files of pairs of a query and a document that answers it: to learn from, to 
     (['$a+b$'], [Judgment(topic_id='q1', doc_id='t1', grade=2)], ['t1', 't2'])
 
 A test searches those files of answers in which something is judged for it. A test whose topics have the tag
-``document`` asks the other way round than the pairs to learn from: their documents are such as its queries.
+``document`` asks the other way round than the pairs to learn from: their documents are such as its queries. The queries
+of a test with the name ``trained`` are learned from on purpose. A query of another test is not: leak control leaves out
+the pairs that ask it (:mod:`graphs.corpus.leaks`).
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ from graphs.corpus.qrels import read_qrels
 from graphs.corpus.queries.collection import HeldOut
 from graphs.errors import ConfigError, CorpusError, Failure
 
+LEARNED = "trained"
+"""Name of a test whose queries are learned from on purpose."""
 _KEYS = frozenset(("query", "document", "query_id", "document_id"))
 _TEST = re.compile(r"topics-([a-z][a-z0-9_]*)\.jsonl")
 
@@ -125,7 +129,8 @@ class PairCollection(JsonPosts):
         sides = {places[one.doc_id] for one in judgments}
         everything = len(sides) == len(self._answers)
         searched = None if everything else frozenset().union(*(self._answers[place] for place in sides))
-        return HeldOut(topics, judgments, searched, any("document" in topic.post.tags for topic in topics))
+        swapped = any("document" in topic.post.tags for topic in topics)
+        return HeldOut(topics, judgments, searched, swapped, learned=name == LEARNED)
 
     def fingerprints(self) -> Fingerprints:
         """Return a hash of the files of each part."""

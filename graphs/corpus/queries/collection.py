@@ -40,13 +40,15 @@ from graphs.errors import ConfigError, CorpusError, Failure
 class HeldOut:
     """The queries of a test, their judgments, and the ids of what it searches; None: all answers.
 
-    ``swapped``: queries and documents trade roles, compared with the training pairs.
+    ``swapped``: queries and documents trade roles, compared with the training pairs. ``learned``: the queries are
+    learned from on purpose.
     """
 
     topics: list[Topic]
     judgments: list[Judgment]
     searched: frozenset[str] | None = None
     swapped: bool = False
+    learned: bool = False
 
 
 @runtime_checkable

@@ -25,6 +25,9 @@ import numpy.typing as npt
 from graphs.errors import TrainingError
 from mathamr.training.seeds import ORDER, stream
 
+VERSION = 2
+"""Goes up when the same pairs and settings train with other negatives: the keys of models have it."""
+
 Rows = npt.NDArray[np.int64]
 
 

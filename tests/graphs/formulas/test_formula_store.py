@@ -310,6 +310,18 @@ def test_a_second_writer_is_told_so(tmp_path: Path, files: FormulaFiles) -> None
             build(tmp_path / "formulas.db", files)
 
 
+def test_a_tree_that_is_not_what_was_written_is_a_message(tmp_path: Path, files: FormulaFiles) -> None:
+    build(tmp_path / "formulas.db", files)
+    with contextlib.closing(sqlite3.connect(tmp_path / "formulas.db")) as database:
+        database.execute("UPDATE tree SET data = (SELECT data FROM tree WHERE id = 1) WHERE id = 2")
+        database.commit()
+    with (
+        FormulaStore.open(tmp_path / "formulas.db") as opened,
+        pytest.raises(StoreError, match=r"formulas\.db: a tree is not what was written"),
+    ):
+        opened.get_many([str(number) for number in range(100, 120)])
+
+
 def test_other_letters_or_other_files_are_refused(tmp_path: Path, files: FormulaFiles) -> None:
     path = tmp_path / "formulas.db"
     build(path, files, letters="italic")

@@ -319,7 +319,7 @@ def test_shards_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         shards.merge(out, [first, second])
     change(second, """UPDATE meta SET value = '"parrot 1 none"' WHERE key = 'parser'""")
     row = content(first)[0][0]
-    change(second, "INSERT INTO graph VALUES (?, ?, ?, ?, ?, ?)", *row)
+    change(second, "INSERT INTO graph VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
     with pytest.raises(StoreError, match=f"post {row[0]} is in two of the shards"):
         shards.merge(out, [first, second])
     change(second, "DELETE FROM graph WHERE post_id = ?", row[0])

@@ -252,7 +252,7 @@ def damaged(path: Path, tmp_path: Path, sql: str) -> GraphStore:
 
 
 def test_truncated_graph_names_its_post(path: Path, tmp_path: Path) -> None:
-    store = damaged(path, tmp_path, "UPDATE arrays SET blob = substr(blob, 1, 50) WHERE idx = 5")
+    store = damaged(path, tmp_path, "UPDATE arrays SET digest = NULL, blob = substr(blob, 1, 50) WHERE idx = 5")
     for read in (store.load, store.get_arrays):
         with pytest.raises(GraphError, match="post 50: stored graph has 50 bytes"):
             read(["10", "50"])
@@ -260,10 +260,32 @@ def test_truncated_graph_names_its_post(path: Path, tmp_path: Path) -> None:
 
 
 def test_label_outside_the_vocabulary_names_its_post(path: Path, tmp_path: Path) -> None:
-    sql = "UPDATE arrays SET blob = CAST(substr(blob, 1, 40) || x'ff7f' || substr(blob, 43) AS BLOB) WHERE idx = 5"
-    store = damaged(path, tmp_path, sql)
+    changed = "blob = CAST(substr(blob, 1, 40) || x'ff7f' || substr(blob, 43) AS BLOB)"
+    store = damaged(path, tmp_path, f"UPDATE arrays SET digest = NULL, {changed} WHERE idx = 5")
     with pytest.raises(GraphError, match=r"post 50: label 32767 is outside the vocabulary of \d+"):
         store.load(["10", "50"])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE arrays SET blob = CAST(substr(blob, 1, 40) || x'01' || substr(blob, 42) AS BLOB) WHERE idx = 5",
+        "UPDATE graph SET edges = edges + 1 WHERE idx = 5",
+        "UPDATE arrays SET blob = (SELECT blob FROM arrays WHERE idx = 6) WHERE idx = 5",
+    ],
+)
+def test_a_row_that_is_not_what_was_written_names_its_post(path: Path, tmp_path: Path, sql: str) -> None:
+    store = damaged(path, tmp_path, sql)
+    for read in (store.load, store.get_arrays):
+        with pytest.raises(StoreError, match=r"damaged\.db: the row of post 50 is not what was written"):
+            read(["10", "50"])
+    assert store.load(["10", "60"]).num_graphs == 2
+
+
+def test_a_file_without_digests_is_read(path: Path, tmp_path: Path) -> None:
+    """As versions before digests left it."""
+    store = damaged(path, tmp_path, "ALTER TABLE arrays DROP COLUMN digest")
+    assert store.load(["10", "50"]).num_graphs == 2
 
 
 def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:

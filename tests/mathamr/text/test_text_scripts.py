@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus.pair_sets.pair_collection import PairCollection
+from graphs.shared_files import only_writer
 from mathamr.stages.learning import text_encoder
 from mathamr.text.encoder import open_encoder
+from mathamr.text.pairs import TextPair, write_pairs
 from mathamr.text.sources.papers import extract
 from mathamr.training.interruption import Interrupted
+from scripts.text import finetune_text
 
 STATEMENT = (
     r"\begin{{lemma}}[Lemma {0} on $x_{0}$] Every ring number {0} has $a^{0} + b = c_{0}$ as its law. \end{{lemma}}"
@@ -85,3 +88,11 @@ def test_from_sources_to_an_encoder(
     monkeypatch.setattr(text_encoder, "finetune", interrupted)
     assert finetune_text.main([*command, *small]) == 75
     assert text_pairs.main(["statements", "--papers", str(tmp_path / "gone"), "--out", str(tmp_path / "x")]) == 2
+
+
+def test_a_second_training_into_one_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_pairs(tmp_path / "pairs.jsonl", [TextPair("Is it?", "It is.", "q", "a", group="q")])
+    with only_writer(tmp_path / "model", "training into this folder"):
+        given = ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "model"), "text=tiny"]
+        assert finetune_text.main(given) == 2
+    assert "another process is training into this folder" in capsys.readouterr().err

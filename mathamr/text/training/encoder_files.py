@@ -1,0 +1,69 @@
+"""encoder.json beside a text encoder: what its vectors depend on, and digests of the files that it consists of.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> _ = (folder / "model.safetensors").write_bytes(b"weights")
+>>> write_record(folder, {"encoder": "minilm", "identity": "ab12"})
+>>> read_record(folder)["identity"]
+'ab12'
+>>> check_files(folder)
+>>> _ = (folder / "model.safetensors").write_bytes(b"weighty")
+>>> check_files(folder)
+Traceback (most recent call last):
+    ...
+graphs.errors.TrainingError: ...model.safetensors: not what training has written; remove its folder and train again
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphs.errors import TrainingError
+from graphs.shared_files import key, read_json, write_json
+
+RECORD = "encoder.json"
+
+
+def write_record(folder: Path, content: Mapping[str, str]) -> None:
+    """Write encoder.json with digests of itself and of all other files below ``folder``."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != RECORD)
+    whole = {**content, "files": {path.relative_to(folder).as_posix(): _digest(path) for path in files}}
+    write_json(folder / RECORD, {**whole, "digest": key(whole)})
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the content of encoder.json; one of an earlier version has no digests.
+
+    Raises:
+        TrainingError: a file that is not what was written.
+    """
+    found = read_json(folder / RECORD) or {}
+    digest = found.pop("digest", None)
+    whole = digest == key(found) if digest is not None else found.keys() == {"encoder", "identity"}
+    if not whole:
+        raise _damage(folder / RECORD)
+    return found
+
+
+def check_files(folder: Path) -> None:
+    """Compare the files of an encoder with their digests.
+
+    Raises:
+        TrainingError: a file that is missing, or not what was written.
+    """
+    for name, known in read_record(folder).get("files", {}).items():
+        path = folder / name
+        if not path.is_file() or _digest(path) != known:
+            raise _damage(path)
+
+
+def _damage(path: Path) -> TrainingError:
+    return TrainingError("not what training has written; remove its folder and train again", path=path)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

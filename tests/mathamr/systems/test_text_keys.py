@@ -1,0 +1,32 @@
+"""Keys of text encoders: they change with what trains them, also where no setting shows it."""
+
+import pytest
+
+from experiments.plan import plan
+from graphs.corpus.files import Fingerprints
+from mathamr.text import linearize
+from mathamr.text.training import batches
+from tests.experiments.tiny_settings import trial
+
+
+def model_key(*settings: str) -> str | None:
+    (job,) = plan(trial("track=text", "text=tiny", "experiment.seeds=[1]", *settings), Fingerprints("posts"))
+    return job.model_key
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes"), [(("text.epochs=0", "text.linearize=true"), True), (("text.epochs=0",), False)]
+)
+def test_another_way_to_write_formulas_is_another_model(
+    settings: tuple[str, ...], changes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = model_key(*settings)
+    monkeypatch.setattr(linearize, "VERSION", linearize.VERSION + 1)
+    assert (model_key(*settings) != before) == changes
+
+
+@pytest.mark.parametrize(("epochs", "changes"), [(1, True), (0, False)])
+def test_other_negatives_train_another_model(epochs: int, changes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = model_key(f"text.epochs={epochs}")
+    monkeypatch.setattr(batches, "VERSION", batches.VERSION + 1)
+    assert (model_key(f"text.epochs={epochs}") != before) == changes
