@@ -1,0 +1,179 @@
+"""Settings of systems that are made of other conditions: fusion, learned weights, a second stage.
+
+>>> list(RerankSettings.groups())
+['retrieval', 'rerank', 'train']
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from graphs.errors import ConfigError
+from mathamr.stages.settings import JobSettings, RetrievalConfig
+from mathamr.systems.settings.ranking import RankingSettings
+from mathamr.text.encoder import identity
+from mathamr.training.config import TrainConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionConfig:
+    """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
+
+    ``of``: two or more conditions of the experiment. ``how``: rrf, by ranks with the constant
+    ``k``; weighted, by scores with one of ``weights`` each; or standard, by sums of standard scores. Weights are named
+    here, before anything is measured.
+    """
+
+    of: list[str]
+    how: str
+    k: int
+    weights: list[float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionSettings(RankingSettings):
+    """Settings of :class:`mathamr.systems.fusion.FusionSystem`."""
+
+    group: ClassVar = "fusion"
+
+    fusion: FusionConfig
+
+    def needs(self) -> Sequence[str]:
+        """Return the conditions that are fused."""
+        parts = self.fusion.of
+        if len(set(parts)) < max(2, len(parts)):
+            raise ConfigError(f"fusion.of={parts}; fusing takes two or more different conditions")
+        return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedConfig:
+    """Conditions whose scores are weighted, and how weights are learned (:mod:`mathamr.systems.learned`).
+
+    Attributes:
+        of: conditions of the experiment.
+        learner: ridge, logistic, convex or lambdamart.
+        features: families of features (:mod:`mathamr.ranking.features`).
+        weights: weights.json of a job; None: weights are learned.
+    """
+
+    of: list[str]
+    learner: str
+    features: list[str]
+    weights: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedSettings(RankingSettings):
+    """Settings of :class:`mathamr.systems.learned.LearnedSystem`."""
+
+    group: ClassVar = "learned"
+
+    learned: LearnedConfig
+
+    judged: ClassVar = True
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings, the number of results, and the content hash of given weights.
+
+        Raises:
+            ConfigError: the file of weights does not exist.
+        """
+        path = self.weights_path
+        given = {} if path is None else {"weights": hashlib.sha256(path.read_bytes()).hexdigest()}
+        return {"learned": self.key_settings("learned") | given, "k": self.retrieval.k}
+
+    @property
+    def weights_path(self) -> Path | None:
+        """The file of given weights.
+
+        Raises:
+            ConfigError: there is no such file.
+        """
+        if self.learned.weights is None:
+            return None
+        path = Path(self.learned.weights)
+        if not path.is_file():
+            raise ConfigError(f"learned.weights={path} is no file; name the weights.json of a job")
+        return path
+
+    def needs(self) -> Sequence[str]:
+        """Return the conditions whose scores are weighted."""
+        parts = self.learned.of
+        if not parts or len(set(parts)) < len(parts):
+            raise ConfigError(f"learned.of={parts}; learning takes one or more different conditions")
+        return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankConfig:
+    """The condition whose first results are scored again, and the scorer (:mod:`mathamr.systems.rerank`).
+
+    Attributes:
+        of: condition of the experiment.
+        questions: condition with the same model and ``thread.read=question``, whose vectors the attention learns from.
+        depth: number of its first results that are scored again.
+        scorer: attention or cross_encoder.
+        encoder: folder or name of a cross-encoder.
+        max_length: tokens that a cross-encoder reads of topic and answer together.
+        hidden_dim: width of the attention.
+        epochs: passes over the training pairs of the attention.
+        learning_rate: learning rate of the attention.
+        negatives: mined answers beside the right one of each question.
+    """
+
+    of: str | None
+    questions: str | None
+    depth: int
+    scorer: str
+    encoder: str | None
+    max_length: int
+    hidden_dim: int
+    epochs: int
+    learning_rate: float
+    negatives: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankSettings(JobSettings):
+    """Settings of :class:`mathamr.systems.rerank.RerankSystem`.
+
+    ``train`` says which pairs the attention learns from.
+    """
+
+    retrieval: RetrievalConfig
+    rerank: RerankConfig
+    train: TrainConfig
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings; of attention also the pairs and the seed, of a cross-encoder its weights."""
+        own = self.key_settings("rerank")
+        if self.rerank.encoder is not None:
+            own["encoder"] = identity(self.rerank.encoder)
+        parts: dict[str, Any] = {"rerank": own, "k": self.retrieval.k}
+        if self.rerank.scorer == "attention":
+            pairs = {name: getattr(self.train, name) for name in ("positives", "least_score", "negative_closest")}
+            parts |= {"train": pairs, "seed": self.seed}
+        return parts
+
+    def needs(self) -> Sequence[str]:
+        """Return the condition whose results are scored again, and the one that has vectors of questions.
+
+        Raises:
+            ConfigError: one of them is not named.
+        """
+        own = self.rerank
+        if own.of is None:
+            raise ConfigError("track=rerank needs rerank.of, the condition whose results are scored again")
+        if own.scorer != "attention":
+            return [own.of]
+        if own.questions is None or own.questions == own.of:
+            raise ConfigError(
+                "rerank.scorer=attention needs rerank.questions, a condition with the model of rerank.of and "
+                "thread.read=question, or use rerank.scorer=cross_encoder"
+            )
+        return [own.of, own.questions]

@@ -1,0 +1,85 @@
+"""Settings of systems that rank words and formulas, and train nothing.
+
+>>> list(StructureSettings.groups())
+['retrieval', 'structure']
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from graphs.errors import ConfigError
+from mathamr.stages.settings import JobSettings, RetrievalConfig, ThreadConfig
+from mathamr.structure.latent_config import LatentConfig
+from mathamr.structure.scoring import StructureConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingSettings(JobSettings):
+    """Settings of a system that trains nothing: those of a ``group``, and the number of results."""
+
+    group: ClassVar[str]
+
+    retrieval: RetrievalConfig
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of the group, and the number of results."""
+        return {self.group: self.key_settings(self.group), "k": self.retrieval.k}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BM25Config:
+    """Settings of BM25: compare ``by`` text, words and LaTeX; or by formulas, pairs of symbols in their trees.
+
+    ``k1`` bounds what repetitions of a word add, ``b`` from 0 to 1 is how much long posts are marked down.
+    """
+
+    by: str
+    k1: float = 1.5
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.k1) and self.k1 >= 0 and 0 <= self.b <= 1):
+            raise ConfigError(f"bm25.k1={self.k1} must be at least 0, and bm25.b={self.b} from 0 to 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BM25Settings(RankingSettings):
+    """Settings of :class:`mathamr.systems.bm25.BM25System`."""
+
+    group: ClassVar = "bm25"
+
+    bm25: BM25Config
+    thread: ThreadConfig = field(default_factory=ThreadConfig)
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings, the number of results, and how threads are read.
+
+        Keys stay unchanged at the defaults of ``k1`` and ``b``.
+        """
+        own = {name: value for name, value in self.key_settings("bm25").items() if _BM25_DEFAULTS.get(name) != value}
+        return {**super().result_key_parts(), "bm25": own, **self.thread.key_parts()}
+
+
+_BM25_DEFAULTS = {one.name: one.default for one in fields(BM25Config) if one.name != "by"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructureSettings(RankingSettings):
+    """Settings of :class:`mathamr.systems.structure.StructureSystem`."""
+
+    group: ClassVar = "structure"
+
+    structure: StructureConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentSettings(RankingSettings):
+    """Settings of :class:`mathamr.systems.latent.LatentSystem`."""
+
+    group: ClassVar = "latent"
+
+    latent: LatentConfig
