@@ -9,7 +9,7 @@ document virtual node. A stand-in for :class:`graphs.graph.batching.GraphBatch` 
 ...     labels=torch.tensor([3, 4, 3, 2]), edge_index=torch.tensor([[0, 2], [1, 3]]), relation=torch.tensor([0, 1]),
 ...     node_graph=torch.tensor([0, 0, 1, 1]), is_virtual=torch.tensor([False, False, False, True]),
 ...     virtual_kind=torch.tensor([-1, -1, -1, 2]), representatives=torch.tensor([0, 1, 3]),
-...     ptr=torch.tensor([0, 2, 3]), num_graphs=2)
+...     ptr=torch.tensor([0, 2, 3]), num_graphs=2, has_threads=False)
 >>> config = EncoderConfig(hidden_dim=8, projection_dim=4, num_layers=2, num_bases=2, num_blocks=None,
 ...     edge_vectors=True, vn_init="zero", vn_learned="embedding", vn_aggregation="mean", label_vectors=None,
 ...     sentence_vectors=None)

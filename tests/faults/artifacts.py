@@ -28,6 +28,7 @@ KINDS: Mapping[str, Guard] = {
     # an index, and vectors kept beside a model
     r"(.*/)?index\.json": Guard.DIGEST,
     r"(.*/)?data-[0-9a-f]{32}/(vectors|post_ids|sizes)\.npy": Guard.DIGEST,
+    r"(.*/)?data-[0-9a-f]{32}/structure/(arrays\.npz|formulas\.tsv|names\.json)": Guard.DIGEST,
     r"(.*/)?data-[0-9a-f]{32}/(vocabulary\.json|posts\.db)": Guard.DIGEST,
     r"(.*/)?data-[0-9a-f]{32}/formulas/formulas\.tsv": Guard.DIGEST,
     r"(.*/)?encoding(-\d+)?/\d{5}\.safetensors": Guard.DIGEST,
@@ -39,9 +40,9 @@ KINDS: Mapping[str, Guard] = {
     r"(.*/)?pretrained/README\.md": Guard.SHOWN,
     r"(.*/)?beir/((corpus|queries)\.jsonl|qrels/[^/]+\.tsv)": Guard.SYNTAX,
     r"(.*/)?label_vectors-[0-9a-f]{16}\.safetensors": Guard.DIGEST,
-    # a text encoder, which encoder.json has the digests of; pretrained/ and tiny-encoder/ are such as it begins with
-    r"(.*/)?models/[0-9a-f]{16}/best/encoder\.json": Guard.SYNTAX,
-    r"(.*/)?models/[0-9a-f]{16}/best/.+": Guard.DIGEST,
+    # a text encoder, which encoder.json has the digests of; it may begin with tiny-encoder/
+    r"(.*/)?(models|pretrained)/[0-9a-f]{16}/best/encoder\.json": Guard.SYNTAX,
+    r"(.*/)?(models|pretrained)/[0-9a-f]{16}/best/.+": Guard.DIGEST,
     r"(.*/)?tiny-encoder/.+": Guard.SYNTAX,
     # databases
     r"(.*/)?(catalogue|collection|topic-graphs|posts|graphs)(-[^/]+)?\.db": Guard.ROWS,

@@ -67,7 +67,7 @@ def test_both_files_of_the_job_with_the_best_held_out_pairs(
     ]
     lines = (out / "Lab-task1-plus-auto-both-P.tsv").read_text().splitlines()
     assert lines == ["T.1\ta1\t1\t2.5\tplus", "T.1\ta2\t2\t0.5\tplus"]
-    assert (out / "Lab-task2-plus-auto-both-P.tsv").read_text().startswith("F.1\ta1:0\ta1\t1\t0.9\tplus\n")
+    assert (out / "Lab-task2-plus-auto-both-P.tsv").read_text().startswith("F.1\tq1:0\tq1\t1\t0.9\tplus\n")
     printed = capsys.readouterr().out
     assert "mathamr_plus, seed 2 (regime judged: nDCG' 0.5000)" in printed
     assert "Task 1, 2 results for 1 topics: valid" in printed

@@ -15,10 +15,12 @@ from pathlib import Path
 from graphs.shared_files import key, locked, read_json, write_json
 from mathamr.stages.console import Console
 from mathamr.stages.learning.text_encoder import pretrain_encoder
+from mathamr.text import linearize
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.pretraining import depends_on, tidy
 from mathamr.text.training.adapting import fingerprint
+from mathamr.text.training.encoder_files import write_record
 
 
 def pretrained(
@@ -39,7 +41,8 @@ def pretrained(
     Raises:
         ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.pretraining.pretrain`.
     """
-    known = {"encoder": fingerprint(encoder), "seed": seed, "linearize": config.linearize, **depends_on(config)}
+    written = linearize.VERSION if config.linearize else False
+    known = {"encoder": fingerprint(encoder), "seed": seed, "linearize": written, **depends_on(config)}
     place = places / key(known)
     place.mkdir(parents=True, exist_ok=True)
     with locked(place / ".lock", wait=True):
@@ -48,5 +51,6 @@ def pretrained(
             return place / "best", costs
         done = pretrain_encoder(config, encoder, texts(), place, console, seed=seed)
         tidy(place)
+        write_record(done.best, {"encoder": config.encoder, "identity": place.name})
         write_json(place / "costs.json", done.costs)
     return done.best, done.costs

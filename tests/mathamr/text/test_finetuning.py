@@ -34,7 +34,7 @@ finetune = partial(finetuning.finetune, mining=Mining)
     [
         {"loss": "mnrl", "negatives": 1},
         {"loss": "symmetric", "mini_batch": 3},
-        {"loss": "triplet", "negatives": 1, "margin": 0.8},
+        {"loss": "triplet", "negatives": 4, "margin": 0.8},
         {"loss": "triplet", "negatives": 2, "margin": 0.8, "negative_source": "model"},
         {"loss": "cosine", "negatives": 2, "negative_closest": None},
         {"loss": "mnrl", "matryoshka": [64, 16], "separate": True},

@@ -82,7 +82,7 @@ def test_what_else_answers_a_query_is_no_negative_of_it(loss: str) -> None:
         ({"loss": "hinge"}, "is not one of mnrl, symmetric"),
         ({"warmup": 1.0}, "less than 1"),
         ({"pretraining_overlap": 40}, "must be less than half"),
-        ({"matryoshka": []}, "dimensions of at least 1"),
+        ({"matryoshka": []}, "must be dimensions or shares above 0"),
         ({"scale": 0.0}, "must be a positive number"),
     ],
 )
