@@ -41,7 +41,7 @@ from graphs.graph.vocabulary import Decode, Row, Vocabulary
 from graphs.processes import batched, ordered_map
 from graphs.row_digests import add_digests, check_row, digest_column, row_digest
 from graphs.stores.graph_sizes import GraphSizes
-from graphs.stores.tensor_identity import FILE_FORMAT, config_hash, file_hash, spec_of_hash
+from graphs.stores.tensor_identity import FILE_FORMAT, check_format, config_hash, file_hash, spec_of_hash
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -52,6 +52,7 @@ _ROWS_PER_TASK = 256
 _IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 _PAGE_BYTES = 16384  # graphs of 2 KB leave a fifth of the default pages of 4 KB empty
 
+_ARRAYS = " JOIN arrays a ON a.idx = g.idx"
 _COUNTS = "g.nodes, g.edges, g.formulas, g.sentences, g.roots, g.constituents"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS graph(
@@ -131,7 +132,7 @@ def _begin(
 ) -> None:
     wanted = {"file_hash": file_hash(spec.formulas, vocabulary), "source": source}
     meta = database.read_meta(connection)
-    _refuse_old(meta, path)
+    check_format(meta, path)
     for key, value in wanted.items():
         if meta.get(key, value) != value:
             message = f"begun with {key} {meta[key]!r}, not with {value!r}; build into another file"
@@ -154,20 +155,6 @@ def _begin(
         **wanted,
     )
     connection.commit()
-
-
-def _refuse_old(meta: Mapping[str, object], path: str | os.PathLike[str]) -> None:
-    """Refuse a file of another format.
-
-    Raises:
-        StoreError: with both formats.
-    """
-    found = meta.get("format", 1 if "config_hash" in meta else FILE_FORMAT)
-    if found != FILE_FORMAT:
-        message = (
-            f"tensors of format {found}, this version reads {FILE_FORMAT}; preprocess the collection into a new file"
-        )
-        raise StoreError(message, path=path)
 
 
 def _pending(
@@ -237,7 +224,7 @@ class GraphStore:
         self.sentence_vectors = sentence_vectors
         self._file = database.Reader(path, purpose=PURPOSE)
         meta: dict[str, Any] = database.read_meta(self._connection)
-        _refuse_old(meta, path)
+        check_format(meta, path)
         if vocabulary_hash is not None and meta.get("vocabulary_hash") != vocabulary_hash:
             found = meta.get("vocabulary_hash")
             raise StoreError(f"vocabulary_hash is {found}, {vocabulary_hash} is needed; {_OTHERWISE}", path=path)
@@ -268,6 +255,12 @@ class GraphStore:
     def too_large(self) -> Mapping[str, Failure]:
         """Posts whose graph is too large with these virtual nodes, by id: few, or none."""
         return {failure.post_id: failure for failure in self._sizes.failures(self._connection)}
+
+    @cached_property
+    def _checked(self) -> bytearray:
+        """A byte for each row: 1 after its digest was compared."""
+        (stored,) = self._connection.execute("SELECT max(idx) + 1 FROM graph").fetchone()
+        return bytearray(stored or 0)
 
     @property
     def _connection(self) -> sqlite3.Connection:
@@ -311,11 +304,16 @@ class GraphStore:
         return sizes[:, 0].copy(), sizes[:, 1].copy()
 
     def get_blobs(self, post_ids: Sequence[str]) -> list[bytes]:
-        """The graphs in their packed form, without virtual nodes."""
-        rows = self._select(f"{_COUNTS}, a.blob, {self._digest}", post_ids, " JOIN arrays a ON a.idx = g.idx")
-        for post_id, (*counts, blob, digest) in rows.items():
-            check_row(digest, post_id, post_id, *counts, blob=blob, path=self.path)
-        return [rows[post_id][-2] for post_id in post_ids]
+        """The graphs in their packed form, without virtual nodes; digests are compared at the first read of a row."""
+        rows = self._select("g.idx, a.blob", post_ids, _ARRAYS)
+        checked = self._checked
+        first = {post_id: row for post_id, row in rows.items() if not checked[row[0]]}
+        if first:
+            for post_id, (*counts, digest) in self._select(f"{_COUNTS}, {self._digest}", list(first), _ARRAYS).items():
+                number, blob = first[post_id]
+                check_row(digest, post_id, post_id, *counts, blob=blob, path=self.path)
+                checked[number] = 1
+        return [rows[post_id][1] for post_id in post_ids]
 
     def get_arrays(self, post_ids: Sequence[str]) -> list[GraphArrays]:
         """The graphs as arrays, with their virtual nodes.

@@ -9,10 +9,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from itertools import product
 from typing import get_args
 
 from graphs import digests
+from graphs.errors import StoreError
 from graphs.graph.connectivity import connectivities
 from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
@@ -42,3 +45,17 @@ def spec_of_hash(config: str | None, default: VirtualNodeSpec, vocabulary: Vocab
         if config is not None and config_hash(spec, vocabulary) == config:
             return spec
     return default
+
+
+def check_format(meta: Mapping[str, object], path: str | os.PathLike[str]) -> None:
+    """Refuse a file of another format, by its ``meta`` table.
+
+    Raises:
+        StoreError: with both formats.
+    """
+    found = meta.get("format", 1 if "config_hash" in meta else FILE_FORMAT)
+    if found != FILE_FORMAT:
+        message = (
+            f"tensors of format {found}, this version reads {FILE_FORMAT}; preprocess the collection into a new file"
+        )
+        raise StoreError(message, path=path)
