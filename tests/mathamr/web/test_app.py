@@ -80,6 +80,7 @@ def test_formulas_come_with_their_match_and_the_renaming(client: TestClient, eng
     assert result["formula"] == {"formula_id": "11:1", "latex": "p^2 = 2q^2"}
     match = result["match"]
     assert (match["matched"], match["symbols"], match["renaming"]) == (6, 6, [["t", "p"], ["u", "q"]])
+    assert match["changed"] == [["3", "2"]]
     assert match["query"]["tag"] == "math"
     assert match["query"]["children"][0]["children"][0] == {"tag": "mi", "role": "renamed", "text": "t"}
     assert match["formula"]["children"][2] == {"tag": "mn", "role": "changed", "text": "2"}
