@@ -59,11 +59,12 @@ for name in "${experiments[@]}"; do
     choose_settings "$name" "$@"
     table=$("$python" -m experiments.run "+exp=$name" "$@" "${settings[@]}" "experiment.seeds=[$seeds]" job=list)
     jobs[$name]=0 new=0
-    while read -r job state trained _ model; do
+    while IFS=$'\t' read -r job state trained model; do
         [[ $job == *-seed* && $state != done ]] || continue
         jobs[$name]=$((jobs[$name] + 1))
-        if [[ $trained != trained && -n $model && -z ${known[$model]:-} ]]; then known[$model]=1; new=$((new + 1)); fi
-    done <<< "$table"
+        [[ -n $model && $trained != trained && -z ${known[$model]:-} ]] || continue
+        known[$model]=1 new=$((new + 1))
+    done <<< "$(awk -F '  +' -v OFS='\t' '{ print $1, $2, $3, $5 }' <<< "$table")"
     seconds=${SECONDS_A_MODEL:-3308}
     [[ $name == arqmath3_benchmark ]] && seconds=${SECONDS_A_MODEL:-29064}
     total=$((total + new * seconds))

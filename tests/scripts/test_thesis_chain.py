@@ -84,13 +84,6 @@ echo 'sequential-seed1    missing  missing  a3   b3'
     return str(python)
 
 
-def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
-    listed = str(tmp_path / "listed")
-    printed, (array, _) = chain(tmp_path, PYTHON=stand_in(tmp_path), LISTED=listed, EXPERIMENTS="vn_connectivity")
-    assert re.search(r"^vn_connectivity +2 +1 ", printed, re.MULTILINE)
-    assert "--array=1-2%4" in array
-
-
 def test_arqmath_gets_the_settings_of_the_thesis(tmp_path: Path) -> None:
     listed, names = str(tmp_path / "listed"), "vn_structure arqmath3_benchmark"
     variables = {"PYTHON": stand_in(tmp_path), "LISTED": listed, "EXPERIMENTS": names}
