@@ -242,7 +242,7 @@ def test_the_hub_gets_and_gives_the_files_of_a_model_alone(
         ("upload", "lab/demo", files),
         ("download", "lab/demo", "v1", files),
     ]
-    with pytest.raises(ConfigError, match=r"lab/gone cannot be downloaded: 404: no such repository$"):
+    with pytest.raises(ConfigError, match=r"lab/gone is no folder, and cannot be downloaded: 404: no such repository$"):
         MathAMR.from_pretrained("lab/gone")
 
 
