@@ -86,7 +86,7 @@ def run(composed: DictConfig, command: str) -> Ended:
         return Ended(listing(select(jobs, None, experiment.only), folder, models), 0)
     mine = select(jobs, config.job, experiment.only)
     missing = [job for job in mine if finished(job, folder) is None]
-    console.say(f"{experiment.name}: {len(mine)} jobs, {len(mine) - len(missing)} of them done already")
+    console.say(f"{experiment.name}: {len(missing)} of {len(mine)} jobs to run")
     tasks = tasks_of(experiment, corpus)
     if missing:
         logbook.check(config.wandb)
@@ -143,9 +143,8 @@ def _say_displaced(missing: Sequence[Job], folder: Path, console: Console) -> No
     if displaced:
         before = (read_json(folder / "experiment.json") or {}).get("command", "another command")
         console.say(
-            f"  {folder} has {len(displaced)} finished jobs of another configuration ({before}): they move to "
-            f"{folder / 'earlier'}, and back when they are asked for again; experiment.name=NAME gives these a folder "
-            "of their own"
+            f"  results of another configuration ({before}) move to {folder / 'earlier'}: {len(displaced)}; "
+            "that command brings them back; experiment.name=NAME writes to another folder"
         )
 
 

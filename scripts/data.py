@@ -171,7 +171,10 @@ def _in_megabytes(advance: Callable[[int], None]) -> Callable[[int], None]:
     return progress
 
 
-_FORMS = "ARQMath has Posts*.xml, data=jsonl posts.jsonl, data=beir corpus.jsonl (docs/your-collection.md)"
+_FORMS = (
+    "ARQMath has Posts*.xml, data=jsonl posts.jsonl, data=beir corpus.jsonl (docs/your-collection.md); --corpus NAME "
+    "names another form"
+)
 
 
 def check(given: argparse.Namespace, console: Console) -> int:
@@ -198,13 +201,13 @@ def check(given: argparse.Namespace, console: Console) -> int:
         facts = {"collection": holdings.name, "missing": missing, "unread": holdings.unread}
         verdict = {"can_run": not holdings.reason, "reason": holdings.reason}
         print(json.dumps({**holdings.counts, **facts, **verdict}, indent=2, ensure_ascii=False))
-    else:
+    elif given.corpus is not None or any(holdings.counts.values()):
         print(table(holdings, str(given.root or given.id or given.corpus)))
     if holdings.reason and given.root is not None:
         if other := hint(given.root, holdings.name):
             console.say(f"  {other}")
         elif not any(holdings.counts.values()):
-            console.say(f"  {given.root}: no collection is recognised here; {_FORMS}")
+            console.say(f"{given.root}: no collection is recognised here; {_FORMS}")
     return 1 if holdings.reason else 0
 
 

@@ -7,16 +7,16 @@
     mathamr index ... --backend qdrant --location http://localhost:6333 --name my_index     # a Qdrant server
     mathamr index ... --update --remove gone.txt # encode what is new, drop what is listed
 
-``--from`` takes model, tensors, graphs and collection of a finished job, of the first seed or of ``--seed``; ``--root``
-says where the collection lies now, and ``--out`` is by default ``outputs/EXP/indexes/CONDITION-seedN``.
+``--from`` finds model, tensors, graphs and collection of a finished job. CONDITION is a row of the experiment's table
+(``configured`` for ``+exp=trial``). ``--seed`` selects another seed than the first; ``--root`` is the present folder of
+the collection; ``--out`` is by default ``outputs/EXP/indexes/CONDITION-seedN``.
 
-Answers are indexed (``--kinds`` for others). Posts are encoded in shards below OUT/encoding: the same command resumes
-an interrupted run. The index is switched to when it is complete; until then OUT answers as before. At the end 20 posts
-are searched with, and what the index finds is held against exact search. ``--formulas`` gives the formulas their visual
-ids (Task 2).
+Answers are indexed; ``--kinds answer question`` adds questions. Posts are encoded in shards below OUT/encoding, so the
+same command resumes an interrupted run. Searches use the old index until the new one is complete. At the end the
+results of 20 posts are compared with exact search. ``--formulas`` gives the formulas their visual ids (Task 2).
 
-``--update`` keeps the vectors of posts that OUT has already; posts that are no longer in preprocessed.db are removed.
-It is for a collection that grows: a post whose text has changed needs a build without it.
+``--update`` keeps the vectors of indexed posts and removes posts that left preprocessed.db. If the text of a post has
+changed, build without it.
 
 Exit codes: 0 built; 2 a message says what is wrong.
 """

@@ -1,19 +1,23 @@
-r"""Search an index as a person would, and see why each post was found.
+r"""Search an index, and show why each post was found.
 
     mathamr search index=outputs/index 'Prove that $\|A\|_2 \le \sqrt{\|A\|_1\|A\|_\infty}$'
     mathamr search index=outputs/index k=3 strategy=doc_vn_maxsim 'Why is $\sqrt 2$ irrational?'
     mathamr search index=outputs/index task=formulas '$\int_0^\infty e^{-x^2} dx$'
     mathamr search index=outputs/index            # reads one query a line
 
-Formulas are between dollar signs. Below each post is, for every formula and sentence of the query, what matched
-it in the post and how well. Standard error says what of the query the model knows; a query of which it knows
-nothing is not answered. mathamr index writes indexes.
+Write formulas between dollar signs, and quote the query with '. Each formula and sentence of the query has a line below
+a post: similarity, part of the query, part of the post. With maxsim the highest score is the number of these lines.
+Standard error lists the known and unknown words of the query. A query without any known word or formula is refused.
 
-``strategy``: maxsim (default), doc_vn_maxsim, single_vector; ``exact=false`` asks for HNSW, which the backend qdrant
-has. ``task=formulas`` finds formulas that have a large part in common with the first one of the query, up to renaming
-of variables; below each are both formulas, with the symbols that did not match in brackets. ``model=FOLDER`` insists
-on a checkpoint.
-``--json`` prints the answer to a query as one line of JSON, with the keys of the page's ``POST /api/search``.
+  index=FOLDER     index, written by mathamr index
+  k=N              number of results, by default 5
+  task=NAME        answers (default); formulas compares the first formula of the query with those of the index, up to
+                   renaming of variables, and shows symbols without a partner in brackets
+  strategy=NAME    maxsim (default), doc_vn_maxsim (with pool=N), single_vector
+  exact=false      approximate search with HNSW (with ef=N); needs an index of the backend qdrant
+  model=FOLDER     checkpoint that must be the one of the index
+  device=NAME      device of the model, by default cpu
+  --json           one line of JSON for each query, with the keys of POST /api/search (docs/search.md)
 
 Exit codes: 0 answered; 2 a message says what is wrong.
 """

@@ -1,12 +1,15 @@
-r"""Search an index in a browser: a page of this machine, for this machine.
+r"""Search an index in a browser, on this machine.
 
     mathamr serve index=outputs/index                     # then open http://127.0.0.1:8000
     mathamr serve index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
 
-The settings are those of mathamr search; what they say about task, strategy and number of results is what the page
-starts with. Further settings: ``port`` (8000; 0 for any that is free) and ``host``, the address or name to listen on:
-127.0.0.1, unless others than this machine are meant to search. There are no passwords: whoever reaches it may search.
-Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends it.
+The page starts with the settings of mathamr search. Further settings:
+
+  port=N           port, by default 8000; 0 for any free port, which is printed
+  host=NAME        address or name to listen on, by default 127.0.0.1; another one admits other machines, without a
+                   password
+
+Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server.
 
 Exit codes: 0 ended by Ctrl-C; 2 a message says what is wrong.
 """

@@ -8,7 +8,9 @@
 #       slurm/thesis.sh data=arqmath data.root=/data/ARQMath
 #
 # Start it in the repository, on a login node; the arguments go to every experiment. Finished jobs are skipped, so the
-# same command runs what is missing. Settings by environment:
+# same command runs what is missing. With data=arqmath the settings are those of the thesis: topics of 2022, and
+# train=thesis with data.regime=judged, or data.regime=full for the benchmark. Arguments replace them, e.g.
+# data.regime=mini 'data.years=[2020,2021]' train=laptop for a part of ARQMath. Settings by environment:
 #
 #   SEEDS        seeds of each condition; default: the five of the thesis
 #   GPUS         models trained at a time; default: 4
@@ -32,19 +34,37 @@ outputs=outputs
 for word in "$@"; do [[ $word == outputs=* ]] && outputs=${word#outputs=}; done
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
 cd "$here"
+if ! command -v "$python" > /dev/null; then
+    echo "There is no interpreter $python; install the project into .venv (scripts/demo.sh), or set PYTHON." >&2
+    exit 2
+fi
+
+# Settings of the thesis for an experiment, where the arguments do not name them; sets $settings.
+choose_settings() { # EXPERIMENT, then the arguments
+    local name=$1 regime=judged
+    shift
+    settings=()
+    [[ " $* " == *" data=arqmath "* ]] || return 0
+    [[ $name == arqmath3_benchmark ]] && regime=full
+    [[ " $*" == *" data.regime="* ]] || settings+=("data.regime=$regime")
+    [[ " $*" == *" data.years="* ]] || settings+=('data.years=[2022]')
+    [[ $name == arqmath3_benchmark || " $*" == *" train="* ]] || settings+=(train=thesis) # the benchmark has its own
+}
 
 # Jobs and models of each experiment; a model that two experiments share is trained once.
 declare -A jobs known
 total=0
 printf '%-24s %6s %12s %8s\n' experiment jobs 'new models' hours
 for name in "${experiments[@]}"; do
-    table=$("$python" -m experiments.run "+exp=$name" "$@" "experiment.seeds=[$seeds]" job=list)
+    choose_settings "$name" "$@"
+    table=$("$python" -m experiments.run "+exp=$name" "$@" "${settings[@]}" "experiment.seeds=[$seeds]" job=list)
     jobs[$name]=0 new=0
-    while read -r job state _ _ model; do
-        [[ $job == *-seed* ]] || continue
-        [[ $state == finished ]] || jobs[$name]=$((jobs[$name] + 1))
-        if [[ $state != finished && -n $model && -z ${known[$model]:-} ]]; then known[$model]=1; new=$((new + 1)); fi
-    done <<< "$table"
+    while IFS=$'\t' read -r job state trained model; do
+        [[ $job == *-seed* && $state != done ]] || continue
+        jobs[$name]=$((jobs[$name] + 1))
+        [[ -n $model && $trained != trained && -z ${known[$model]:-} ]] || continue
+        known[$model]=1 new=$((new + 1))
+    done <<< "$(awk -F '  +' -v OFS='\t' '{ print $1, $2, $3, $5 }' <<< "$table")"
     seconds=${SECONDS_A_MODEL:-3308}
     [[ $name == arqmath3_benchmark ]] && seconds=${SECONDS_A_MODEL:-29064}
     total=$((total + new * seconds))
@@ -83,9 +103,10 @@ if [[ -n ${PARSE:-} ]]; then
 fi
 for name in "${experiments[@]}"; do
     ((jobs[$name])) || continue
+    choose_settings "$name" "$@"
     # One after the other: they share graphs, and models of equal settings.
     submit "$name" "${after[@]}" "--array=1-${jobs[$name]}%$gpus" "--job-name=$name" slurm/seeds_array.sbatch \
-        "+exp=$name" "${given[@]}" "experiment.seeds=[$seeds]"
+        "+exp=$name" "${given[@]}" "${settings[@]}" "experiment.seeds=[$seeds]"
     after=("--dependency=afterany:$last")
 done
 folders=()

@@ -70,7 +70,7 @@ def check(analyses: Sequence[str], config: GeometryConfig) -> None:
     """
     unknown = [name for name in analyses if name not in ANALYSES]
     if unknown:
-        raise ConfigError(f"experiment.analyses={unknown[0]} is not known; there are {', '.join(ANALYSES)}")
+        raise ConfigError(f"unknown experiment.analyses={unknown[0]}; choose from: {', '.join(ANALYSES)}")
     least = {"k": 1, "samples": 1, "size": 1, "posts": 1, "topics": 1, "statements": 2}
     check_bounds("geometry", config, at_least=least)
     if not 0 <= config.psi <= 100:

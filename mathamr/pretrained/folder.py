@@ -128,6 +128,12 @@ def read(folder: Path) -> ModelFiles:
         StoreError: a file is missing, damaged or of another version, or two files do not belong together; the message
             shows both hashes.
     """
+    if (folder / CHECKPOINT).is_file() and not any((folder / name).exists() for name in (SETTINGS, VOCABULARY)):
+        message = (
+            "is a checkpoint of a training; open it with MathAMR.from_checkpoint(FOLDER, TENSORS), where TENSORS is "
+            "the preprocessed.db of the training"
+        )
+        raise StoreError(message, path=folder)
     for name in (SETTINGS, *_HASHED):
         if not (folder / name).is_file():
             raise StoreError(f"{name} is missing; a model's folder has {', '.join(FILES)}", path=folder)

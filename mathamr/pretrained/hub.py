@@ -34,7 +34,8 @@ def folder_of(name: str | os.PathLike[str], revision: str | None = None) -> Path
     try:
         return Path(hub.snapshot_download(str(name), revision=revision, allow_patterns=list(FILES)))
     except (OSError, ValueError) as error:  # of the hub, of the network, of the cache
-        raise ConfigError(f"{name} cannot be downloaded: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{name} is no folder, and cannot be downloaded: {reason}") from error
 
 
 def upload(folder: Path, name: str, *, private: bool = False, token: str | None = None) -> str:

@@ -70,6 +70,10 @@ class MathAMR:
         self._encoder = checkpoint.encoder_of(files.info, files.weights, device)
         self._reader = QueryEncoder(self._encoder, files.vocabulary, files.spec, parser=self._parser)
 
+    def __repr__(self) -> str:
+        parameters = sum(weights.numel() for weights in self._encoder.parameters())
+        return f"MathAMR({parameters:,} parameters, parser {self._files.parser!r})"
+
     # -- opening, training and saving --------------------------------------------------------------------------------
 
     @classmethod
@@ -153,7 +157,7 @@ class MathAMR:
 
         Raises:
             ConfigError: settings that do not work together, or too few pairs for a batch.
-            TrainingError: no pair whose texts both have a graph.
+            TrainingError: fewer than three questions, or no pair whose texts both have a graph.
         """
         from mathamr.pretrained.training import train_on_pairs
 

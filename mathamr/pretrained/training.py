@@ -56,7 +56,7 @@ def train_on_pairs(
     if training is None:
         training = TrainConfig(**values("train", "laptop"))
         learned = int(len(known) * (1 - training.validation_fraction))  # the others are held out
-        training = replace(training, batch_size=max(1, min(training.batch_size, learned)))
+        training = replace(training, batch_size=max(2, min(training.batch_size, learned)))
     spec = spec or VirtualNodeSpec(graph["structure"], graph["connectivity"], graph["formulas"])
     console = Console()
     folder.mkdir(parents=True, exist_ok=True)

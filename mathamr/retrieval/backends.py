@@ -42,7 +42,7 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw
         RetrievalError: an approximate search of vectors that qdrant has no graph of.
     """
     if backend not in get_args(BackendName):
-        raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")
+        raise ConfigError(f"unknown backend {backend!r}; choose from: {', '.join(get_args(BackendName))}")
     if backend == "exact":
         if location is not None:
             raise ConfigError(f"location={location} belongs to the backend qdrant; exact takes only a path")
@@ -131,4 +131,4 @@ def open_index(
         from mathamr.retrieval.qdrant import EmbeddedIndex
 
         return EmbeddedIndex.open(path, model_hash=model_hash)
-    raise ConfigError(f"backend {backend!r} is not known; there are {', '.join(get_args(BackendName))}")
+    raise ConfigError(f"unknown backend {backend!r}; choose from: {', '.join(get_args(BackendName))}")

@@ -37,7 +37,7 @@ class Strategy:
 
     def __post_init__(self) -> None:
         if self.name not in STRATEGIES:
-            raise RetrievalError(f"strategy {self.name!r} is not known; there are {', '.join(STRATEGIES)}")
+            raise RetrievalError(f"unknown strategy {self.name!r}; choose from: {', '.join(STRATEGIES)}")
         for name, value in (("pool", self.pool), ("ef", self.ef)):
             if value < 1:
                 raise RetrievalError(f"{name}={value}; at least 1 is needed")

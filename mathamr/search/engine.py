@@ -226,6 +226,6 @@ def _no_post(post_id: str) -> RetrievalError:
 def check(task: str, k: int) -> None:
     """Refuse an unknown task, and more or fewer results than can be shown."""
     if task not in TASKS:
-        raise ConfigError(f"task={task}; there are {', '.join(TASKS)}")
+        raise ConfigError(f"unknown task {task!r}; choose from: {', '.join(TASKS)}")
     if not 1 <= k <= MAX_RESULTS:
         raise ConfigError(f"k={k}; from 1 to {MAX_RESULTS:,} results can be shown")

@@ -46,7 +46,7 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
         elif equals and key in more:
             others.append(word)
         elif equals and key.isidentifier() and len(key) > 2 and not value.startswith((" ", "=")) and " " not in word:
-            raise ConfigError(f"unknown key {key!r}; there are {', '.join((*KEYS, *more))}")
+            raise ConfigError(f"unknown key {key!r}; choose from: {', '.join((*KEYS, *more))}")
         else:
             others.append(word)
     if not given.get("index"):

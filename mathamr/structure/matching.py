@@ -8,10 +8,12 @@ r"""Match of a query with a found formula, ready to be shown: roles of the symbo
 ... )
 >>> index = StructureIndex.build([parse_latex(r"y^3+\sin y")], rules)
 >>> match = match_of(index, parse_latex("x^2+1"), 0)
->>> as_text(match.query), as_text(match.formula)  # x is y, and 2 is 3
+>>> as_text(match.query), as_text(match.formula)
 ('x^2+⟨1⟩', 'y^3+⟨ sin y⟩')
 >>> match.matched, match.symbols, match.renaming
 (3, 4, (('x', 'y'),))
+>>> str(match)
+'3 of 4 symbols, x is y, 2 is changed to 3'
 >>> [drawn.role for drawn in match.query.children[0].children]
 ['renamed', 'changed']
 """
@@ -38,6 +40,7 @@ class Match:
         matched: number of symbols of the query that are aligned.
         symbols: number of symbols of the query.
         renaming: variables of the query, and their names in the formula where these differ.
+        changed: other symbols of the query that differ from their partners in the formula, with these partners.
     """
 
     query: Drawn
@@ -45,10 +48,12 @@ class Match:
     matched: int
     symbols: int
     renaming: tuple[tuple[str, str], ...]
+    changed: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         renamed = "".join(f", {own} is {other}" for own, other in self.renaming)
-        return f"{self.matched} of {self.symbols} symbols{renamed}"
+        changed = "".join(f", {own} is changed to {other}" for own, other in self.changed)
+        return f"{self.matched} of {self.symbols} symbols{renamed}{changed}"
 
 
 def match_of(index: StructureIndex, formula: ParsedFormula, number: int) -> Match | None:
@@ -67,7 +72,9 @@ def match_of(index: StructureIndex, formula: ParsedFormula, number: int) -> Matc
     others: dict[int, Role] = {alignment.nodes[node]: role for node, role in roles.items()}
     pairs = {own[2:]: other[2:] for own, other in alignment.renaming.items() if own != other}
     drawings = draw(query, roles), draw(tree, others)
-    return Match(*drawings, len(roles), len(query), tuple(sorted(pairs.items())))
+    changed = [(query.labels[own], tree.labels[alignment.nodes[own]]) for own in roles if roles[own] == "changed"]
+    named = dict.fromkeys((own[2:], other[2:]) for own, other in changed)
+    return Match(*drawings, len(roles), len(query), tuple(sorted(pairs.items())), tuple(named))
 
 
 def roles_of(alignment: Alignment, query: FormulaTree, tree: FormulaTree) -> Mapping[int, Role]:

@@ -212,6 +212,7 @@ class Run:
         state.train_seconds += state.epoch_seconds
         state.epoch_seconds = 0.0
         improved = score is None or state.best_val_loss is None or val_loss < state.best_val_loss
+        improved |= val_loss == 0  # one held-out pair has no negatives: its loss is always 0, so the last epoch counts
         if improved:
             state.best_step, state.best_val_loss, state.best_val_mrr = state.step, val_loss, val_mrr
         impatient = not improved and epoch >= self._schedule.patient_from

@@ -45,7 +45,7 @@ def test_results_of_another_collection_move_and_that_is_said(
     first = result.read_text()
     assert run(words(other, outputs), "the second command").failed == 0
     said = capsys.readouterr().err
-    assert "has 1 finished jobs of another configuration (the first command): they move to" in said
+    assert "results of another configuration (the first command) move to" in said
     assert "experiment.name=NAME" in said
     (kept,) = outputs.glob("trial-alone/earlier/*/result.json")
     assert kept.read_text() == first

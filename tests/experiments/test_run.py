@@ -86,7 +86,7 @@ def test_posts_to_table_and_finished_jobs_rest(
     stamps = {path: path.stat().st_mtime_ns for path in folder.glob("jobs/*/result.json")}
     assert run(config, "the command").table == table
     assert {path: path.stat().st_mtime_ns for path in folder.glob("jobs/*/result.json")} == stamps
-    assert capsys.readouterr().err == "vn_connectivity: 4 jobs, 4 of them done already\n"
+    assert capsys.readouterr().err == "vn_connectivity: 0 of 4 jobs to run\n"
 
 
 def open_judgments(collection: Path) -> dict[str, dict[str, int]]:
@@ -293,8 +293,8 @@ def _plan_others(folder: Path) -> Callable[..., Outcome]:
         ("track=texts", "track=texts is not known"),
         ("train.min_learning_rate=1", "train.min_learning_rate=1.0 must lie between"),
         ("graph.parser=none", "graph.parser=none is unknown"),
-        ("retrieval.strategy=best", "strategy 'best' is not known"),
-        ("index.backend=lucene", "backend 'lucene' is not known; there are exact, qdrant"),
+        ("retrieval.strategy=best", "unknown strategy 'best'"),
+        ("index.backend=lucene", "unknown backend 'lucene'; choose from: exact, qdrant"),
         ("index=exact index.location=embedded", "location=embedded belongs to the backend qdrant"),
         ("index=exact retrieval.exact=false", "exact cannot do approximate maxsim"),
         ("train.device=cuda:99", "train.device=cuda:99"),

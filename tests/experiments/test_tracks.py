@@ -193,7 +193,7 @@ def test_a_fusion_is_the_hand_computation(asked: Path, tmp_path: Path, capsys: p
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")}
     assert len(before) == 8
     runner.run(config, "command")
-    assert "8 jobs, 8 of them done already" in capsys.readouterr().err
+    assert "0 of 8 jobs to run" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")} == before
 
 

@@ -102,7 +102,7 @@ def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) 
         ([""], "the query is empty"),
         (["zzzqqq"], "the model knows nothing of this query (unknown: zzzqqq; 0 formulas), so any result would be by"),
         (["x" * 100_000], "the query has 100,000 characters"),
-        (["strategy=best", "$p$"], "strategy 'best' is not known; there are single_vector"),
+        (["strategy=best", "$p$"], "unknown strategy 'best'; choose from: single_vector"),
         (["exact=false", "$p$"], "the backend qdrant has"),
         (["task=formulas", "no formula, only words"], "needs a formula"),
         (["k=0", "x"], "k=0"),

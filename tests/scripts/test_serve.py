@@ -58,13 +58,13 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["index=nowhere", "port=0"], "there is no index"),
+        (["index=nowhere", "port=0"], "no index here"),
         (["port=0"], "index=FOLDER is missing"),
-        (["index=x", "depth=3"], "unknown key 'depth'; there are index, k,"),
+        (["index=x", "depth=3"], "unknown key 'depth'; choose from: index, k,"),
         (["index=x", "a query"], "queries are typed into the page"),
         (["index=x", "port=70000"], "ports go from 0, any that is free, to 65535"),
         (["index=x", "port=many"], "a whole number is needed"),
-        (["index=x", "strategy=best"], "strategy 'best' is not known"),
+        (["index=x", "strategy=best"], "unknown strategy 'best'"),
         (["index=x", "host=no.such.name.invalid"], "host=no.such.name.invalid port=8000"),
         (["index=x", "host=.a"], "host=.a port=8000"),
     ],

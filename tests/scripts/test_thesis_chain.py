@@ -67,6 +67,47 @@ def test_parsing_merging_experiments_and_the_report_wait_for_each_other(tmp_path
     assert "-m experiments.report" in report
 
 
+def stand_in(tmp_path: Path) -> str:
+    """Return an interpreter that lists three jobs: one done, one with a trained model, one missing."""
+    python = tmp_path / "python"
+    python.write_text(
+        """#!/usr/bin/env bash
+echo "$@" >> "$LISTED"
+echo 'Job                 State    Model    Key  Model key'
+echo 'none-seed1          done     trained  a1   b1'
+echo 'circular-seed1      missing  trained  a2   b2'
+echo 'sequential-seed1    missing  missing  a3   b3'
+""",
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    return str(python)
+
+
+def test_arqmath_gets_the_settings_of_the_thesis(tmp_path: Path) -> None:
+    listed, names = str(tmp_path / "listed"), "vn_structure arqmath3_benchmark"
+    variables = {"PYTHON": stand_in(tmp_path), "LISTED": listed, "EXPERIMENTS": names}
+    _, (structure, benchmark, _) = chain(tmp_path, "data=arqmath", "data.root=/data", **variables)
+    assert "data.regime=judged data.years=[2022] train=thesis" in structure
+    assert "data.regime=full data.years=[2022] experiment.seeds" in benchmark
+    own = ("data.regime=mini", "data.years=[2020]", "train=laptop")
+    _, (structure, benchmark, _) = chain(tmp_path, "data=arqmath", "data.root=/data", *own, **variables)
+    for call in (structure, benchmark):
+        assert "data.regime=mini data.years=[2020] train=laptop" in call
+        assert "[2022]" not in call
+        assert "train=thesis" not in call
+    assert "data.regime=judged data.years=[2022] train=thesis" in Path(listed).read_text(encoding="utf-8")
+
+
+def test_a_missing_interpreter_is_named() -> None:
+    command = [str(ROOT / "slurm" / "thesis.sh"), "--dry-run"]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHON": "nowhere/python"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "There is no interpreter nowhere/python; install the project" in done.stderr
+
+
 @pytest.mark.parametrize("words", [[], ["optimizer.yaml"], ["a/b/c", "d"]])
 def test_an_agent_without_a_sweep_is_refused(words: list[str]) -> None:
     script = ROOT / "slurm" / "agents_array.sbatch"

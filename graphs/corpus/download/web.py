@@ -114,9 +114,10 @@ class Downloads:
 
     def survey(self, files: Sequence[WebFile], progress: Callable[[int], None] = lambda count: None) -> list[Offer]:
         """Ask the server for the size of every file; one Offer each, in order. Raises CorpusError without a server."""
-        offers = []
+        offers = [self._offer(file) for file in files[:1]]  # alone: without a server, the others would each wait too
+        progress(len(offers))
         with ThreadPoolExecutor(4) as threads:
-            for offer in threads.map(self._offer, files):
+            for offer in threads.map(self._offer, files[1:]):
                 offers.append(offer)
                 progress(1)
         return offers

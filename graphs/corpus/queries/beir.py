@@ -87,7 +87,7 @@ class Beir(QueryCollection):
             self._judgments_file = _splits(root)[""]
         if self._judgments_file is None:
             known = ", ".join(sorted(filter(None, _splits(root)))) or "qrels.tsv, which is data.split=test"
-            raise CorpusError(f"no judgments of data.split={split} here; there are {known}", path=root)
+            raise CorpusError(f"no judgments of data.split={split} here; choose from: {known}", path=root)
         self._training_file = _splits(root).get("train") if split != "train" else None
 
     def documents(self) -> Iterator[Post | Failure]:

@@ -111,8 +111,10 @@ class OpenedStock:
             counts["accepted"] = accepted
         if repeated := len(ids) - _different(ids):
             counts["posts.repeated"] = repeated
-            what = f"distinct ids of {repeated:,} posts"
-            self._missing.append(Missing(what, "of posts with one id the first is read"))
+            what = (
+                f"distinct ids: {repeated:,} {'post has' if repeated == 1 else 'posts have'} the id of an earlier one"
+            )
+            self._missing.append(Missing(what, "only the first post of an id is used"))
 
     def _pairs(self, progress: Callable[[int], None]) -> None:
         assert isinstance(self._corpus, TrainingPairs)

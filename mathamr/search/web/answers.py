@@ -109,11 +109,12 @@ def _result(result: Result, found: Answer) -> dict[str, Any]:
 
 
 def match_record(match: Match) -> dict[str, Any]:
-    """``query`` and ``formula`` as MathML elements with roles, the ``renaming``, and how much is ``matched``."""
+    """Return both formulas as MathML elements with roles, the ``renaming``, what is ``changed``, and the counts."""
     return {
         "query": match.query.record(),
         "formula": match.formula.record(),
         "renaming": [list(pair) for pair in match.renaming],
+        "changed": [list(pair) for pair in match.changed],
         "matched": match.matched,
         "symbols": match.symbols,
     }

@@ -101,7 +101,10 @@ def build_graphs(
             whole=whole,
         )
     attached = ", ".join(f"{how} {number:,}" for how, number in sorted(summary.attachments.items()))
-    console.say(f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas ({attached})")
+    console.say(
+        f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas"
+        + (f", attached to: {attached}" if attached else "")
+    )
     console.failures("posts that failed", summary.failures)
     return summary
 

@@ -68,7 +68,8 @@ def build_vocabulary(counted: Sequence[Counts], settings: TensorSettings, consol
     facts = made.statistics
     console.say(
         f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
-        f"{made.num_labels:,} kept, {facts['coverage']:.2%} of nodes; {made.num_relations} relations"
+        f"{made.num_labels:,} kept with the reserved ones, {facts['coverage']:.2%} of nodes; "
+        f"{made.num_relations} relations"
     )
     return made
 

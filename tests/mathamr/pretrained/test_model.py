@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from graphs import digests
-from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
+from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError, TrainingError
 from mathamr import MathAMR, Post
 from mathamr.default_settings import values
 from mathamr.model.config import EncoderConfig
@@ -30,13 +30,17 @@ TEXTS = ["Prove that $x^2+1$ is irreducible.", "Is every group of order $p^2$ ab
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> MathAMR:
+def training_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("training")
+
+
+@pytest.fixture(scope="module")
+def model(training_folder: Path) -> MathAMR:
     encoder = EncoderConfig(**{**values("model", "thesis"), "hidden_dim": 16, "num_layers": 1, "projection_dim": 8})
     training = TrainConfig(
         **{**values("train", "laptop"), "epochs": 1, "batch_size": 4, "validation_fraction": 0.25, "device": "cpu"}
     )
-    out = tmp_path_factory.mktemp("training")
-    return MathAMR.train(PAIRS, out=out, encoder=encoder, training=training)
+    return MathAMR.train(PAIRS, out=training_folder, encoder=encoder, training=training)
 
 
 def test_a_saved_model_has_the_same_weights_and_vectors(model: MathAMR, tmp_path: Path) -> None:
@@ -238,7 +242,7 @@ def test_the_hub_gets_and_gives_the_files_of_a_model_alone(
         ("upload", "lab/demo", files),
         ("download", "lab/demo", "v1", files),
     ]
-    with pytest.raises(ConfigError, match=r"lab/gone cannot be downloaded: 404: no such repository$"):
+    with pytest.raises(ConfigError, match=r"lab/gone is no folder, and cannot be downloaded: 404: no such repository$"):
         MathAMR.from_pretrained("lab/gone")
 
 
@@ -250,6 +254,20 @@ def test_another_parser_is_said(model: MathAMR, tmp_path: Path) -> None:
     (place / "mathamr.json").write_text(json.dumps(settings))
     with pytest.warns(UserWarning, match="graphs of the parser amrlib-bart-large"):
         MathAMR.from_pretrained(place)
+
+
+def test_a_checkpoint_of_a_training_is_opened_with_its_tensors(model: MathAMR, training_folder: Path) -> None:
+    best = training_folder / "model" / "best"
+    with pytest.raises(StoreError, match=r"is a checkpoint of a training; open it with MathAMR.from_checkpoint"):
+        MathAMR.from_pretrained(best)
+    opened = MathAMR.from_checkpoint(best, training_folder / "preprocessed.db")
+    assert torch.equal(opened.encode(TEXTS).vectors, model.encode(TEXTS).vectors)
+    assert repr(opened).endswith(" parameters, parser 'embedded')")
+
+
+def test_too_few_pairs_are_counted(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"answered questions: 2; .* give at least 3 answered questions"):
+        MathAMR.train(PAIRS[:2], out=tmp_path)
 
 
 def test_every_refusal_is_an_error_of_the_project() -> None:

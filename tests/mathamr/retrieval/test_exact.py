@@ -134,7 +134,7 @@ def test_a_new_index_replaces_the_old_in_one_step(
 
 
 def test_folders_that_cannot_be_opened(collection: Any, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no index"):
+    with pytest.raises(StoreError, match="no index here"):
         ExactIndex.open(tmp_path)
     ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, model_hash="m1")
     with pytest.raises(StoreError, match="built by model m1, not by m2"):

@@ -90,7 +90,7 @@ def test_a_new_index_replaces_an_old_one(collection: Any, make_collection: Calla
     assert len(index) == 20
     assert len(list(tmp_path.iterdir())) == 2
     index.close()
-    with pytest.raises(StoreError, match="there is no index"):
+    with pytest.raises(StoreError, match="no index here"):
         open_index("qdrant", path=tmp_path / "elsewhere")
 
 

@@ -14,7 +14,9 @@ from mathamr.retrieval import Strategy, build, search
 
 def test_an_unknown_strategy_is_refused_with_those_there_are(collection: Any) -> None:
     index = build("exact", collection.post_ids, collection.documents)
-    with pytest.raises(RetrievalError, match="'colbert' is not known; there are single_vector, doc_vn_maxsim, maxsim"):
+    with pytest.raises(
+        RetrievalError, match="unknown strategy 'colbert'; choose from: single_vector, doc_vn_maxsim, maxsim"
+    ):
         search(index, collection.queries, "colbert")
     with pytest.raises(RetrievalError, match="pool=0"):
         Strategy("doc_vn_maxsim", pool=0)
@@ -38,7 +40,7 @@ def test_no_queries_an_empty_query_and_a_query_of_another_model(collection: Any)
 
 
 def test_an_unknown_backend_is_refused(collection: Any) -> None:
-    with pytest.raises(ConfigError, match="backend 'faiss' is not known; there are exact, qdrant"):
+    with pytest.raises(ConfigError, match="unknown backend 'faiss'; choose from: exact, qdrant"):
         build("faiss", collection.post_ids, collection.documents)
     with pytest.raises(ConfigError, match="belongs to the backend qdrant"):
         build("exact", collection.post_ids, collection.documents, location="embedded")

@@ -40,7 +40,7 @@ def test_all_symbols_are_drawn(latex: str, text: str) -> None:
 
 def test_roles_are_the_same_in_both_formulas() -> None:
     match = matched("x^2+y^2=1+x", "a^2+b^3=1+b")
-    assert str(match) == "9 of 9 symbols, x is a, y is b"
+    assert str(match) == "9 of 9 symbols, x is a, y is b, 2 is changed to 3, x is changed to b"
     roles = [leaf.role for leaf in leaves(match.query)]
     assert roles == ["renamed", "equal", "equal", "renamed", "changed", "equal", "equal", "equal", "changed"]
     assert [leaf.role for leaf in leaves(match.formula)] == roles

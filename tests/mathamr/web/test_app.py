@@ -80,6 +80,7 @@ def test_formulas_come_with_their_match_and_the_renaming(client: TestClient, eng
     assert result["formula"] == {"formula_id": "11:1", "latex": "p^2 = 2q^2"}
     match = result["match"]
     assert (match["matched"], match["symbols"], match["renaming"]) == (6, 6, [["t", "p"], ["u", "q"]])
+    assert match["changed"] == [["3", "2"]]
     assert match["query"]["tag"] == "math"
     assert match["query"]["children"][0]["children"][0] == {"tag": "mi", "role": "renamed", "text": "t"}
     assert match["formula"]["children"][2] == {"tag": "mn", "role": "changed", "text": "2"}
@@ -142,9 +143,9 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
         ({"query": ""}, "the query is empty"),
         ({"query": " \n"}, "the query is empty"),
         ({"query": "x" * 100_000}, "the query has 100,000 characters, at most 10,000 are read"),
-        ({"query": "$x$", "strategy": "best"}, "strategy 'best' is not known; there are single_vector"),
+        ({"query": "$x$", "strategy": "best"}, "unknown strategy 'best'; choose from: single_vector"),
         ({"query": "$x$", "exact": False}, "the backend qdrant has"),
-        ({"query": "$x$", "task": "proofs"}, "task=proofs; there are answers, formulas"),
+        ({"query": "$x$", "task": "proofs"}, "unknown task 'proofs'; choose from: answers, formulas"),
         ({"query": "no formula, only words", "task": "formulas"}, "needs a formula"),
         ({"query": "$x$", "k": 0}, "k=0; from 1 to 1,000"),
         ({"query": "$x$", "k": "many"}, "k: Input should be a valid integer"),

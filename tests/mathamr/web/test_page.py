@@ -128,7 +128,7 @@ def test_a_found_formula_shows_which_part_matched(page: Page) -> None:
     page.one("#tasks label:nth-of-type(2)").click()
     page.search("Is $t^2 = 3u^2$?")
     first = "#results > li:first-child .match"
-    assert page.one("article .why summary").text == "Match: 6 of 6 symbols, t is p, u is q"
+    assert page.one("article .why summary").text == "Match: 6 of 6 symbols, t is p, u is q, 3 is changed to 2"
     drawings = page.all(f"{first} math")
     assert [drawing.text.split() for drawing in drawings] == [
         ["t", "2", "=", "3", "u", "2"],

@@ -222,7 +222,9 @@ function showMatches(why, { matches, more_matches: more }) {
 /* The common part of both formulas, coloured; symbols that did not match are pale. */
 function showMatch(why, match) {
   const renamed = match.renaming.map(([own, other]) => `${own} is ${other}`);
-  why.querySelector("summary").textContent = [`Match: ${match.matched} of ${match.symbols} symbols`, ...renamed].join(", ");
+  const changed = match.changed.map(([own, other]) => `${own} is changed to ${other}`);
+  const parts = [`Match: ${match.matched} of ${match.symbols} symbols`, ...renamed, ...changed];
+  why.querySelector("summary").textContent = parts.join(", ");
   why.open = true;
   const list = why.querySelector(".matches");
   list.className = "match";

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graphs.corpus.download.web import Downloads, Offer, WebFile, local_path
+from graphs.corpus.download.web import Downloads, Offer, WebFile, _Broken, local_path
 from graphs.errors import ConfigError, CorpusError
 from tests.graphs.corpus.broken_server import Served, Server, serve
 
@@ -272,6 +272,21 @@ def test_names_do_not_leave_the_folder(tmp_path: Path, path: str) -> None:
 def test_only_web_servers_are_asked(tmp_path: Path, base: str) -> None:
     with pytest.raises(ConfigError, match="URL is needed"):
         Downloads(base, tmp_path)
+
+
+def test_without_a_server_one_file_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty files that each wait for half a minute would keep the message back."""
+    asked: list[str] = []
+
+    def refuse(_: Downloads, path: str, *args: object, **options: object) -> None:
+        asked.append(path)
+        raise _Broken("connection refused")
+
+    monkeypatch.setattr(Downloads, "_open", refuse)
+    files = [WebFile(f"{number}.tsv") for number in range(20)]
+    with pytest.raises(CorpusError, match="is there a connection"):
+        Downloads("http://127.0.0.1:9", tmp_path, attempts=2, wait=0.0).survey(files)
+    assert asked == ["0.tsv", "0.tsv"]
 
 
 def test_without_a_server_the_survey_says_so(tmp_path: Path) -> None:

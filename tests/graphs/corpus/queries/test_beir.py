@@ -101,7 +101,7 @@ def test_packed_files_are_read(root: Path) -> None:
 
 
 def test_splits(root: Path) -> None:
-    with pytest.raises(CorpusError, match=r"no judgments of data.split=dev here; there are test, train"):
+    with pytest.raises(CorpusError, match=r"no judgments of data.split=dev here; choose from: test, train"):
         open_corpus("beir", root, split="dev")
     for name in ("../test", "", "a b"):
         with pytest.raises(ConfigError, match=r"data.split="):

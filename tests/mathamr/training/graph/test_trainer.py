@@ -274,6 +274,16 @@ def test_the_best_checkpoint_becomes_an_encoder(store: GraphStore, pairs: list[P
 # Stopping early
 
 
+def test_one_held_out_question_selects_the_last_epoch(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
+    """Its loss is 0 in every epoch, because it has no negatives."""
+    answered = [pair for pair in pairs if pair.question_id in {f"q{i}" for i in range(5)}]
+    result = train(
+        settings(epochs=6, patience=2, batch_size=2, validation_fraction=0.2), store, answered, ENCODER, out=tmp_path
+    )
+    assert [epoch.val_loss for epoch in result.epochs] == [0.0] * 6
+    assert result.best_step == result.epochs[-1].step
+
+
 def test_training_stops_when_validation_no_longer_improves(
     store: GraphStore, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
