@@ -40,11 +40,12 @@ printf '%-24s %6s %12s %8s\n' experiment jobs 'new models' hours
 for name in "${experiments[@]}"; do
     table=$("$python" -m experiments.run "+exp=$name" "$@" "experiment.seeds=[$seeds]" job=list)
     jobs[$name]=0 new=0
-    while read -r job state _ _ model; do
-        [[ $job == *-seed* ]] || continue
-        [[ $state == finished ]] || jobs[$name]=$((jobs[$name] + 1))
-        if [[ $state != finished && -n $model && -z ${known[$model]:-} ]]; then known[$model]=1; new=$((new + 1)); fi
-    done <<< "$table"
+    while IFS=$'\t' read -r job state trained model; do
+        [[ $job == *-seed* && $state != done ]] || continue
+        jobs[$name]=$((jobs[$name] + 1))
+        [[ -n $model && $trained != trained && -z ${known[$model]:-} ]] || continue
+        known[$model]=1 new=$((new + 1))
+    done <<< "$(awk -F '  +' -v OFS='\t' '{ print $1, $2, $3, $5 }' <<< "$table")"
     seconds=${SECONDS_A_MODEL:-3308}
     [[ $name == arqmath3_benchmark ]] && seconds=${SECONDS_A_MODEL:-29064}
     total=$((total + new * seconds))
