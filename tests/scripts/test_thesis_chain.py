@@ -93,13 +93,24 @@ def test_an_agent_without_a_sweep_is_refused(words: list[str]) -> None:
     assert "as mathamr sweep prints it" in done.stderr
 
 
-def test_an_agent_gets_its_sweep_and_its_trials(tmp_path: Path) -> None:
-    srun = tmp_path / "srun"
-    srun.write_text('#!/usr/bin/env bash\necho "$@"\n', encoding="utf-8")
-    srun.chmod(0o755)
+WANDB = """
+import os, signal, subprocess, sys
+os.kill(os.getpid(), signal.SIGUSR1)
+print(*sys.argv[1:], flush=True)
+subprocess.run([sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGUSR1).name)"], check=True)
+"""
+
+
+def test_an_agent_gets_its_sweep_and_its_trials_and_outlives_the_signal(tmp_path: Path) -> None:
+    """A training below it does not ignore the signal."""
+    (tmp_path / "srun").write_text('#!/usr/bin/env bash\nshift\nexec "$@"\n', encoding="utf-8")
+    (tmp_path / "srun").chmod(0o755)
+    (tmp_path / "wandb").mkdir()
+    (tmp_path / "wandb" / "__init__.py").touch()
+    (tmp_path / "wandb" / "__main__.py").write_text(WANDB, encoding="utf-8")
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "TRIALS": "5", "PYTHON": sys.executable}
     script = ROOT / "slurm" / "agents_array.sbatch"
     done = subprocess.run(
-        ["bash", str(script), "me/plus/x1"], env=environment, capture_output=True, text=True, check=True
+        ["bash", str(script), "me/plus/x1"], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == f"--ntasks=1 {sys.executable} -m wandb agent --count 5 me/plus/x1"
+    assert done.stdout.splitlines() == ["agent --count 5 me/plus/x1", "SIG_DFL"]
