@@ -26,7 +26,6 @@ from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.whole_file import write_whole
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval.formulas import TABLE
 from mathamr.retrieval.lexical import distinct_formulas
@@ -125,12 +124,10 @@ class StructuredFormulas:
 
     def search(self, formula: ParsedFormula, k: int) -> list[tuple[int, Hit]]:
         """Return the numbers of the best ``k`` formulas, and the formulas with their posts and scores, best first."""
-        found = [
+        return [
             (number, Hit(self.places[number][0], score, self.places[number][1]))
             for number, score in self.index.search(formula, k, names=self._names)
         ]
-        order = best_first([hit.doc_id for _, hit in found], [hit.score for _, hit in found])
-        return [found[place] for place in order]
 
     @cached_property
     def _names(self) -> npt.NDArray[np.str_]:
