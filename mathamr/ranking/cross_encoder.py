@@ -3,7 +3,7 @@
     score = open_cross_encoder("models/ms-marco-MiniLM-L6-v2", max_length=512, device="cpu")
     score("Is $x^2+1$ prime?", ["It is irreducible.", "No."])      # array of two scores
 
-Any CrossEncoder of sentence-transformers with one output is one. Weights are read from safetensors alone.
+Any CrossEncoder of sentence-transformers with one output is one. Weights are read from safetensors alone, in float32.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ def open_cross_encoder(name: str, *, max_length: int, device: str, batch_size: i
     Raises:
         ConfigError: no such model, one without safetensors, or one with several outputs.
     """
-    from sentence_transformers import CrossEncoder  # slow to import
+    import torch  # slow to import
+    from sentence_transformers import CrossEncoder
 
     try:
-        model = CrossEncoder(name, max_length=max_length, device=device, model_kwargs={"use_safetensors": True})
+        options = {"use_safetensors": True, "dtype": torch.float32}  # whatever type the checkpoint has
+        model = CrossEncoder(name, max_length=max_length, device=device, model_kwargs=options)
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"rerank.encoder={name} cannot be opened ({str(error).splitlines()[0]}); name the folder of a "

@@ -6,14 +6,19 @@
 ``formulas.tsv``        id of each formula and of its post
 ======================  ==========================================================
 
-Of formulas with one visual id the first is kept, as ``track=structure`` does; so both give equal scores.
+Of formulas with one visual id the first is kept, and equal scores go by id, descending, as in ``track=structure``. Both
+give the same scores over the same posts and trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from graphs.corpus.post import Post
 from graphs.errors import Failure, StoreError
@@ -21,7 +26,6 @@ from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.whole_file import write_whole
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval.formulas import TABLE
 from mathamr.retrieval.lexical import distinct_formulas
@@ -30,10 +34,12 @@ from mathamr.structure.matching import Match, match_of
 from mathamr.structure.scoring import Scoring
 from mathamr.structure.storage import NAMES, read_index, write_index
 
+MAX_DRAWN = 20_000  # symbols of all matches of a search: a query may have a thousand, and a thousand results
+
 
 @dataclass(frozen=True)
 class MatchedHit:
-    """A formula that was found, and its match with the query; None where it is too large to be drawn."""
+    """A formula that was found, and its match with the query; None where it is too large, or too many come before."""
 
     hit: Hit
     match: Match | None
@@ -118,13 +124,21 @@ class StructuredFormulas:
 
     def search(self, formula: ParsedFormula, k: int) -> list[tuple[int, Hit]]:
         """Return the numbers of the best ``k`` formulas, and the formulas with their posts and scores, best first."""
-        found = [
+        return [
             (number, Hit(self.places[number][0], score, self.places[number][1]))
-            for number, score in self.index.search(formula, k)
+            for number, score in self.index.search(formula, k, names=self._names)
         ]
-        order = best_first([hit.doc_id for _, hit in found], [hit.score for _, hit in found])
-        return [found[place] for place in order]
+
+    @cached_property
+    def _names(self) -> npt.NDArray[np.str_]:
+        return np.array([formula_id for formula_id, _ in self.places], dtype=np.str_)
 
     def matched(self, formula: ParsedFormula, found: Iterable[tuple[int, Hit]]) -> list[MatchedHit]:
-        """Return what was found, each with its match."""
-        return [MatchedHit(hit, match_of(self.index, formula, number)) for number, hit in found]
+        """Return what was found, the first ones with their matches, of at most :data:`MAX_DRAWN` symbols in all."""
+        matched: list[MatchedHit] = []
+        left = MAX_DRAWN
+        for number, hit in found:
+            match = match_of(self.index, formula, number) if left > 0 else None
+            left -= 0 if match is None else match.query.leaves + match.formula.leaves
+            matched.append(MatchedHit(hit, match))
+        return matched

@@ -49,6 +49,11 @@ class Drawn:
     text: str = ""
     children: tuple[Drawn, ...] = ()
 
+    @property
+    def leaves(self) -> int:
+        """Number of elements without others within."""
+        return sum(child.leaves for child in self.children) if self.children else 1
+
     def record(self) -> dict[str, Any]:
         """Return the drawing as JSON."""
         own: dict[str, Any] = {"tag": self.tag}
@@ -186,6 +191,10 @@ def _pieces(drawn: Drawn) -> list[tuple[str, bool | None]]:
     if not drawn.children:
         word = drawn.tag in ("mi", "mo", "mtext") and len(drawn.text) > 1 and drawn.text.isalpha()
         return [(f" {drawn.text} " if word else drawn.text, not drawn.role)] if drawn.text else []
+    if drawn.tag == "mmultiscripts":  # a symbol, two scripts after it, mprescripts, two before it
+        symbol, *scripts = (child for child in drawn.children if child.tag != "mprescripts")
+        before = _pieces(_with_scripts(Drawn("mrow"), *scripts[2:]))
+        return [("{}", None), *before, *_pieces(_with_scripts(symbol, *scripts[:2]))]
     inner = [_pieces(child) for child in drawn.children]
     signs = _JOINED.get(drawn.tag)
     if signs is None:
@@ -198,8 +207,17 @@ def _pieces(drawn: Drawn) -> list[tuple[str, bool | None]]:
     loose = None if drawn.tag not in ("mfrac", "msqrt", "mroot") else not drawn.role
     found = [(signs[0], loose)] if signs[0] else []
     for number, own in enumerate(inner):
-        script = drawn.tag not in ("mfrac", "msqrt", "mroot") and number and sum(len(text) for text, _ in own) > 1
-        found += [("{", None), *own, ("}", None)] if script else own
+        if loose is None:  # a bracket ends with a script
+            braces = number > 0 or (drawn.children[0].leaves > 1 and drawn.tag.startswith(("mover", "munder")))
+            long = braces and sum(len(text) for text, _ in own) > 1
+            own = [("{", None), *own, ("}", None)] if long else [*own, ("", None)]
+        found += own
         sign = signs[number + 1]
         found += [(sign, loose)] if sign else []
     return found
+
+
+def _with_scripts(base: Drawn, below: Drawn, above: Drawn) -> Drawn:
+    scripts = [(tag, script) for tag, script in (("sub", below), ("sup", above)) if script.children or script.text]
+    tag = "m" + "".join(name for name, _ in scripts)
+    return Drawn(tag, children=(base, *(script for _, script in scripts))) if scripts else base

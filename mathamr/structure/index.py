@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
+from mathamr.evaluation.order import best_first
 from mathamr.structure.alignment import Floats, Integers, Query, align
 from mathamr.structure.forest import Forest, ForestBuilder, Names
 from mathamr.structure.postings import Keys, Postings, keys_of
@@ -117,8 +118,16 @@ class StructureIndex:
         forests = sum(forest.nbytes for forest in self.forests)
         return self.postings.nbytes + forests + sum(own.nbytes for own in self._sizes)
 
-    def search(self, formula: ParsedFormula, k: int = 1000) -> list[tuple[int, float]]:
-        """Return the numbers and scores of the best ``k`` formulas, best first; equal scores by number.
+    def search(
+        self, formula: ParsedFormula, k: int = 1000, *, names: npt.NDArray[np.str_] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the numbers and scores of the best ``k`` formulas, best first.
+
+        Args:
+            formula: the query.
+            k: number of formulas.
+            names: ids of all formulas, by which equal scores are ordered (:mod:`mathamr.evaluation.order`); None: by
+                number.
 
         Raises:
             RetrievalError: ``k`` below 1.
@@ -143,7 +152,7 @@ class StructureIndex:
             found, scores = np.append(found, few), np.append(scores, self._scores(trees, pairs, few))
             threshold = _least(scores, k)
             batch = min(2 * batch, LARGEST_BATCH)
-        best = np.lexsort((found, -scores))[:k]
+        best = (np.lexsort((found, -scores)) if names is None else best_first(names[found], scores))[:k]
         return list(zip(found[best].tolist(), scores[best].tolist(), strict=True))
 
     def scores(self, formula: ParsedFormula, numbers: Integers | None = None) -> Floats:
@@ -281,5 +290,7 @@ def _parts(sizes: Integers) -> list[slice]:
 
 
 def _least(scores: Floats, k: int) -> float:
-    """Return the k-th best score; -1 where there are fewer."""
-    return float(np.partition(scores, -k)[-k]) if len(scores) >= k else -1.0
+    """Return a bound of the scores that equal the k-th best one in float32; -1 where there are fewer."""
+    if len(scores) < k:
+        return -1.0
+    return float(np.nextafter(np.float32(np.partition(scores, -k)[-k]), np.float32(-1)))

@@ -47,8 +47,7 @@ class TextConfig:
         truncate_dim: length to which vectors are cut; None: whole vectors. Training has whole vectors.
         max_length: largest number of tokens of a text; longer texts are cut. None: the encoder's limit.
         late_interaction: search by MaxSim over the vectors of tokens, instead of one vector for each text. Training
-            uses
-            one vector in either case.
+            uses one vector in either case.
         linearize: write formulas in a collection's posts by :func:`mathamr.text.linearize.linearize`, not as typed; a
             separate file of pairs is left as it is.
         separate: use two encoders, for queries and for documents, equal at the start, instead of one.
@@ -61,8 +60,7 @@ class TextConfig:
             of the encoder's dimension, 1.0 first. None takes whole vectors.
         batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
         mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
-            of each
-            loss), which bounds memory and does not change the gradient. None: all at once.
+            of each loss), which bounds memory and does not change the gradient. None: all at once.
         epochs: largest number of passes over the training pairs; 0 leaves the encoder as it is.
         learning_rate: learning rate of AdamW after the warm-up; it then falls linearly to 0.
         warmup: share of all steps in which the learning rate rises linearly from 0.
@@ -72,8 +70,7 @@ class TextConfig:
         validation_fraction: share of the groups of pairs (papers, threads) held out, with all their pairs.
         negatives: hard negatives drawn for each query.
         negative_source: ranking that they come from: ``bm25``, or ``model``, the encoder under training, which ranks
-            the
-            results of BM25 again. Without ``negatives`` this and the next four settings have no effect.
+            the results of BM25 again. Without ``negatives`` this and the next four settings have no effect.
         negative_candidates: number of documents that BM25 ranks for each query.
         negative_pool: largest number of them to keep, best first; each batch draws from them.
         negative_closest: ratio; candidates that score above it times the positive are dropped; None drops nothing.

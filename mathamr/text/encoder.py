@@ -238,7 +238,8 @@ def identity(name: str) -> str:
     return f"{Path(name).name}-{_digest(folder, stamps)}"
 
 
-_OF_MODEL = frozenset((".safetensors", ".bin", ".json", ".txt", ".model"))  # weights, tokenizer, configuration
+# Weights, tokenizer, configuration, and code that a model brings.
+_OF_MODEL = frozenset((".safetensors", ".bin", ".json", ".txt", ".model", ".py"))
 
 
 @lru_cache(maxsize=64)
@@ -281,10 +282,9 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
             ) from error
         raise ConfigError(
             f"the encoder {name!r} ({known.model}) is not on this machine and cannot be downloaded "
-            f"({str(error).splitlines()[0]}); "
-            f"on a machine with a network, run hf download {known.model} --local-dir {Path(known.model).name}, then "
-            "name that "
-            "folder; keep the folder's name, which selects the prompts of texts"
+            f"({str(error).splitlines()[0]}); on a machine with a network, run hf download {known.model} "
+            f"--local-dir {Path(known.model).name}, then name that folder; keep the folder's name, which selects the "
+            "prompts of texts"
         ) from error
     _pool(model, opening.pooling or known.pooling, name)
     query, document, notice = _prompts(model, name)

@@ -72,8 +72,7 @@ class Finetuned:
         best: folder of the encoder with the lowest validation loss.
         before: validation scores of the original encoder.
         best_val_loss: validation loss of ``best``. ``best_val_mrr`` is its mean reciprocal rank of a query's document
-            among
-            all held-out documents.
+            among all held-out documents.
         history: record of each epoch; empty if ``text.epochs`` is 0.
         stopped_early: True if the validation loss stopped falling before the last epoch.
         loss_curve: training loss of every step.

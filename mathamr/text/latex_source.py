@@ -27,6 +27,7 @@ from mathamr.text.latex.macros import expanded
 
 MAX_CHARACTERS = 50_000_000  # of the whole text: files that include each other can be a bomb
 MAX_DEPTH = 50
+MAX_INCLUDED = 10_000  # files that are included, each as often as it is
 
 MAX_UNPRINTED = 20_000  # of an unprinted environment; a longer one is probably unclosed
 
@@ -221,6 +222,8 @@ class _Reader:
             self.missing.append(f"{name} (includes itself)")
             return
         self.taken.append(name)
+        if len(self.taken) > MAX_INCLUDED:
+            raise CorpusError(f"its files include each other more than {MAX_INCLUDED:,} times")
         text, position = self._files[name], 0
         for match in _TAKEN_IN.finditer(text):
             self._append(text[position : match.start()])

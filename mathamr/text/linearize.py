@@ -87,6 +87,7 @@ def linearized(text: PlaceholderText) -> PlaceholderText:
 def _merged(found: list[str]) -> list[str]:
     """Return the tokens without spaces, with words and names of environments as one token each."""
     out: list[str] = []
+    ends = _ends_of_groups(found)
     position = 0
     while position < len(found):
         token = found[position]
@@ -97,7 +98,7 @@ def _merged(found: list[str]) -> list[str]:
         if token == r"\operatorname" and found[start : start + 1] == ["*"]:
             start = _after_spaces(found, start + 1)
         opens = found[start : start + 1] == ["{"]
-        end = _end_of_group(found, start) if opens and (token in _WORDS or token in _ENVIRONMENTS) else None
+        end = ends.get(start) if opens and (token in _WORDS or token in _ENVIRONMENTS) else None
         if end is None:
             out.append(token)
         elif token in _WORDS:
@@ -109,7 +110,7 @@ def _merged(found: list[str]) -> list[str]:
             position = end + 1
             columns = _after_spaces(found, position)
             if _COLUMNS.fullmatch(out[-1]) and found[columns : columns + 1] == ["{"]:
-                position = (_end_of_group(found, columns) or columns - 1) + 1
+                position = ends.get(columns, columns - 1) + 1
     return out
 
 
@@ -133,14 +134,16 @@ def _after_spaces(found: list[str], position: int) -> int:
     return position
 
 
-def _end_of_group(found: list[str], start: int) -> int | None:
-    """Return the place of the brace that closes the one at ``start``; None without it."""
-    depth = 0
-    for position in range(start, min(len(found), start + _LONGEST_NAME)):
-        depth += {"{": 1, "}": -1}.get(found[position], 0)
-        if not depth:
-            return position
-    return None
+def _ends_of_groups(found: list[str]) -> dict[int, int]:
+    """Return the place of the closing brace of each group that ends within :data:`_LONGEST_NAME` tokens."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for position, token in enumerate(found):
+        if token == "{":
+            opened.append(position)
+        elif token == "}" and opened and position - (start := opened.pop()) < _LONGEST_NAME:
+            ends[start] = position
+    return ends
 
 
 def _sequence(given: list[str], position: int, depth: int) -> tuple[list[str], int]:

@@ -52,8 +52,7 @@ class PairFile:
 
     Attributes:
         keys: uint64 (n, 4), hashes of the query, the document, and their ids. Pairs that share one of them are not
-            negatives
-            of each other.
+            negatives of each other.
         groups: uint64 (n,), hashes of the groups.
         hash: hash of the file's content.
 

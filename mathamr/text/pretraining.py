@@ -294,9 +294,11 @@ def _with_head(transformer: Any) -> Any:
     from transformers import AutoModelForMaskedLM, logging
 
     body, level = transformer.auto_model, logging.get_verbosity()
+    commit = getattr(body.config, "_commit_hash", None)  # of a model of the hub: text.revision, or the newest then
+    place = {} if commit is None else {"revision": commit}
     logging.set_verbosity_error()  # without a published head: suppress the table of missing weights
     try:
-        model = AutoModelForMaskedLM.from_pretrained(body.config._name_or_path, dtype=torch.float32)
+        model = AutoModelForMaskedLM.from_pretrained(body.config._name_or_path, dtype=torch.float32, **place)
     finally:
         logging.set_verbosity(level)
     setattr(model, model.base_model_prefix, body)

@@ -7,8 +7,7 @@
 are as uneven as in posts: Zipf for those of AMR and of formulas, and half of all edges join a virtual node. All three
 layers have the same weights and take turns; medians are compared. Ours includes making its plan for every pass, though
 the layers of an encoder share one. PyG's `RGCNConv` runs once: it takes half a minute. The last line is one JSON
-object;
-times are in milliseconds.
+object; times are in milliseconds.
 
 `bandwidth_share` is the shortest time that copying memory allows, as a share of our time without the plan. A layer must
 at least read and write vectors, their gradients and the matrices of the relations, each once forward and once backward.

@@ -6,6 +6,7 @@
 
 Topics are spread over the scores of the job, from the lowest nDCG' to the highest. Each found formula has its grade,
 and its common part with the query as :mod:`mathamr.structure` aligns it, coloured in both, whichever system found it.
+Symbols weigh as they are rare among the formulas of the page, so a common part may differ from that in a large index.
 The page is one file that loads nothing; browsers draw its MathML.
 
 Exit codes: 0 written; 2 a message says what is wrong.

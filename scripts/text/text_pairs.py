@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mathamr.text.asking.models import LanguageModel
 
 POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
+_NEEDS = {"server": "model", "answers": "model", "estimate": "model", "per_minute": "server", "prices": "estimate"}
 
 
 @command
@@ -111,9 +112,11 @@ def _source(given: argparse.Namespace) -> PairSource:
 def _model(given: argparse.Namespace) -> LanguageModel | None:
     from mathamr.text.asking.models import LocalModel, ServerModel
 
+    chosen = {name for name, value in vars(given).items() if value is not None and value is not False}
+    for option, other in _NEEDS.items():
+        if option in chosen and other not in chosen:
+            raise ConfigError(f"--{option.replace('_', '-')} has no effect without --{other}; add it")
     if given.model is None:
-        if given.server is not None or given.estimate:
-            raise ConfigError("--server and --estimate need --model, the name of the language model")
         return None
     if given.server is None:
         return LocalModel(given.model)

@@ -1,12 +1,15 @@
 """The second stage behind the runner: a text cross-encoder and attention over vectors, and what is refused."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
+from mathamr.ranking.cross_encoder import open_cross_encoder
 from tests.experiments.test_threads import run
 from tests.experiments.test_tracks import planned
 
@@ -43,6 +46,21 @@ def test_a_cross_encoder_orders_the_first_results_anew(collection: Path, tmp_pat
         assert set(names[:5]) == set(new[:5])
         assert names[5:] == new[5:]
     assert any([hit.doc_id for hit in hits] != [hit.doc_id for hit in after[topic]] for topic, hits in before.items())
+
+
+def test_a_cross_encoder_computes_in_float32_whatever_its_checkpoint_has(cross_encoder: Path, tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    half = shutil.copytree(cross_encoder, tmp_path / "half")
+    AutoModelForSequenceClassification.from_pretrained(cross_encoder, dtype=torch.bfloat16).save_pretrained(half)
+    exact = AutoModelForSequenceClassification.from_pretrained(half, dtype=torch.float32)
+    exact.save_pretrained(cross_encoder)
+    texts = [f"a ring {'of integers ' * number}" for number in range(8)]
+    exact_scores, half_scores = (
+        open_cross_encoder(str(one), max_length=64, device="cpu")("Is it?", texts) for one in (cross_encoder, half)
+    )
+    np.testing.assert_array_equal(half_scores, exact_scores)
 
 
 def test_attention_is_trained_on_pairs_and_scores_the_vectors(collection: Path, tmp_path: Path) -> None:

@@ -52,6 +52,24 @@ def test_the_plan_says_jobs_models_and_hours_and_submits_nothing(tmp_path: Path)
     assert "JOB3: one report of all: sbatch --dependency=afterany:JOB2" in printed
 
 
+def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
+    """Of eight jobs two are done, one runs elsewhere, and one of the others has its model."""
+    python = tmp_path / "python"
+    change = "2,3s/missing  missing/done     trained/; 4s/missing  missing/running elsewhere  training elsewhere/"
+    change += "; 5s/missing  missing/missing  trained/"
+    python.write_text(f"#!/usr/bin/env bash\n{sys.executable} \"$@\" | sed '{change}'\n", encoding="utf-8")
+    python.chmod(0o755)
+    options = {"EXPERIMENTS": "vn_connectivity", "SEEDS": "1,2", "SECONDS_A_MODEL": "3600", "PYTHON": str(python)}
+    printed, calls = chain(tmp_path, **options)
+    assert re.search(r"^vn_connectivity +6 +5 +5\.0$", printed, re.MULTILINE)
+    assert "--array=1-6%4" in calls[0]
+    python.write_text(f"#!/usr/bin/env bash\n{sys.executable} \"$@\" | sed 's/missing  missing/done     trained/'\n")
+    printed, calls = chain(tmp_path, **options)
+    assert re.search(r"^vn_connectivity +0 +0 +0\.0$", printed, re.MULTILINE)
+    assert len(calls) == 1
+    assert "experiments.report" in calls[0]
+
+
 def test_parsing_merging_experiments_and_the_report_wait_for_each_other(tmp_path: Path) -> None:
     parse = "--corpus arqmath --root /data --parser transition --option python=envs/bin/python"
     _, calls = chain(tmp_path, PARSE=parse, SHARDS="3", SEEDS="1,2", EXPERIMENTS="vn_connectivity")
@@ -116,13 +134,24 @@ def test_an_agent_without_a_sweep_is_refused(words: list[str]) -> None:
     assert "as mathamr sweep prints it" in done.stderr
 
 
-def test_an_agent_gets_its_sweep_and_its_trials(tmp_path: Path) -> None:
-    srun = tmp_path / "srun"
-    srun.write_text('#!/usr/bin/env bash\necho "$@"\n', encoding="utf-8")
-    srun.chmod(0o755)
+WANDB = """
+import os, signal, subprocess, sys
+os.kill(os.getpid(), signal.SIGUSR1)
+print(*sys.argv[1:], flush=True)
+subprocess.run([sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGUSR1).name)"], check=True)
+"""
+
+
+def test_an_agent_gets_its_sweep_and_its_trials_and_outlives_the_signal(tmp_path: Path) -> None:
+    """A training below it does not ignore the signal."""
+    (tmp_path / "srun").write_text('#!/usr/bin/env bash\nshift\nexec "$@"\n', encoding="utf-8")
+    (tmp_path / "srun").chmod(0o755)
+    (tmp_path / "wandb").mkdir()
+    (tmp_path / "wandb" / "__init__.py").touch()
+    (tmp_path / "wandb" / "__main__.py").write_text(WANDB, encoding="utf-8")
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "TRIALS": "5", "PYTHON": sys.executable}
     script = ROOT / "slurm" / "agents_array.sbatch"
     done = subprocess.run(
-        ["bash", str(script), "me/plus/x1"], env=environment, capture_output=True, text=True, check=True
+        ["bash", str(script), "me/plus/x1"], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == f"--ntasks=1 {sys.executable} -m wandb agent --count 5 me/plus/x1"
+    assert done.stdout.splitlines() == ["agent --count 5 me/plus/x1", "SIG_DFL"]

@@ -12,7 +12,7 @@
 (['WHY?'], ['WHY?'], 1)
 
 An answer is found again by the model's name and a hash of the conversation, so a kill loses none, and a changed prompt
-is asked anew.
+is asked anew. Several processes may share the file: one at a time asks, and the others read what it wrote.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from graphs.errors import CorpusError
+from graphs.shared_files import locked
 from mathamr.text.asking.models import Answer, Conversation, LanguageModel, NoAnswer
 
 _CHARACTERS_A_TOKEN = 3.5  # of English with LaTeX; for estimates alone
@@ -67,17 +68,21 @@ class KeptAnswers:
     def __init__(self, path: Path) -> None:
         self.path, self.asked = path, 0
         self._texts: dict[tuple[str, str], str] = {}
-        content = path.read_bytes() if path.exists() else b""
+        self._size = 0  # bytes of the lines that were read or written
+        if path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        """Read all lines; the last one is left out if a kill has cut it, or if it is being written."""
+        content = self.path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 one = json.loads(line)
                 self._texts[str(one["model"]), str(one["prompt_hash"])] = str(one["text"])
             except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise CorpusError(f"is no answer ({error}); remove the line", path=path, line=number) from error
-        if len(whole) < len(content):  # a kill has cut the last line
-            with path.open("r+b") as file:
-                file.truncate(len(whole))
+                raise CorpusError(f"is no answer ({error}); remove the line", path=self.path, line=number) from error
+        self._size = len(whole)
 
     def ask(
         self, model: LanguageModel, questions: Sequence[Question], progress: Callable[[int], None] | None = None
@@ -87,27 +92,35 @@ class KeptAnswers:
         Args:
             progress: function called with 1 for each new answer.
         """
-        found: dict[str, str | NoAnswer] = {}
-        for question in questions:
-            if (text := self._texts.get((model.name, question.prompt_hash))) is not None:
-                found[question.prompt_hash] = text
-        missing = list({one.prompt_hash: one for one in questions if one.prompt_hash not in found}.values())
-        if missing:
+        failed: dict[str, NoAnswer] = {}
+        if self._missing(model.name, questions):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as file:
+            with locked(self.path.with_name(f".{self.path.name}.lock"), wait=True), self.path.open("ab") as file:
+                if file.tell() != self._size:  # a kill has cut the last line, or another process has asked
+                    self._read()
+                    file.truncate(self._size)
+                missing = self._missing(model.name, questions)
                 for number, answer in model.answers([one.conversation for one in missing]):
                     question = missing[number]
-                    found[question.prompt_hash] = answer.text if isinstance(answer, Answer) else answer
                     if isinstance(answer, Answer):
                         line = {"name": question.name, "model": model.name, "prompt_hash": question.prompt_hash}
-                        file.write(json.dumps(line | asdict(answer)).encode() + b"\n")
+                        self._size += file.write(json.dumps(line | asdict(answer)).encode() + b"\n")
                         file.flush()
                         os.fsync(file.fileno())
                         self._texts[model.name, question.prompt_hash] = answer.text
                         self.asked += 1
+                    else:
+                        failed[question.prompt_hash] = answer
                     if progress is not None:
                         progress(1)
-        return [found.get(one.prompt_hash, NoAnswer("the model gave no answer")) for one in questions]
+        nothing = NoAnswer("the model gave no answer")
+        hashes = [one.prompt_hash for one in questions]
+        return [self._texts.get((model.name, one), failed.get(one, nothing)) for one in hashes]
+
+    def _missing(self, model: str, questions: Sequence[Question]) -> list[Question]:
+        """Return the questions without an answer of the model, each conversation once."""
+        different = {one.prompt_hash: one for one in questions}
+        return [one for one in different.values() if (model, one.prompt_hash) not in self._texts]
 
     def estimate(self, model: str, questions: Sequence[Question], tokens_out: int = 60) -> Estimate:
         """Return an estimate of what :meth:`ask` would ask.
@@ -115,8 +128,8 @@ class KeptAnswers:
         Args:
             tokens_out: tokens of an answer.
         """
-        missing = {one.prompt_hash: one for one in questions if (model, one.prompt_hash) not in self._texts}
-        characters = sum(_length(turn) for one in missing.values() for turn in one.conversation)
+        missing = self._missing(model, questions)
+        characters = sum(_length(turn) for one in missing for turn in one.conversation)
         return Estimate(len(missing), round(characters / _CHARACTERS_A_TOKEN), tokens_out * len(missing))
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import threading
 import time
 import urllib.error
@@ -29,6 +30,8 @@ from graphs.errors import ConfigError, MathAMRError
 Conversation = Sequence[Mapping[str, str]]
 _LONGEST_WAIT = 60.0  # seconds
 _LONGEST_ANSWER = 10_000_000  # bytes
+# What servers say of a conversation that is longer than the model reads; other conversations may be answered.
+_TOO_LONG = re.compile(r"context|too (?:long|large)|max_model_len", re.IGNORECASE)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -77,6 +80,9 @@ class ServerModel:
         max_tokens: largest length of an answer.
         key_variable: environment variable with the key of the server, which is sent only there; may be unset.
         sleep: function that waits some seconds.
+
+    Raises:
+        ConfigError: no address, or no request a minute.
     """
 
     def __init__(
@@ -94,6 +100,8 @@ class ServerModel:
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ConfigError(f"the server {url!r} is no address; use one such as http://localhost:8000/v1")
+        if per_minute is not None and not per_minute > 0:
+            raise ConfigError(f"--per-minute {per_minute:g} allows no request; use a number above 0")
         self.name = name
         self._url = url.rstrip("/") + "/chat/completions"
         self._at_once, self._attempts, self._timeout, self._max_tokens = at_once, attempts, timeout, max_tokens
@@ -106,7 +114,7 @@ class ServerModel:
         """Yield each conversation's number and answer.
 
         Raises:
-            ConfigError: the server refuses the request for good, such as for an unknown model or a wrong key.
+            ConfigError: the server refuses all requests, such as for an unknown model or a wrong key.
         """
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="asking") as threads:
             waiting = {threads.submit(self._answer, one): number for number, one in enumerate(conversations)}
@@ -128,12 +136,14 @@ class ServerModel:
             except urllib.error.HTTPError as error:
                 with error:
                     said = error.read(2_000).decode("utf-8", "replace")
+                if error.code == 413 or (error.code == 400 and _TOO_LONG.search(said)):
+                    return NoAnswer(f"{self._url} refuses a conversation ({error.code}): {said[:200]}")
                 if error.code not in (408, 409, 425, 429) and error.code < 500:
                     raise ConfigError(f"{self._url} refuses the model {self.name!r} ({error.code}): {said}") from error
                 problem, wait = f"{error.code}: {said[:200]}", _seconds(error.headers.get("Retry-After"))
             except (OSError, http.client.HTTPException) as error:  # time-outs and broken connections among them
                 problem = f"{type(error).__name__}: {error}"
-            except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+            except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
                 problem = f"an answer that cannot be read ({type(error).__name__}: {error})"
         return NoAnswer(f"{self._url} gave no answer in {self._attempts} attempts; the last problem is {problem}")
 
@@ -148,10 +158,10 @@ class ServerModel:
         request = urllib.request.Request(self._url, json.dumps(content).encode(), headers)
         with _OPENER.open(request, timeout=self._timeout) as response:
             answer: Any = json.loads(response.read(_LONGEST_ANSWER))
-        text, used = answer["choices"][0]["message"]["content"], answer.get("usage") or {}
+        text, used = answer["choices"][0]["message"]["content"], answer.get("usage")
         if not isinstance(text, str) or not text.strip():
             raise ValueError("it is empty")
-        return Answer(text, int(used.get("prompt_tokens", 0)), int(used.get("completion_tokens", 0)))
+        return Answer(text, _tokens(used, "prompt_tokens"), _tokens(used, "completion_tokens"))
 
     def _wait_for_turn(self) -> None:
         with self._turn:
@@ -228,6 +238,12 @@ class LocalModel:
             loaded.tokenizer.pad_token_id = loaded.tokenizer.eos_token_id
         loaded.tokenizer.padding_side = "left"
         return loaded
+
+
+def _tokens(used: object, name: str) -> int:
+    """Return a number of tokens as a server counts them, 0 if it says none."""
+    found = used.get(name) if isinstance(used, dict) else None
+    return found if isinstance(found, int) else 0
 
 
 def _seconds(value: str | None) -> float:

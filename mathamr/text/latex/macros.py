@@ -19,8 +19,9 @@ from graphs.formulas.latex import Macro
 from graphs.formulas.latex.tokens import bracketed, expand, group, read_definition, tokens
 
 MAX_EXPANSIONS = 1_000  # of commands within one use
-MAX_EXPANSIONS_OF_A_PAPER = 500_000
 MAX_TOKENS = 10_000  # of one use, before its own commands are replaced
+MAX_TOKENS_OF_A_PAPER = 5_000_000  # that definitions read and uses write, of each at least _LEAST
+_LEAST = 10
 _WINDOW = 4_000  # tokens in which the arguments of a use, or the body of a definition, end
 _DEFINING = frozenset(
     (r"\newcommand", r"\renewcommand", r"\providecommand", r"\DeclareMathOperator", r"\def", r"\let")
@@ -74,7 +75,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._macros: dict[str, Macro] = {}
-        self._left = MAX_EXPANSIONS_OF_A_PAPER
+        self._left = MAX_TOKENS_OF_A_PAPER
 
     def read(self, text: str) -> list[str]:
         """Return the tokens of ``text`` with known commands replaced."""
@@ -105,7 +106,6 @@ class _Reader:
 
     def _grows(self, use: _Use, stack: list[str]) -> bool:
         use.expansions += 1
-        self._left -= 1
         if self._left < 0:
             self._macros.clear()
         return self._left < 0 or use.expansions > MAX_EXPANSIONS or len(stack) > use.floor + MAX_TOKENS
@@ -127,22 +127,24 @@ class _Reader:
         """Replace the command before ``stack``, with its arguments.
 
         Returns:
-            Length of the stack below them; None where they do not end.
+            Length of the stack below them; None where they do not end, or where the result is too long.
         """
         macro = self._macros[token]
         if not macro.parameters:
+            self._left -= max(_LEAST, len(macro.body))
             floor = len(stack)
             stack.extend(reversed(macro.body))
             return floor
         local = [_END, *stack[-_WINDOW:]]
         below = len(stack) + 1 - len(local)
         rest = local.copy()
+        written = len(macro.body)
         for number in range(macro.parameters):
-            if number or macro.default is None:
-                group(rest)
-            else:
-                bracketed(rest)
-        if not rest or rest[0] != _END:
+            own = group(rest) if number or macro.default is None else bracketed(rest)
+            size = len(own if own is not None else macro.default or ())
+            written += size * sum(pair[0] == "#" and pair[1][0] == str(number + 1) for pair in pairwise(macro.body))
+        self._left -= max(_LEAST, min(written, MAX_TOKENS))
+        if not rest or rest[0] != _END or written > MAX_TOKENS:
             return None
         expand(macro, local)
         del stack[below:]
@@ -151,9 +153,12 @@ class _Reader:
 
     def _define(self, command: str, stack: list[str]) -> bool:
         """Read a definition from the stack; return False for one that cannot be read, or is not ours to replace."""
+        if self._left < 0:
+            return False
         local = [_END, *stack[-_WINDOW:]]
-        below = len(stack) + 1 - len(local)
+        below, before = len(stack) + 1 - len(local), len(local)
         found = read_definition(command, local)
+        self._left -= max(_LEAST, before - len(local))
         if found is None or not local or local[0] != _END:
             return False
         name, macro = found

@@ -68,8 +68,14 @@ def read_files(path: Path, limits: Limits | None = None) -> dict[str, str]:
         texts = {name: decode(content) for name, content in members}
     except (OSError, EOFError, ValueError, OverflowError, RecursionError, zlib.error, tarfile.TarError) as error:
         raise CorpusError(f"cannot be read: {error}", path=path) from error
-    texts |= {name: texts[target] for name, target in links.items() if target in texts and name not in texts}
-    return {name: text for name, text in texts.items() if text is not None}
+    found = {name: text for name, text in texts.items() if text is not None}
+    size = sum(map(len, found.values()))
+    for name, target in links.items():
+        if name not in found and target in texts and texts[target] is not None:
+            found[name] = found[target]
+            if (size := size + len(found[name])) > limits.total_bytes:
+                raise CorpusError(f"has links to LaTeX files of more than {limits.total_bytes:,} bytes", path=path)
+    return found
 
 
 def decode(content: bytes) -> str | None:
@@ -116,9 +122,11 @@ def _of_archive(path: Path, limits: Limits, links: dict[str, str]) -> Iterator[t
                     raise CorpusError(f"has more than {limits.files:,} members", path=path)
                 if (reason := _refusal(member)) is not None:
                     raise CorpusError(f"member {member.name[:200]!r} {reason}", path=path)
+                if PurePosixPath(member.name).suffix.lower() not in SUFFIXES:
+                    continue
                 if member.issym() or member.islnk():
                     links[str(PurePosixPath(member.name))] = _target(member)
-                elif member.isfile() and PurePosixPath(member.name).suffix.lower() in SUFFIXES:
+                elif member.isfile():
                     if member.size > limits.file_bytes:
                         raise CorpusError(f"{member.name!r} has more than {limits.file_bytes:,} bytes", path=path)
                     content = archive.extractfile(member)

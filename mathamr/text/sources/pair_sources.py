@@ -123,8 +123,7 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
 
     Args:
         linear: write formulas by :func:`mathamr.text.linearize.linearize` (formula-text paper, section 3.1), or as
-            typed
-            (its Table 4, "Raw LaTeX").
+            typed (its Table 4, "Raw LaTeX").
     """
     for passage in passages:
         seen: set[str] = set()

@@ -61,6 +61,15 @@ def test_the_search_finds_what_scores_of_all_formulas_find(seed: int, k: int) ->
         assert [number for number, _ in index.search(query, k)] == best
 
 
+@pytest.mark.parametrize("k", [1, 3, 5, 9])
+def test_equal_scores_go_by_id_also_where_results_end(k: int) -> None:
+    names = np.array(["7", "10", "9", "8", "95", "1", "20"])
+    index = index_of("a+b", "c+d", "x^2", "f+g", r"\sqrt2", "p+q", "u+v")
+    found = [(str(names[number]), score) for number, score in index.search(parse_latex("s+t"), k, names=names)]
+    assert [name for name, _ in found] == ["8", "7", "20", "10", "1"][:k]
+    assert len({score for _, score in found}) == 1
+
+
 def test_many_and_large_formulas_are_aligned_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     together = index_of(*FORMULAS)
     query = parse_latex("p^2+q^2=r^2")

@@ -6,6 +6,9 @@ import pytest
 
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.tree import FormulaTree
+from mathamr.evaluation.runs import Run
+from mathamr.search import structured
+from mathamr.search.structured import StructuredFormulas
 from mathamr.structure.drawing import Drawn, as_markup, as_text, draw
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.matching import MAX_NODES, Match, match_of
@@ -30,6 +33,8 @@ def leaves(drawn: Drawn) -> list[Drawn]:
         (r"\begin{pmatrix}a&b\\c&d\end{pmatrix}^{-1}", "(a, b; c, d)^{-1}"),
         (r"f(x,y)=[0,1]", "f(x,y)=[0,1]"),
         (r"\lim_{x\to 0}\sin x", "lim_{x→0} sin x"),
+        (r"{}^3P_2+{}_{11}F", "{}^3P_2+{}_{11}F"),
+        (r"\overline{ab}+\overline{c}", "{ab}^{ ̄}+c^{ ̄}"),
     ],
 )
 def test_all_symbols_are_drawn(latex: str, text: str) -> None:
@@ -49,6 +54,16 @@ def test_roles_are_the_same_in_both_formulas() -> None:
 def test_symbols_that_are_not_aligned_are_in_brackets() -> None:
     match = matched(r"\sqrt{2}", r"1+\sqrt{2}")
     assert (as_text(match.query), as_text(match.formula)) == ("√(2)", "⟨1+⟩√(2)")
+
+
+@pytest.mark.parametrize(
+    ("latex", "text"),
+    [("x^2+1", "⟨x⟩^⟨2⟩⟨+1⟩"), (r"\frac{a}{b}c", "⟨(a)/(b)c⟩"), ("{}^3P", "{}^⟨3⟩⟨P⟩"), (r"\sqrt{xy}", "⟨√(xy)⟩")],
+)
+def test_a_bracket_ends_with_a_script(latex: str, text: str) -> None:
+    tree = parse_latex(latex).slt
+    assert tree is not None
+    assert as_text(draw(tree, {})) == text
 
 
 def test_text_of_a_formula_is_escaped() -> None:
@@ -81,3 +96,20 @@ def test_any_tree_can_be_drawn() -> None:
 def test_a_large_formula_has_no_match() -> None:
     index = StructureIndex.build([parse_latex("+".join(["x"] * MAX_NODES))], RULES)
     assert match_of(index, parse_latex("x+x"), 0) is None
+
+
+def test_matches_of_a_search_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structured, "MAX_DRAWN", 10)
+    formulas = [parse_latex("a+b") for _ in range(5)]
+    found = StructuredFormulas(StructureIndex.build(formulas, RULES), [(str(number), "7") for number in range(5)])
+    query = parse_latex("x+y")
+    matches = [one.match for one in found.matched(query, found.search(query, 5))]
+    assert [match is not None for match in matches] == [True, True, False, False, False]  # six symbols each
+
+
+def test_formulas_of_equal_scores_are_ordered_as_in_a_run() -> None:
+    formulas = [parse_latex("a+b") for _ in range(3)]
+    found = StructuredFormulas(StructureIndex.build(formulas, RULES), [("9", "7"), ("10", "7"), ("8", "7")])
+    hits = [hit for _, hit in found.search(parse_latex("x+y"), 2)]
+    assert [hit.doc_id for hit in hits] == ["9", "8"]
+    assert [hit.doc_id for hit in Run.from_results("own", {"B.1": hits}, task=2).rankings["B.1"]] == ["9", "8"]

@@ -192,3 +192,14 @@ def test_code_of_a_model_is_not_run(tiny: tuple[TextEncoder, Path], tmp_path: Pa
     with pytest.raises(ConfigError, match=r"brings Python code, which is not run; .* text\.trust_remote_code=true"):
         open_encoder(str(folder), device="cpu")
     assert not (tmp_path / "ran").exists()
+
+
+def test_an_encoder_is_identified_by_its_weights_and_its_code(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    found = {module.identity(str(tmp_path))}
+    (tmp_path / "README.md").write_text("no part of the model")
+    assert module.identity(str(tmp_path)) in found
+    for name, content in (("model.safetensors", b"other"), ("modeling.py", b"x = 1"), ("modeling.py", b"x = 22")):
+        (tmp_path / name).write_bytes(content)
+        found.add(module.identity(str(tmp_path)))
+    assert len(found) == 4

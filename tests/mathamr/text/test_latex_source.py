@@ -90,6 +90,8 @@ def test_a_bomb_of_inputs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {f"{i}.tex": rf"\input{{{i + 1}}}" * 2 for i in range(20)} | {"20.tex": "x" * 50}
     with pytest.raises(CorpusError, match="more than 10,000 characters"):
         assemble(files | {"main.tex": r"\documentclass{a}\input{0}"})
+    with pytest.raises(CorpusError, match="include each other more than 10,000 times"):
+        assemble(files | {"main.tex": r"\documentclass{a}\input{0}", "20.tex": ""})  # without a character
 
 
 def test_endinput_ends_a_file() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.errors import CorpusError
+from graphs.formulas.latex.tokens import tokens
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, benchmark, chunked, pairs, read_graph
-from mathamr.text.linearize import linearize
+from mathamr.text.linearize import _merged, linearize
 from mathamr.text.sources.pair_sources import Passage, of_formulas
 
 
@@ -74,6 +76,19 @@ def test_deep_nesting_is_no_overflow() -> None:
     assert linearize(r"\frac{" * 5_000).count(r"\frac") == 5_000
     assert linearize("}" * 5_000) == ""
     assert linearize("^" * 20_000).count("^") == 20_000
+
+
+def test_a_formula_of_unclosed_words_is_read_once() -> None:
+    class Counted(list[str]):
+        read = 0
+
+        def __getitem__(self, place: Any) -> Any:
+            self.read += 1
+            return super().__getitem__(place)
+
+    found = Counted(tokens(r"\text{" * 2_000))
+    assert _merged(found) == found
+    assert found.read < 10 * len(found)
 
 
 def test_a_formula_that_stands_there_twice_is_hidden_twice() -> None:

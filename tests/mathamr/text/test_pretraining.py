@@ -13,7 +13,7 @@ import torch
 
 from graphs.errors import ConfigError, TrainingError
 from mathamr.text.encoder import open_encoder
-from mathamr.text.pretraining import Windows, logits_at, pretrain
+from mathamr.text.pretraining import Windows, _with_head, logits_at, pretrain
 from mathamr.text.training.adapting import separate
 from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import WORDS, opened, settings, weights
@@ -85,6 +85,24 @@ def test_words_are_said_of_hidden_tokens_alone(tiny_folder: Path) -> None:
             found.append((logits, *(one.grad for one in model.parameters() if one.grad is not None)))
         for expected, fast in zip(*found, strict=True):
             torch.testing.assert_close(fast, expected)
+
+
+def test_the_head_is_of_the_same_commit_as_the_encoder(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    transformers = pytest.importorskip("transformers")
+    transformer = next(module for module in open_encoder(str(tiny_folder)).model if hasattr(module, "auto_model"))
+    given = list[dict[str, Any]]()
+    model_class = transformers.AutoModelForMaskedLM
+    plain = model_class.from_pretrained
+
+    def with_options(*arguments: Any, **options: Any) -> Any:
+        given.append(options)
+        return plain(*arguments, dtype=options["dtype"])
+
+    monkeypatch.setattr(model_class, "from_pretrained", with_options)
+    _with_head(transformer)
+    transformer.auto_model.config._commit_hash = "ab12"
+    _with_head(transformer)
+    assert [options.get("revision") for options in given] == [None, "ab12"]
 
 
 def test_long_texts_become_windows_that_share_tokens(tiny_folder: Path, tmp_path: Path) -> None:

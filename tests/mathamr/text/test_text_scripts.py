@@ -66,8 +66,15 @@ def test_from_sources_to_an_encoder(
     asking = ["statements", "--papers", str(tmp_path / "papers.jsonl"), "--out", str(tmp_path / "x"), "--estimate"]
     assert text_pairs.main([*asking, "--model", "any", "--prices", "1", "2"]) == 0
     assert "48 questions to ask: about" in capsys.readouterr().out
-    assert text_pairs.main(asking) == 2
-    assert "--server and --estimate need --model" in capsys.readouterr().err
+    for words, message in (
+        (["--estimate"], "--estimate has no effect without --model"),
+        (["--server", "http://localhost"], "--server has no effect without --model"),
+        (["--answers", "a.jsonl"], "--answers has no effect without --model"),
+        (["--model", "any", "--per-minute", "0"], "--per-minute has no effect without --server"),
+        (["--model", "any", "--prices", "1", "2"], "--prices has no effect without --estimate"),
+    ):
+        assert text_pairs.main([*asking[:-1], *words]) == 2
+        assert message in capsys.readouterr().err
     command = ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "model"), "text=tiny"]
     small = ["text.batch_size=8", "text.pretraining_epochs=1", "text.pretraining_batch_size=2", "text.max_length=16"]
     assert finetune_text.main([*command, *small]) == 0

@@ -89,6 +89,7 @@ def ask(url: str, count: int = 1, **options: Any) -> tuple[list[Answer | NoAnswe
         (200, {}, "[]"),
         (200, {}, GOOD.replace("Yes.", "  ")),
         (200, {}, GOOD.replace('"Yes."', "null")),
+        (200, {}, '{"choices": ["Yes."]}'),
     ],
 )
 def test_what_may_pass_is_asked_again(reply: Reply | str) -> None:
@@ -120,6 +121,25 @@ def test_what_never_passes_is_an_error(code: int) -> None:
     assert len(requests) == 1
     with pytest.raises(ConfigError, match="'localhost:8000' is no address"):
         ServerModel("m", "localhost:8000")
+    for least in (0.0, -1.0, float("nan")):
+        with pytest.raises(ConfigError, match=r"--per-minute \S+ allows no request"):
+            ServerModel("m", "http://localhost:8000", per_minute=least)
+
+
+@pytest.mark.parametrize("reply", [(400, {}, '{"code": "context_length_exceeded"}'), (413, {}, "large")])
+def test_a_conversation_that_is_too_long_does_not_end_the_others(reply: Reply) -> None:
+    with server(reply) as (url, requests):
+        [long, other], waits = ask(url, 2)
+    assert isinstance(long, NoAnswer)
+    assert str(long).endswith(f"refuses a conversation ({reply[0]}): {reply[2]}")
+    assert (other, len(requests), waits) == (Answer("Yes.", 7, 2), 2, [])
+
+
+@pytest.mark.parametrize("usage", ['"many"', "[1]", '{"prompt_tokens": Infinity, "completion_tokens": null}', "null"])
+def test_an_answer_counts_without_its_tokens(usage: str) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "Yes."}}]})
+    with server((200, {}, f'{body[:-1]}, "usage": {usage}}}')) as (url, _):
+        assert ask(url) == ([Answer("Yes.")], [])
 
 
 def test_the_key_is_sent_and_requests_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +196,20 @@ def test_a_line_that_a_kill_has_cut_is_asked_again(tmp_path: Path) -> None:
     path.write_text("[]\n")
     with pytest.raises(CorpusError, match=r"answers\.jsonl:1: is no answer"):
         KeptAnswers(path)
+
+
+def test_an_answer_that_another_process_writes_meanwhile_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    other, own = KeptAnswers(path), KeptAnswers(path)
+    other.ask(Script(), [question("a")])
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"name": ')  # being written
+    assert KeptAnswers(path).estimate("script", [question("a"), question("b")]).questions == 1
+    assert path.read_bytes() == whole + b'{"name": '
+    assert own.ask(Script(), [question("a"), question("b")]) == ["A", "B"]
+    assert own.asked == 1
+    assert other.ask(Script(), [question("b"), question("c")]) == ["B", "C"]
+    assert [json.loads(line)["text"] for line in path.read_text().splitlines()] == ["A", "B", "C"]
 
 
 def test_another_model_and_another_prompt_are_asked_and_no_answer_is_not_kept(tmp_path: Path) -> None:

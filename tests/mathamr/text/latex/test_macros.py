@@ -69,6 +69,23 @@ def test_a_bomb_is_no_bomb() -> None:
     assert len(expanded(r"\def\a{xx}" + r"\a" * 10_000)) == 20_000
 
 
+@pytest.mark.parametrize("definition", [r"\def\a#1{%s}", r"\newcommand\a[1]{%s}", r"\newcommand\a[1][yyyyy]{%s}"])
+def test_a_use_that_repeats_its_argument_too_often_stays(definition: str) -> None:
+    argument = "[" + "y" * 1_000 + "]" if "][" in definition else "{" + "y" * 1_000 + "}"
+    assert expanded(definition % ("#1" * 5) + rf"\a{argument} end") == "y" * 5_000 + " end"
+    assert expanded(definition % ("#1" * 11) + rf"\a{argument} end") == rf"\a{argument} end"
+    long = r"\newcommand\a[1][" + "y" * 1_000 + "]{" + "#1" * 11 + "}"
+    assert expanded(long + r"\a end") == r"\a end"
+
+
+def test_all_uses_and_definitions_of_a_paper_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mathamr.text.latex.macros.MAX_TOKENS_OF_A_PAPER", 2_000)
+    uses = expanded(r"\def\a{" + "x" * 100 + "}" + r"\a" * 50)
+    assert uses == "x" * 1_900 + r"\a" * 31
+    unended = r"\def" * 300
+    assert expanded(unended + r"\def\b{x}\b") == unended + r"\def\b{x}\b"
+
+
 @given(st.text(alphabet="\\defnwcomatlbx{}[]#12 $\n", max_size=200))
 @settings(max_examples=200, deadline=None)
 def test_any_string_is_read(latex: str) -> None:

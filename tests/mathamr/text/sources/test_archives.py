@@ -95,6 +95,18 @@ def test_links_within_an_archive_are_other_names_of_files(tmp_path: Path) -> Non
     assert read_files(path) == {"a.tex": "a", "sub/b.tex": "b", "sub/soft.tex": "a", "hard.tex": "b"}
 
 
+def test_links_are_bounded_and_only_to_latex(tmp_path: Path) -> None:
+    def change(member: tarfile.TarInfo) -> None:
+        if member.name != "main.tex":
+            member.type, member.linkname, member.size = tarfile.SYMTYPE, "main.tex", 0
+
+    members = [("a.png", b""), *((f"{i}.tex", b"") for i in range(9)), ("main.tex", b"x" * 10_000)]
+    path = pack(tmp_path / "p.tar.gz", members, change)
+    assert read_files(path).keys() == {"main.tex", *(f"{i}.tex" for i in range(9))}
+    with pytest.raises(CorpusError, match="links to LaTeX files of more than 90,000 bytes"):
+        read_files(path, Limits(total_bytes=90_000))
+
+
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     limits = Limits(total_bytes=1_000_000, file_bytes=500_000)
     big = pack(tmp_path / "one.tar.gz", [("a.tex", b" " * 600_000)])

@@ -123,7 +123,11 @@ def test_ids(name: str, expected: str) -> None:
         ('{"questions": [1, "", " a\n b "]}', ["a b"]),
         ('{"question": "no list"}', []),
         ('{"questions": ["unended', []),
+        ('{"questions": ' + "[" * 100_000, []),
+        ('{"questions": ["half \ud800 a sign", "One?"]}', ["One?"]),
+        ('{"questions" ' * 100_000, []),
     ],
+    ids=range(10),
 )
 def test_questions_are_recovered_from_chatty_answers(answer: str, questions: list[str]) -> None:
     assert questions_of(answer) == questions
