@@ -19,6 +19,7 @@ from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.retrieval.bm25 import tokens_of_post
 from mathamr.retrieval.lexical import distinct_formulas, query_formula
@@ -118,10 +119,10 @@ class StructureSystem(System[StructureSettings]):
         with Stopwatch() as watch:
             for topic_id, formulas in queries.items():
                 scores = answers.scores(searchable.made, formulas)
-                best = np.argsort(-scores, kind="stable")[: settings.retrieval.k]
-                results[topic_id] = [
-                    (searchable.names[place], float(scores[place])) for place in best if scores[place] > 0
-                ]
+                found = np.flatnonzero(scores > 0)
+                order = best_first([searchable.names[place] for place in found], scores[found])
+                best = found[order[: settings.retrieval.k]]
+                results[topic_id] = [(searchable.names[place], float(scores[place])) for place in best]
         return Retrieved(results, speed(len(queries), watch))
 
 
