@@ -120,9 +120,9 @@ class StructureSystem(System[StructureSettings]):
             for topic_id, formulas in queries.items():
                 scores = answers.scores(searchable.made, formulas)
                 found = np.flatnonzero(scores > 0)
-                order = best_first([searchable.names[place] for place in found], scores[found])
-                best = found[order[: settings.retrieval.k]]
-                results[topic_id] = [(searchable.names[place], float(scores[place])) for place in best]
+                names = [searchable.names[place] for place in found.tolist()]
+                order = best_first(names, scores[found])[: settings.retrieval.k].tolist()
+                results[topic_id] = [(names[place], float(scores[found[place]])) for place in order]
         return Retrieved(results, speed(len(queries), watch))
 
 
