@@ -21,7 +21,7 @@ from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, i
 from mathamr.stages.retrieval.searching import say_lost, speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
-from mathamr.systems.settings import BM25Settings
+from mathamr.systems.settings.ranking import BM25Settings
 from mathamr.systems.system import System
 
 

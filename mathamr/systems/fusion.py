@@ -24,7 +24,7 @@ from mathamr.retrieval.index import Ranking
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.parts import joint_size, joint_speed, places_of, run_left, scores_left
 from mathamr.systems.registry import system
-from mathamr.systems.settings import FusionSettings
+from mathamr.systems.settings.combined import FusionSettings
 from mathamr.systems.system import System
 
 HOW = ("rrf", "weighted", "standard")

@@ -20,7 +20,7 @@ from mathamr.stages.retrieval.searching import say_lost, speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.structure.latent import LatentIndex
 from mathamr.systems.registry import system
-from mathamr.systems.settings import LatentSettings
+from mathamr.systems.settings.ranking import LatentSettings
 from mathamr.systems.system import System
 
 

@@ -39,7 +39,7 @@ from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.judging import judged
 from mathamr.systems.parts import formula_scores, joint_size, joint_speed, places_of, run_left, scores_left
 from mathamr.systems.registry import system
-from mathamr.systems.settings import LearnedSettings
+from mathamr.systems.settings.combined import LearnedSettings
 from mathamr.systems.system import System
 
 WEIGHTS = "weights.json"

@@ -16,8 +16,8 @@ A system of another package is a class with the decorator, and a line in that pa
     random = "mathamr_random:RandomSystem"
 
 A system is imported when it is used. Its settings are known earlier: those of this package are in
-:mod:`mathamr.systems.settings`; a package is imported for them. An entry point runs code of an installed package, as an
-import does.
+:mod:`mathamr.systems.settings.built_in`; a package is imported for them. An entry point runs code of an installed
+package, as an import does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphs.errors import ConfigError, suggestion
-from mathamr.systems.settings import BUILT_IN
+from mathamr.systems.settings.built_in import BUILT_IN
 
 if TYPE_CHECKING:
     from mathamr.stages.settings import JobSettings

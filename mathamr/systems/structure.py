@@ -29,7 +29,7 @@ from mathamr.structure.context import Context, with_similar_posts
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.posts import FormulasOfPosts, searched_formulas
 from mathamr.systems.registry import system
-from mathamr.systems.settings import StructureSettings
+from mathamr.systems.settings.ranking import StructureSettings
 from mathamr.systems.system import System
 
 

@@ -15,7 +15,7 @@ from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_post
 from mathamr.retrieval.lexical import Tokens, index_answers
-from mathamr.systems.settings import BM25Config
+from mathamr.systems.settings.ranking import BM25Config
 
 MINI = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"
 

@@ -15,7 +15,7 @@ from mathamr.stages.retrieval.threads import Threads, check_thread
 from mathamr.stages.settings import IndexConfig, RetrievalConfig, SearchSettings, ThreadConfig
 from mathamr.stages.topic_sets import Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
-from mathamr.systems.settings import BM25Config, BM25Settings
+from mathamr.systems.settings.ranking import BM25Config, BM25Settings
 from mathamr.systems.thread_search import searches_of
 from tests.mathamr.job_settings import shared_fields
 

@@ -15,7 +15,7 @@ from mathamr.stages.console import Console
 from mathamr.stages.settings import RetrievalConfig
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems.learned import LearnedSystem, parts_of
-from mathamr.systems.settings import LearnedConfig, LearnedSettings
+from mathamr.systems.settings.combined import LearnedConfig, LearnedSettings
 from tests.mathamr.job_settings import DATA, shared_fields
 
 POSTS = [

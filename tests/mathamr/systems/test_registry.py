@@ -15,7 +15,7 @@ from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
 from mathamr.systems.registry import find, loadable, names, settings_of, system
-from mathamr.systems.settings import BUILT_IN
+from mathamr.systems.settings.built_in import BUILT_IN
 from mathamr.systems.system import System
 
 TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", markup="text"))

@@ -1,0 +1,133 @@
+"""Settings of the systems that make vectors by a model: ``track=graph`` and ``track=text``.
+
+>>> list(TextSettings.groups())
+['index', 'retrieval', 'thread', 'text', 'train']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+from graphs.errors import ConfigError
+from mathamr.model.config import EncoderConfig
+from mathamr.stages import parsers, sources
+from mathamr.stages.collection import given_parser
+from mathamr.stages.needed import extent_of
+from mathamr.stages.settings import PreparationSettings, SearchSettings
+from mathamr.text import linearize
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import Opening, identity
+from mathamr.text.training import batches
+from mathamr.training import checkpoint
+from mathamr.training.config import TrainConfig
+
+# -- track=graph -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig(EncoderConfig):
+    """Settings of the encoder that is trained, or a trained one.
+
+    Attributes:
+        checkpoint: folder of a model that was trained elsewhere; None: one is trained.
+    """
+
+    checkpoint: str | None = None
+
+    @property
+    def encoder(self) -> EncoderConfig:
+        """Settings of the encoder alone, as a checkpoint keeps them."""
+        return EncoderConfig(**{one.name: getattr(self, one.name) for one in fields(EncoderConfig)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSettings(SearchSettings, PreparationSettings):
+    """Settings of :class:`mathamr.systems.graph.GraphSystem`."""
+
+    model: ModelConfig
+
+    free: ClassVar = {"train": ("device", "processes", "workers", "checkpoint_every"), "index": ("location", "keep")}
+
+    def model_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of graphs, model and training, and the further collections that are learned from."""
+        parts = {"graph": self.graph.key_parts(), "model": self.key_settings("model")}
+        free = self.free["train"]
+        parts["train"] = {name: value for name, value in self.train.key_parts().items() if name not in free}
+        if self.model.checkpoint:
+            parts["model"] = {"checkpoint": _weights(self.model.checkpoint)}
+        parts["graph"]["parser"] = _parser(self)
+        for group, key in _TEXT_ENCODERS:  # what a model depends on is their weights
+            if parts[group].get(key):
+                parts[group][key] = identity(parts[group][key])
+        learned_from = sources.fingerprints(self)
+        return {"posts": extent_of(self.data), **parts, **({"sources": learned_from} if learned_from else {})}
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of the search."""
+        return {group: self.key_settings(group) for group in ("index", "retrieval")} | self.thread.key_parts()
+
+
+# Settings that may name a text encoder.
+_TEXT_ENCODERS = (("model", "label_vectors"), ("model", "sentence_vectors"), ("train", "teacher"))
+
+
+def _weights(path: str) -> str:
+    """Return the hash of a checkpoint's weights.
+
+    Raises:
+        ConfigError: there is no checkpoint.
+    """
+    if not checkpoint.exists(path):
+        raise ConfigError(f"model.checkpoint={path} holds no checkpoint; name a folder such as model/best")
+    return checkpoint.weights_hash(path)
+
+
+def _parser(settings: GraphSettings) -> str:
+    """Return the parser of the graphs: of a given collection the one that made it."""
+    given = settings.data.collection
+    return parsers.name(settings) if given is None else given_parser(Path(given))
+
+
+# -- track=text ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSettings(SearchSettings):
+    """Settings of :class:`mathamr.systems.text.TextSystem`."""
+
+    text: TextConfig
+    train: TrainConfig
+
+    free: ClassVar = {"text": ("checkpoint_every",), "index": ("location", "keep")}
+
+    @property
+    def is_trained(self) -> bool:
+        """True if the encoder is pretrained or fine-tuned, instead of taken as it is."""
+        return bool(self.text.epochs or self.text.pretraining_epochs)
+
+    def model_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of the encoder; of one that is trained, also the seed and what makes pairs."""
+        free = self.free["text"]
+        text = {name: value for name, value in self.text.set_away_from_default().items() if name not in free}
+        text["encoder"] = identity(text["encoder"])
+        del text["late_interaction"]  # the search alone
+        if text.get("linearize"):
+            text["linearize"] = linearize.VERSION
+        if self.is_trained:
+            train = {name: getattr(self.train, name) for name in _PAIRS}
+            return {"text": text, "train": train, "batches": batches.VERSION}
+        kept = {name: text[name] for name in _AS_IT_IS if name in text}
+        return {"text": kept if self.text.precision == "fp32" else {**kept, "precision": self.text.precision}}
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return the settings of the search."""
+        search = {group: self.key_settings(group) for group in ("index", "retrieval")}
+        return {**search, "late_interaction": self.text.late_interaction, **self.thread.key_parts()}
+
+
+# Settings that the vectors of an encoder depend on that is not trained, and those that make the pairs of one that is.
+_AS_IT_IS = ("encoder", "max_length", "linearize", *(one.name for one in fields(Opening)))
+_PAIRS = ("positives", "least_score", "max_pairs", "validation_fraction", "seed")
