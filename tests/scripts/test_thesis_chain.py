@@ -1,4 +1,4 @@
-"""slurm/thesis.sh: the plan of the whole thesis, and the jobs that it submits, on a stand-in for sbatch."""
+"""slurm/thesis.sh (docs/slurm.md): the plan of the whole thesis, and its jobs, on a stand-in for sbatch."""
 
 from __future__ import annotations
 
