@@ -85,7 +85,7 @@ def test_each_stage_has_its_steps_and_its_learning_rate() -> None:
         ),
         (
             {"pairs": ["own", "math"], "pair_weights": [1.0, 0.06]},
-            r"an epoch's share of math, 1 pairs; use more pairs$",
+            r"an epoch's share of math, 1 pair; use more pairs$",
         ),
         ({"pairs": ["own", "titles", "math"]}, "names own and titles: one is the collection itself"),
         ({"pairs": ["own", "math"], "accumulate": 9}, "accumulate=9 batches for a step, but an epoch has 5"),
