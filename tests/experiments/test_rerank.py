@@ -1,5 +1,6 @@
 """The second stage behind the runner: a text cross-encoder and attention over vectors, and what is refused."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments import run as runner
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.ranking.cross_encoder import open_cross_encoder
 from tests.experiments.test_threads import run
-from tests.experiments.test_tracks import planned
+from tests.experiments.test_tracks import configured, planned
 
 WORDS: dict[str, Any] = {"track": "bm25"}
 TEXT: dict[str, Any] = {"track": "text", "text": {"epochs": 0}}
@@ -69,6 +71,9 @@ def test_attention_is_trained_on_pairs_and_scores_the_vectors(collection: Path, 
     assert {topic: {hit.doc_id for hit in hits} for topic, hits in before.items()} == {
         topic: {hit.doc_id for hit in hits} for topic, hits in after.items()
     }
+    result = json.loads((jobs / "again-seed1" / "result.json").read_text())
+    assert result["pairs_left_out"] == 0
+    assert (jobs / "again-seed1" / "leaks.tsv").is_file()
 
 
 def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
@@ -79,6 +84,60 @@ def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
     assert jobs["text-seed1"].run_key == jobs["text-seed2"].run_key
     other = planned(conditions, "train.positives=answers")
     assert other["again-seed1"].run_key != jobs["again-seed1"].run_key
+
+
+def test_a_result_that_is_no_post_is_named(collection: Path, tmp_path: Path, cross_encoder: Path) -> None:
+    (tmp_path / "run.tsv").write_text("T.0\ta1\t1\t2.0\tother\nT.0\tgone\t2\t1.0\tother\n")
+    conditions = {
+        "other": {"track": "run", "run": {"path": str(tmp_path / "run.tsv")}},
+        "again": {
+            "track": "rerank",
+            "rerank": {"of": "other", "scorer": "cross_encoder", "encoder": str(cross_encoder)},
+        },
+    }
+    places = [f"data.root={collection}", f"outputs={tmp_path / 'out'}"]
+    ended = runner.run(configured(conditions, *places, seeds=(1,)), "the command")
+    assert ended.failed == 1
+    assert "topic T.0: 1 results of rerank.of=other are no posts of the collection, e.g. gone" in ended.table
+
+
+GRAPH: dict[str, Any] = {"track": "graph", "train": {"positives": "duplicates"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (WORDS, {**WORDS, "thread": {"read": "question"}}, "rerank.of=text makes no vectors"),
+        (TEXT, {**QUESTION, "text": {"epochs": 1}}, "have different models"),
+        (QUESTION, {**QUESTION, "thread": {"read": "question", "depth": 7}}, "use thread.read=answer there"),
+        (
+            {**TEXT, "text": {"epochs": 0, "late_interaction": True}},
+            {**QUESTION, "text": {"epochs": 0, "late_interaction": True}},
+            "make a vector of each token",
+        ),
+        (
+            {**GRAPH, "graph": {"thread": "question"}},
+            {**GRAPH, "graph": {"thread": "question"}, "thread": {"read": "question"}},
+            "rerank.of=text has graph.thread=question: vectors of answers contain their question",
+        ),
+    ],
+)
+def test_attention_needs_one_model_with_vectors_of_answers_alone(
+    first: dict[str, Any], second: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        planned({"text": first, "question": second, "again": AGAIN})
+
+
+def test_a_first_stage_that_found_nothing_has_nothing_to_score_again(
+    collection: Path, tmp_path: Path, cross_encoder: Path
+) -> None:
+    path = collection / "topics.jsonl"
+    topics = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(topic | {"title": "", "body": "Xyzzy?"}) + "\n" for topic in topics))
+    own = {"of": "words", "scorer": "cross_encoder", "encoder": str(cross_encoder)}
+    jobs = run({"words": WORDS, "again": {"track": "rerank", "rerank": own}}, collection, tmp_path / "out")
+    assert (jobs / "again-seed1" / "run.tsv").read_text() == ""
 
 
 @pytest.mark.parametrize(

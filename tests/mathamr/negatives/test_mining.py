@@ -67,7 +67,7 @@ def test_the_filter_leaves_out_what_is_as_good_as_the_answer(store: GraphStore) 
 
     config = settings(negatives=1, negative_pool=10)
     mined = negatives_of(config, store, [Pair("q0", "a0")], posts=equal)
-    assert mined == {"q0": ("a5", "a4")}
+    assert mined == {"q0": ("a5", "a4")}  # equal scores by id, descending
     with pytest.raises(ConfigError, match=r"leaves 1 questions without hard negatives \(1 known answer, 5 too close"):
         negatives_of(settings(negatives=1, negative_closest=0.01), store, [Pair("q0", "a0")], posts=equal)
 
