@@ -38,6 +38,10 @@ ARRAYS, NAMES = "arrays.npz", "names.json"
 _FOREST = {"bounds": np.int64, "symbols": np.int32, "classes": np.int32, "parents": np.int64, "edges": np.int32}
 _POSTINGS = {"keys": np.int64, "starts": np.int64, "formulas": np.int32, "counts": np.int32, "impacts": np.float32}
 Array = npt.NDArray[Any]
+# Of a damaged zip file, array or JSON; RuntimeError: members that need a password, or a method that zipfile lacks.
+_DAMAGE = (
+    ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, zlib.error, ConfigError, RuntimeError, MemoryError
+)  # fmt: skip
 
 
 def write_index(index: StructureIndex, folder: Path) -> None:
@@ -69,7 +73,7 @@ def read_index(folder: Path) -> StructureIndex:
                 raise ValueError("layout trees and operator trees are of different numbers of formulas")
             postings = Postings(**_some(arrays, "postings", _POSTINGS), size=len(forests[0]))
         _check_postings(postings)
-    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, zlib.error, ConfigError) as error:
+    except _DAMAGE as error:
         raise StoreError(f"the structure index is damaged ({error}); build the index again", path=folder) from error
     return StructureIndex(names, (forests[0], forests[1]), postings, scoring)
 

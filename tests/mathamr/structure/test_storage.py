@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,17 @@ def test_a_file_cut_short_or_missing_is_refused(name: str, folder: Path) -> None
     (folder / name).unlink()
     with pytest.raises(StoreError, match="structure index is damaged"):
         read_index(folder)
+
+
+def test_a_flipped_bit_of_the_directory_is_a_message_or_changes_nothing(folder: Path) -> None:
+    """The directory of a zip file has flags: of passwords, and of methods that cannot be read."""
+    content = (folder / ARRAYS).read_bytes()
+    query = formulas(1)[0]
+    before = read_index(folder).search(query, 10)
+    start = content.index(b"PK\x01\x02")
+    for place in range(start, len(content), 2):
+        changed = bytearray(content)
+        changed[place] ^= 1 << (place // 2 % 8)
+        (folder / ARRAYS).write_bytes(changed)
+        with suppress(StoreError):
+            assert read_index(folder).search(query, 10) == before
