@@ -46,5 +46,5 @@ def test_members_with_a_password_are_not_read(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.index(b"PK\x01\x02") + 8] |= 1  # the flag of encryption, in the directory
     path.write_bytes(content)
-    with pytest.raises(RetrievalError, match="is no file of scores: .*encrypted"):
+    with pytest.raises(RetrievalError, match=r"is no file of scores: .*encrypted"):
         read_scores(path)
