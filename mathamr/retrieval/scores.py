@@ -127,5 +127,5 @@ def read_scores(path: Path) -> dict[str, TopicScores]:
             found = list(zip(documents.tolist(), scores.tolist(), strict=True))
             places = zip(topics.tolist(), (ends - sizes).tolist(), ends.tolist(), strict=True)
             return {topic: topic_scores(found[begin:end], int(depth)) for topic, begin, end in places}
-    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, zlib.error) as error:
+    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, zlib.error, RuntimeError) as error:
         raise RetrievalError(f"{path} is no file of scores: {error}; run its job again") from error

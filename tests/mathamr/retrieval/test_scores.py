@@ -38,3 +38,13 @@ def test_objects_are_not_read(tmp_path: Path) -> None:
     np.savez(tmp_path / SCORES, topics=np.array([{"a": 1}], dtype=object))
     with pytest.raises(RetrievalError, match="is no file of scores"):
         read_scores(tmp_path / SCORES)
+
+
+def test_members_with_a_password_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / SCORES
+    write_scores(path, {"A.1": [("a1", 1.0)]}, depth=9)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1  # the flag of encryption, in the directory
+    path.write_bytes(content)
+    with pytest.raises(RetrievalError, match=r"is no file of scores: .*encrypted"):
+        read_scores(path)
