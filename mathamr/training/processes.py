@@ -18,6 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -237,6 +238,7 @@ def _undisturbed() -> Iterator[None]:
     SIGINT is ignored and the others are blocked, which a new process inherits. This process gets those that came
     meanwhile at the end.
     """
+    resource_tracker.ensure_running()  # which unblocks SIGTERM when the first process starts it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
     keyboard = None
     if threading.current_thread() is threading.main_thread():

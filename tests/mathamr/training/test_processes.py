@@ -126,6 +126,24 @@ def test_a_signal_sent_to_ranks_that_import_does_not_end_them(name: str, monkeyp
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGUSR1, signal.SIGTERM}
 
 
+def test_the_first_process_has_all_signals_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting the resource tracker of multiprocessing unblocks SIGTERM."""
+    tracker = resource_tracker.ResourceTracker()
+    for name in ("ensure_running", "getfd"):
+        monkeypatch.setattr(resource_tracker, name, getattr(tracker, name))
+    process = multiprocessing.get_context("spawn").Process(target=os.getpid)
+    with processes._undisturbed():
+        process.start()
+    try:
+        (line,) = (line for line in Path(f"/proc/{process.pid}/status").read_text().splitlines() if "SigBlk" in line)
+        blocked = int(line.split()[1], 16)
+        assert all(blocked >> (number - 1) & 1 for number in (signal.SIGUSR1, signal.SIGTERM))
+    finally:
+        process.kill()
+        process.join()
+        tracker._stop()
+
+
 def test_a_signal_that_comes_while_ranks_start_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = processes._few_threads
 
