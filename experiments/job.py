@@ -170,7 +170,7 @@ def _run(
     result = {**_identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years}
     result |= {"source": system.source(job.settings), **trained.origin}
     result |= {**trained.costs, **encoded.costs}
-    pairs = system.pairs(job.settings) if job.model_key else {}
+    pairs = system.pairs(job.settings)
     result |= leak_control.counts(pairs)
     if pairs:
         leak_control.write_leaks(place / LEAKS, pairs)

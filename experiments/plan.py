@@ -243,7 +243,7 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
     """
     needs: dict[str, Sequence[str]] = {}
     known = list(dict.fromkeys(condition for condition, _ in settings))
-    for (condition, _), own in settings.items():
+    for (condition, seed), own in settings.items():
         place = f"experiment.conditions.{condition}"
         try:
             needs[condition] = own.needs()
@@ -253,6 +253,10 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
             if name not in known:
                 among = f"is not among the conditions: {', '.join(known)}{suggestion(name, known)}"
                 raise ConfigError(f"{place} needs {name}, which {among}")
+        try:
+            own.check_needs({name: settings[name, seed] for name in needs[condition]})
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from error
     try:
         depths: dict[str, int] = {}
         for name in TopologicalSorter(needs).static_order():

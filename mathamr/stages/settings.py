@@ -153,6 +153,16 @@ class JobSettings:
         """
         return ()
 
+    def check_needs(self, needed: Mapping[str, JobSettings]) -> None:
+        """Check the settings of the conditions that :meth:`needs` names.
+
+        Args:
+            needed: settings of these conditions by name, of the same seed.
+
+        Raises:
+            ConfigError: rankings cannot be made from one of them.
+        """
+
 
 # -- groups that several systems share -------------------------------------------------------------------------------
 

@@ -26,12 +26,12 @@ from graphs.corpus.leaks import PairsApart
 from graphs.corpus.post import Topic
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, StoreError
 from graphs.shared_files import read_json
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.order import best_first
-from mathamr.evaluation.result_names import file_name
-from mathamr.evaluation.runs import MAX_PER_TOPIC, read_run
+from mathamr.evaluation.result_file import RESULT
+from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.model.encoding import device_of
 from mathamr.ranking.cross_encoder import open_cross_encoder
 from mathamr.ranking.cross_scorer import CrossScorer, mine, rescore, train_cross_scorer
@@ -40,7 +40,7 @@ from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
-from mathamr.systems.parts import joint_size, joint_speed, places_of
+from mathamr.systems.parts import joint_size, joint_speed, places_of, run_left
 from mathamr.systems.registry import system
 from mathamr.systems.settings.combined import RerankSettings
 from mathamr.systems.system import System
@@ -87,7 +87,7 @@ class RerankSystem(System[RerankSettings]):
         """Score the first results again; the others follow in their order."""
         own = settings.rerank
         places = places_of(settings, settings.needs())
-        run = read_run(places[0] / file_name(topic_set.test_name, "run.tsv"), task=1)
+        run = run_left(places[0], topic_set.test_name, 1)
         score = self._by_text(settings) if own.scorer == "cross_encoder" else self._by_vectors(settings, places)
         results: dict[str, Ranking] = {}
         with Stopwatch() as watch:
@@ -123,22 +123,14 @@ class RerankSystem(System[RerankSettings]):
         """Open the vectors of the other conditions' model.
 
         Raises:
-            ConfigError: they have no model, or two.
+            StoreError: they were removed.
         """
-        keys = {(read_json(place / "result.json") or {}).get("model_key") for place in places}
-        if len(keys) > 1:
-            raise ConfigError(
-                f"rerank.of={settings.rerank.of} and rerank.questions={settings.rerank.questions} have different "
-                "models; give both the same settings but thread.read"
-            )
-        (key,) = keys
+        (key,) = {(read_json(place / RESULT) or {}).get("model_key") for place in places}
         folder = self.shared / "models" / str(key)
-        encoded = read_json(folder / "encoded.json") if key else None
+        encoded = read_json(folder / "encoded.json")
         if encoded is None:
-            raise ConfigError(
-                f"rerank.of={settings.rerank.of} has no vectors for rerank.scorer=attention; name a condition of "
-                "track=graph or text, or use rerank.scorer=cross_encoder"
-            )
+            message = f"no vectors of rerank.of={settings.rerank.of}; remove {places[0]} and run it again"
+            raise StoreError(message, path=folder)
         return EncodedPosts(folder, encoded["model_hash"])
 
     def _trained(self, settings: RerankSettings, vectors: EncodedPosts) -> CrossScorer:

@@ -1,5 +1,6 @@
 """The second stage behind the runner: a text cross-encoder and attention over vectors, and what is refused."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,9 @@ def test_attention_is_trained_on_pairs_and_scores_the_vectors(collection: Path, 
     assert {topic: {hit.doc_id for hit in hits} for topic, hits in before.items()} == {
         topic: {hit.doc_id for hit in hits} for topic, hits in after.items()
     }
+    result = json.loads((jobs / "again-seed1" / "result.json").read_text())
+    assert result["pairs_left_out"] == 0
+    assert (jobs / "again-seed1" / "leaks.tsv").is_file()
 
 
 def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
@@ -79,6 +83,45 @@ def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
     assert jobs["text-seed1"].run_key == jobs["text-seed2"].run_key
     other = planned(conditions, "train.positives=answers")
     assert other["again-seed1"].run_key != jobs["again-seed1"].run_key
+
+
+GRAPH: dict[str, Any] = {"track": "graph", "train": {"positives": "duplicates"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (WORDS, {**WORDS, "thread": {"read": "question"}}, "rerank.of=text makes no vectors"),
+        (TEXT, {**QUESTION, "text": {"epochs": 1}}, "have different models"),
+        (QUESTION, {**QUESTION, "thread": {"read": "question", "depth": 7}}, "use thread.read=answer there"),
+        (
+            {**TEXT, "text": {"epochs": 0, "late_interaction": True}},
+            {**QUESTION, "text": {"epochs": 0, "late_interaction": True}},
+            "make a vector of each token",
+        ),
+        (
+            {**GRAPH, "graph": {"thread": "question"}},
+            {**GRAPH, "graph": {"thread": "question"}, "thread": {"read": "question"}},
+            "rerank.of=text has graph.thread=question: vectors of answers contain their question",
+        ),
+    ],
+)
+def test_attention_needs_one_model_with_vectors_of_answers_alone(
+    first: dict[str, Any], second: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        planned({"text": first, "question": second, "again": AGAIN})
+
+
+def test_a_first_stage_that_found_nothing_has_nothing_to_score_again(
+    collection: Path, tmp_path: Path, cross_encoder: Path
+) -> None:
+    path = collection / "topics.jsonl"
+    topics = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(topic | {"title": "", "body": "Xyzzy?"}) + "\n" for topic in topics))
+    own = {"of": "words", "scorer": "cross_encoder", "encoder": str(cross_encoder)}
+    jobs = run({"words": WORDS, "again": {"track": "rerank", "rerank": own}}, collection, tmp_path / "out")
+    assert (jobs / "again-seed1" / "run.tsv").read_text() == ""
 
 
 @pytest.mark.parametrize(

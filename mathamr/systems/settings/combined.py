@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from graphs.errors import ConfigError
-from mathamr.stages.settings import JobSettings, RetrievalConfig
+from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
 from mathamr.systems.settings.ranking import RankingSettings
 from mathamr.text.encoder import identity
 from mathamr.training.config import TrainConfig
@@ -177,3 +177,40 @@ class RerankSettings(JobSettings):
                 "thread.read=question, or use rerank.scorer=cross_encoder"
             )
         return [own.of, own.questions]
+
+    def check_needs(self, needed: Mapping[str, JobSettings]) -> None:
+        """Check that both conditions of the attention have one model, whose vectors of answers it can learn from.
+
+        Raises:
+            ConfigError: they have no model or two, or answers are read with the question that they are the positive of.
+        """
+        own = self.rerank
+        if own.scorer != "attention" or own.of is None or own.questions is None:
+            return
+        first, second = needed[own.of], needed[own.questions]
+        model = first.model_key_parts()
+        if model is None:
+            raise ConfigError(
+                f"rerank.of={own.of} makes no vectors for rerank.scorer=attention; name a condition of track=graph or "
+                "text, or use rerank.scorer=cross_encoder"
+            )
+        if (first.track, model) != (second.track, second.model_key_parts()):
+            raise ConfigError(
+                f"rerank.of={own.of} and rerank.questions={own.questions} have different models; give both the same "
+                "settings but thread.read"
+            )
+        if any(one.result_key_parts().get("late_interaction") for one in (first, second)):
+            raise ConfigError(
+                f"rerank.of={own.of} and rerank.questions={own.questions} make a vector of each token; use "
+                "text.late_interaction=false in both, or rerank.scorer=cross_encoder"
+            )
+        if isinstance(first, SearchSettings) and first.thread.read == "question":
+            raise ConfigError(
+                f"rerank.of={own.of} has thread.read=question, so answers have no vectors; use thread.read=answer there"
+            )
+        if isinstance(first, PreparationSettings) and first.graph.thread != "none":
+            raise ConfigError(
+                f"rerank.of={own.of} has graph.thread={first.graph.thread}: vectors of answers contain their question, "
+                "which tells rerank.scorer=attention the pairs that it learns from; use graph.thread=none, or "
+                "rerank.scorer=cross_encoder"
+            )
