@@ -41,7 +41,7 @@ from mathamr.retrieval.qdrant import QUERIES_A_BATCH, as_lists, ranked, refuse_m
 from mathamr.retrieval.server import collection
 from mathamr.retrieval.server.collection import Layout, Report
 from mathamr.retrieval.server.connection import MEMORY, Caller, connect
-from mathamr.retrieval.server.options import ServerOptions
+from mathamr.retrieval.server.options import CREATED_WITH, ServerOptions
 
 FORMAT = "mathamr-qdrant-collection-1"
 BYTES_A_FLOAT = 12  # in JSON: sign, nine digits, point, comma
@@ -118,8 +118,7 @@ class ServerIndex:
             "hnsw": asdict(hnsw),
             "id": layout.fields[0],
             "sets": layout.sets,
-            "quantization": options.quantization,
-            "on_disk": options.on_disk,
+            **{name: getattr(options, name) for name in CREATED_WITH},
         }
         name = f"{options.alias}-{_digest(columns, documents, metadata)}"
         call = Caller(location, options)

@@ -16,6 +16,8 @@ from typing import Literal, get_args
 from graphs.errors import ConfigError
 
 Quantization = Literal["none", "scalar", "binary"]
+CREATED_WITH = ("shards", "replicas", "write_consistency", "quantization", "on_disk")
+"""Options that a collection is created with: one with other values is another collection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,16 @@ def test_settings_reach_the_server(server: StandIn, collection: Any) -> None:
         ServerOptions(write_consistency=2)
 
 
+@pytest.mark.parametrize("other", [{"shards": 2}, {"replicas": 2}, {"replicas": 2, "write_consistency": 2}])
+def test_other_settings_make_another_collection(server: StandIn, collection: Any, other: dict[str, Any]) -> None:
+    built(server, collection).close()
+    index = built(server, collection, **other)
+    assert [one.name for one in server.local.get_collections().collections] == [index._name]
+    assert server.bodies["PUT", "/collections/mathamr-HASH"]["shard_number"] == other.get("shards", 1)
+    assert server.bodies["PUT", "/collections/mathamr-HASH"]["replication_factor"] == other.get("replicas", 1)
+    index.close()
+
+
 def test_formulas_are_points_of_one_vector_with_their_post_and_visual_id(server: StandIn) -> None:
     vectors = torch.nn.functional.normalize(torch.randn(5, 4, generator=torch.Generator().manual_seed(0)), dim=1)
     points = FormulaPoints(
