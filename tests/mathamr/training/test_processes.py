@@ -141,7 +141,7 @@ def test_the_first_process_has_all_signals_blocked(monkeypatch: pytest.MonkeyPat
     finally:
         process.kill()
         process.join()
-        tracker._stop()
+        tracker._stop()  # type: ignore[attr-defined]
 
 
 def test_a_signal_that_comes_while_ranks_start_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
