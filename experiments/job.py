@@ -50,13 +50,14 @@ from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation
 from mathamr.evaluation.result_file import read_result, write_result
 from mathamr.evaluation.result_names import column, file_name, title, titles
-from mathamr.evaluation.runs import Run, read_run, write_run
+from mathamr.evaluation.runs import Run, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
 from mathamr.stages import leak_control
 from mathamr.stages.console import Console
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
 from mathamr.systems.judging import check_searched, completed, judge, judged
+from mathamr.systems.parts import run_left
 from mathamr.systems.system import System
 from mathamr.systems.thread_search import ThreadSearch, searches_of
 from mathamr.training.checkpoint import code_version
@@ -176,7 +177,7 @@ def _run(
         leak_control.write_leaks(place / LEAKS, pairs)
     files = [trained.folder] if job.model_key else []
     shown = next((topic_set for topic_set in topic_sets if topic_set.task == 1), None)
-    source = system.rankings_source(job.settings)
+    source = _source(job, place, system)
     kept = _kept_rankings(job, place, source)
     left: list[str] = [] if kept is None else _take_along(place, *kept)
     found: dict[str, Mapping[str, float]] = {}
@@ -227,6 +228,12 @@ def _run(
     return result
 
 
+def _source(job: Job, place: Path, system: System[Any]) -> str:
+    """Return the identity of the sources of rankings, also of those that they are made of."""
+    parts = [read_json(place.with_name(need.name) / RANKINGS) or {} for need in job.needs]
+    return "+".join([system.rankings_source(job.settings), *(str(part.get("source")) for part in parts)])
+
+
 def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, Any]] | None:
     """Return where the rankings of ``job`` lie that an earlier result has left, and their record; None: nowhere."""
     earlier = place.parents[1] / "earlier"
@@ -237,13 +244,11 @@ def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, 
     return None
 
 
-def _read_rankings(
-    job: Job, folder: Path, record: Mapping[str, Any], topic_set: TopicSet
-) -> tuple[Run, Mapping[str, float]]:
+def _read_rankings(job: Job, folder: Path, record: dict[str, Any], topic_set: TopicSet) -> tuple[Run, dict[str, float]]:
     """Return the rankings for the topics that an earlier result has left, and what it cost to find them."""
-    path = folder / file_name(topic_set.test_name, "run.tsv")
-    run = read_run(path, task=topic_set.task) if path.stat().st_size else Run(job.name, {}, topic_set.task)
-    return run, record["costs"][str(topic_set.test_name)]
+    found = run_left(folder, topic_set.test_name, topic_set.task).rankings
+    found = found or {topic.topic_id: [] for topic in topic_set.topics}  # without a result they have no line in it
+    return Run(job.name, found, topic_set.task), record["costs"][str(topic_set.test_name)]
 
 
 def _search(

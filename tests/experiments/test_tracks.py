@@ -18,6 +18,8 @@ from graphs.errors import ConfigError, TrainingError
 from graphs.shared_files import locked
 from mathamr.evaluation.runs import read_run
 from mathamr.stages.console import Console
+from mathamr.systems.bm25 import BM25System
+from mathamr.systems.fusion import FusionSystem
 from tests.experiments.conftest import FORMULAS as FORMULAS_OF_POSTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -195,6 +197,34 @@ def test_a_fusion_is_the_hand_computation(asked: Path, tmp_path: Path, capsys: p
     runner.run(config, "command")
     assert "0 of 8 jobs to run" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")} == before
+
+
+def test_a_fusion_keeps_its_rankings_as_long_as_those_of_its_parts(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New judgments alone repeat the evaluation; parts of other graphs also repeat the fusion."""
+    config = configured(
+        {"words": BM25, "formulas": FORMULAS, "fused": RRF},
+        f"data.root={collection}",
+        f"outputs={tmp_path / 'out'}",
+        "data.regime=full",
+        seeds=(1,),
+    )
+    retrieve, fused = FusionSystem.retrieve, list[str]()
+
+    def counted(*given: Any) -> Any:
+        fused.append("fused")
+        return retrieve(*given)
+
+    monkeypatch.setattr(FusionSystem, "retrieve", counted)
+    assert runner.run(config, "command").failed == 0
+    qrels = collection / "qrels.tsv"
+    for times, source in ((1, "same"), (2, "other graphs")):
+        qrels.write_text(qrels.read_text() + f"T.0\t0\tunknown{times}\t1\n")
+        if source == "other graphs":
+            monkeypatch.setattr(BM25System, "rankings_source", lambda system, settings: "other graphs")
+        assert runner.run(config, "command").failed == 0
+        assert len(fused) == times
 
 
 def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
