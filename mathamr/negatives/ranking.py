@@ -170,8 +170,11 @@ def shared_tag_rankings(
 def model_rankings(
     encoder: Encoder, store: GraphStore, questions: Sequence[str], answers: Sequence[str], *, k: int
 ) -> dict[str, Ranking]:
-    """Rank answers by exact MaxSim under ``encoder``, divided by the number of query vectors: cosines, at most 1."""
-    documents = encode(encoder, store, answers)
+    """Rank answers by exact MaxSim under ``encoder``, divided by the number of query vectors: cosines, at most 1.
+
+    Where graphs are threads, no answer is read with one of the questions: its score would be that of the question.
+    """
+    documents = encode(encoder, store, answers, hidden=frozenset(questions))
     index = ExactIndex.build(answers, documents, device=documents.vectors.device)
     queries = encode(encoder, store, questions)
     found = index.search(queries, Strategy("maxsim"), k)

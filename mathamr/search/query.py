@@ -22,7 +22,7 @@ import torch
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import Failure, RetrievalError
+from graphs.errors import ConfigError, Failure, RetrievalError
 from graphs.graph.batching import collate
 from graphs.graph.graph_maker import GraphMaker, ParserFactory, StoredGraph
 from graphs.graph.mathamr_plus import DocumentGraph
@@ -65,7 +65,7 @@ class QueryEncoder:
         formulas_db: trees of formulas by id, for topics of a collection that publishes them.
 
     Raises:
-        ConfigError: an encoder that reads vectors of sentences beside graphs.
+        ConfigError: an encoder that reads vectors of sentences beside graphs, or graphs of threads.
     """
 
     def __init__(
@@ -79,6 +79,11 @@ class QueryEncoder:
     ) -> None:
         if encoder.config.sentence_vectors is not None:
             raise refusal(encoder.config.sentence_vectors)
+        if spec.thread != "none":
+            raise ConfigError(
+                f"this model reads graphs of threads (graph.thread={spec.thread}), and a text alone has none; run an "
+                "experiment (experiments.run), or use a model with graph.thread=none"
+            )
         self._encoder = encoder.eval()
         self._vocabulary = vocabulary
         self._spec = spec

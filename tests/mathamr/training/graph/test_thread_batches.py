@@ -15,7 +15,11 @@ from graphs.graph.threads import ThreadPosts
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.stores.store import GraphStore
 from graphs.stores.thread_store import ThreadStore
+from mathamr import maxsim
 from mathamr.model.encoder import Encoder
+from mathamr.model.encoding import encode
+from mathamr.negatives.ranking import model_rankings
+from mathamr.search.query import QueryEncoder
 from mathamr.training.distributed import ranks
 from mathamr.training.graph.loading import TrainingBatch, TrainingBatches, hidden_posts
 from mathamr.training.graph.trainer import train
@@ -62,6 +66,22 @@ def test_a_negative_has_its_question_where_the_positive_has_its_own(threads: Thr
     hidden = hidden_posts(threads, pairs, [["a7"], ["a8"]])
     assert "q7" in hidden
     assert "q8" not in hidden
+
+
+def test_negatives_of_the_model_are_ranked_without_the_questions_of_the_pairs(threads: ThreadStore) -> None:
+    torch.manual_seed(0)
+    encoder = Encoder(ENCODER, threads.num_labels, threads.num_relations)
+    questions, answers = [f"q{number}" for number in range(5)], [f"a{number}" for number in range(10)]
+    found = dict(model_rankings(encoder, threads, questions, answers, k=10)["q0"])
+    alone = encode(encoder, threads, answers, hidden=questions)
+    expected = maxsim.scores(encode(encoder, threads, ["q0"]), alone, normalize=True)[0]
+    assert [found[name] for name in answers] == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_a_text_alone_is_not_read_as_a_thread(threads: ThreadStore) -> None:
+    encoder = Encoder(ENCODER, threads.num_labels, threads.num_relations)
+    with pytest.raises(ConfigError, match="this model reads graphs of threads"):
+        QueryEncoder(encoder, threads.vocabulary, threads.spec)
 
 
 def test_nothing_is_hidden_without_threads(store: GraphStore) -> None:
