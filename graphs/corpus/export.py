@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from graphs.corpus.corpus import Corpus, benchmark
+from graphs.corpus.corpus import Corpus, answers_ask, benchmark
 from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import QUERY, Pair, Post
@@ -80,7 +80,8 @@ def export_beir(
         held_out = HeldOut(tests.topics(task, years), tests.judgments(task, years))
     if not held_out.topics or not held_out.judgments:
         raise CorpusError(f"collection {corpus.name} has no judged topics for task {task} and years {list(years)}")
-    pairs = pairs_without_topics(training_pairs(corpus, "accepted", 0), corpus.posts(), held_out.topics).kept
+    found, topics = training_pairs(corpus, "accepted", 0), () if held_out.learned else held_out.topics
+    pairs = pairs_without_topics(found, corpus.posts(), topics, answers=answers_ask(corpus)).kept
     topic_ids = {topic.topic_id for topic in held_out.topics}
     query_ids = {pair.question_id: _query_id(pair.question_id, topic_ids) for pair in pairs}
     (folder / "qrels").mkdir(parents=True, exist_ok=True)

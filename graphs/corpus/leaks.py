@@ -72,15 +72,19 @@ class PairsApart(NamedTuple):
     leaks: Sequence[Leak]
 
 
-def pairs_without_topics(pairs: Iterable[Pair], posts: Iterable[Post | Failure], topics: Iterable[Topic]) -> PairsApart:
+def pairs_without_topics(
+    pairs: Iterable[Pair], posts: Iterable[Post | Failure], topics: Iterable[Topic], *, answers: bool = False
+) -> PairsApart:
     """Return the pairs without a topic and without an answer to one, and those left out.
 
     Args:
         pairs: training pairs of the collection.
         posts: all posts of the collection, streamed.
         topics: all topics that the experiment is measured on.
+        answers: the text of an answer may be a topic, too (:func:`graphs.corpus.corpus.answers_ask`).
     """
-    return pairs_apart(pairs, ((post, marks(post)) for post in posts if isinstance(post, Post)), topics)
+    known = ((post, marks(post, answers=answers)) for post in posts if isinstance(post, Post))
+    return pairs_apart(pairs, known, topics)
 
 
 def pairs_apart(

@@ -78,6 +78,26 @@ def test_training_pairs_leave_topics_out(root: Path, tmp_path: Path) -> None:
     assert open_beir(out, "dev").judgments(1) == [Judgment("t", "a/0", 4)]
 
 
+@pytest.mark.parametrize(("test", "kept"), [("back", ["q2"]), ("trained", ["q1", "q2"])])
+def test_a_document_that_a_test_asks_with_is_not_learned_from(test: str, kept: list[str], tmp_path: Path) -> None:
+    """The queries of ``trained`` are learned from on purpose."""
+    documents = {"d1": "The sum of two odd numbers is even.", "d2": "Each finite group has a composition series."}
+    lines: dict[str, list[dict[str, object]]] = {
+        "answers.jsonl": [{"post_id": name, "body": text} for name, text in documents.items()],
+        "train.jsonl": [
+            {"query": f"Question {name[1]}", "document": text, "query_id": f"q{name[1]}", "document_id": name}
+            for name, text in documents.items()
+        ],
+        f"topics-{test}.jsonl": [{"post_id": "t", "body": documents["d1"], "tags": ["document"]}],
+    }
+    for name, rows in lines.items():
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / f"qrels-{test}.tsv").write_text("t 0 d2 2\n")
+    export_beir(open_corpus("pairs", tmp_path), tmp_path / "out", task=test)
+    train = (tmp_path / "out" / "qrels" / "train.tsv").read_text().splitlines()[1:]
+    assert [line.split("\t")[0] for line in train] == kept
+
+
 def test_nothing_is_half_written(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     export_beir(open_corpus("jsonl", root), out)
