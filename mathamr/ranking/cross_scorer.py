@@ -100,26 +100,22 @@ def mine(
         count: number of negatives.
         closest: ratio; answers that score above it times the right one are left out. None leaves out nothing.
     """
-    right: dict[int, set[int]] = {}
+    right: dict[int, list[int]] = {}
     for question, answer in pairs:
-        right.setdefault(question, set()).add(answer)
-    scores: dict[int, Tensor] = {}
+        right.setdefault(question, []).append(answer)
+    found: dict[tuple[int, int], list[int]] = {}
     places = sorted(right)
     for start in range(0, len(places), _QUESTIONS_AT_ONCE):
         some = places[start : start + _QUESTIONS_AT_ONCE]
-        rows = maxsim.scores(questions.select(torch.tensor(some)), answers, normalize=True)
-        scores |= dict(zip(some, rows, strict=True))
-    examples = []
-    for question, answer in pairs:
-        row = scores[question].clone()
-        row[list(right[question])] = -torch.inf
-        if closest is not None:
-            row[row > closest * scores[question][answer]] = -torch.inf
-        best = row.topk(min(count, len(row)))
-        negatives = best.indices[best.values > -torch.inf].tolist()
-        if negatives:
-            examples.append(Example(question, answer, negatives))
-    return examples
+        chosen = questions.select(torch.tensor(some, device=questions.ptr.device))
+        for question, scores in zip(some, maxsim.scores(chosen, answers, normalize=True), strict=True):
+            for answer in right[question]:
+                row = scores.index_fill(0, torch.tensor(right[question], device=scores.device), -torch.inf)
+                if closest is not None:
+                    row[row > closest * scores[answer]] = -torch.inf
+                best = row.topk(min(count, len(row)))
+                found[question, answer] = best.indices[best.values > -torch.inf].tolist()
+    return [Example(*pair, found[pair]) for pair in pairs if found[pair]]
 
 
 def train_cross_scorer(

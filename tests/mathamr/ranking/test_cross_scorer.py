@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
+from typing import Any
+
 import pytest
 import torch
 from torch.nn import functional
 
 from graphs.errors import ConfigError
+from mathamr import maxsim
 from mathamr.maxsim import VectorSets, scores
 from mathamr.ranking.cross_scorer import CrossScorer, Example, mine, rescore, train_cross_scorer
 
@@ -62,6 +66,21 @@ def test_negatives_are_near_and_wrong() -> None:
     assert far_enough == [Example(0, 1, [2])]  # the first answer is closer than the right one
     both = mine(questions, answers, [(0, 0), (0, 1)], count=1, closest=None)
     assert [example.negatives for example in both] == [[2], [2]]
+
+
+def test_scores_of_questions_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All questions with all answers are gigabytes."""
+    kept: list[weakref.ref[torch.Tensor]] = []
+
+    def watched(*given: Any, **options: Any) -> list[torch.Tensor]:
+        assert sum(row() is not None for row in kept) <= 16
+        rows = [row.clone() for row in scores(*given, **options)]
+        kept.extend(map(weakref.ref, rows))
+        return rows
+
+    monkeypatch.setattr(maxsim, "scores", watched)
+    found = mine(sets_of([2] * 50, 1), sets_of([3] * 50, 2), [(n, n) for n in range(50)], count=3, closest=None)
+    assert [(one.question, one.answer, len(one.negatives)) for one in found] == [(n, n, 3) for n in range(50)]
 
 
 def test_training_finds_what_maxsim_cannot() -> None:
