@@ -58,7 +58,7 @@ def checked(place: Path, record: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(files, dict) or digest != key(found):
             raise _damage(place / RESULT)
         for name, known in files.items():
-            if (path := place / Path(name).name).exists() and _digest_of(path) != known:
+            if (path := place / Path(name).name).is_file() and _digest_of(path) != known:
                 raise _damage(path)
     return {name: value for name, value in found.items() if name != _FILES}
 
