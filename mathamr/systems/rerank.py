@@ -26,7 +26,7 @@ from graphs.corpus.leaks import PairsApart
 from graphs.corpus.post import Topic
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError, StoreError
+from graphs.errors import ConfigError, RetrievalError, StoreError
 from graphs.shared_files import read_json
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.order import best_first
@@ -103,6 +103,11 @@ class RerankSystem(System[RerankSettings]):
 
         def score(topic: Topic, names: Sequence[str]) -> NDArray[np.float64]:
             texts = self.texts(names)
+            if unknown := [name for name in names if name not in texts]:
+                raise RetrievalError(
+                    f"topic {topic.topic_id}: {len(unknown):,} results of rerank.of={own.of} are no posts of the "
+                    f"collection, e.g. {unknown[0]}; use a run over this collection"
+                )
             return model(as_text(extract(topic.post)), [as_text(texts[name].text) for name in names])
 
         return score

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments import run as runner
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.ranking.cross_encoder import open_cross_encoder
 from tests.experiments.test_threads import run
-from tests.experiments.test_tracks import planned
+from tests.experiments.test_tracks import configured, planned
 
 WORDS: dict[str, Any] = {"track": "bm25"}
 TEXT: dict[str, Any] = {"track": "text", "text": {"epochs": 0}}
@@ -83,6 +84,21 @@ def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
     assert jobs["text-seed1"].run_key == jobs["text-seed2"].run_key
     other = planned(conditions, "train.positives=answers")
     assert other["again-seed1"].run_key != jobs["again-seed1"].run_key
+
+
+def test_a_result_that_is_no_post_is_named(collection: Path, tmp_path: Path, cross_encoder: Path) -> None:
+    (tmp_path / "run.tsv").write_text("T.0\ta1\t1\t2.0\tother\nT.0\tgone\t2\t1.0\tother\n")
+    conditions = {
+        "other": {"track": "run", "run": {"path": str(tmp_path / "run.tsv")}},
+        "again": {
+            "track": "rerank",
+            "rerank": {"of": "other", "scorer": "cross_encoder", "encoder": str(cross_encoder)},
+        },
+    }
+    places = [f"data.root={collection}", f"outputs={tmp_path / 'out'}"]
+    ended = runner.run(configured(conditions, *places, seeds=(1,)), "the command")
+    assert ended.failed == 1
+    assert "topic T.0: 1 results of rerank.of=other are no posts of the collection, e.g. gone" in ended.table
 
 
 GRAPH: dict[str, Any] = {"track": "graph", "train": {"positives": "duplicates"}}
