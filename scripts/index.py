@@ -115,7 +115,7 @@ def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) 
         wanted["on_disk"] = True
     if not wanted:
         return None
-    if given.location is None:
+    if not (given.location or "").startswith(("http://", "https://")):  # embedded would drop them
         parser.error(f"--{min(wanted).replace('_', '-')} belongs to a Qdrant server; give its URL by --location")
     from mathamr.retrieval.server.options import ServerOptions
 

@@ -42,6 +42,17 @@ def test_graphs_of_other_posts_are_refused(
     assert not (tmp_path / "index" / "index.json").exists()
 
 
+@pytest.mark.parametrize("place", [[], ["--location", "embedded"]])
+@pytest.mark.parametrize("option", [["--shards", "2"], ["--on-disk"]])
+def test_settings_of_a_server_need_a_server(
+    place: list[str], option: list[str], work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [*index_arguments(work, tmp_path / "index"), "--backend", "qdrant", *place, *option]
+    with pytest.raises(SystemExit):
+        scripts.index.main(arguments)
+    assert f"{option[0]} belongs to a Qdrant server; give its URL by --location" in capsys.readouterr().err
+
+
 def test_pairs_of_other_posts_are_refused(
     work: Path, other_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
