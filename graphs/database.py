@@ -72,9 +72,11 @@ class Cursor(sqlite3.Cursor):
             return super().execute(*arguments)
 
     def executemany(self, *arguments: Any) -> Cursor:
-        """Run a statement for each row."""
-        with _faults_explained(self.connection.path):
+        """Run a statement for each row. What the rows themselves raise is no fault of this file."""
+        try:
             return super().executemany(*arguments)
+        except sqlite3.DatabaseError as error:
+            raise _explained(error, self.connection.path) from error
 
     def executescript(self, script: str) -> Cursor:
         """Run several statements."""

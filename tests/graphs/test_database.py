@@ -130,3 +130,12 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
         database.writer(tmp_path / "file" / "a.db", SCHEMA, purpose="words"),
     ):
         pass
+
+
+def test_a_fault_of_the_rows_does_not_blame_the_database(tmp_path: Path) -> None:
+    rows = ((text.decode(),) for text in (b"ring", b"\xff"))
+    with (
+        database.writer(tmp_path / "a.db", SCHEMA, purpose="words") as connection,
+        pytest.raises(UnicodeDecodeError),
+    ):
+        connection.executemany("INSERT INTO word VALUES (?)", rows)
