@@ -119,7 +119,9 @@ class StructureSystem(System[StructureSettings]):
         with Stopwatch() as watch:
             for topic_id, formulas in queries.items():
                 scores = answers.scores(searchable.made, formulas)
-                found = [(searchable.names[place], float(scores[place])) for place in np.flatnonzero(scores > 0)]
+                found = [
+                    (searchable.names[place], float(scores[place])) for place in np.flatnonzero(scores > 0).tolist()
+                ]
                 order = best_first([name for name, _ in found], [score for _, score in found])
                 results[topic_id] = [found[place] for place in order[: settings.retrieval.k]]
         return Retrieved(results, speed(len(queries), watch))
