@@ -22,7 +22,7 @@ from mathamr.evaluation.result_file import read_result
 from mathamr.stages import parsers
 from mathamr.stages.settings import DataSettings
 from mathamr.stages.tensors import spec_of
-from mathamr.systems.settings.models import GraphSettings
+from mathamr.systems.settings.trained import GraphSettings
 
 
 @dataclass(frozen=True, slots=True)

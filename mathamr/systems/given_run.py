@@ -24,7 +24,7 @@ from mathamr.evaluation.runs import Hit, Run, read_run
 from mathamr.stages.retrieval.searching import say_lost
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
-from mathamr.systems.settings.ranking import GivenRunSettings
+from mathamr.systems.settings.built_in import GivenRunSettings
 from mathamr.systems.system import System
 
 

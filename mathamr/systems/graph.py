@@ -61,7 +61,7 @@ from mathamr.stages.topic_sets import (
 )
 from mathamr.stages.vectors import EncodedPosts, encode_missing, kinds_of
 from mathamr.systems.registry import system
-from mathamr.systems.settings.models import GraphSettings
+from mathamr.systems.settings.trained import GraphSettings
 from mathamr.systems.system import System
 from mathamr.text.encoder import identity
 from mathamr.training import checkpoint

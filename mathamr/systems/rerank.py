@@ -42,7 +42,7 @@ from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.parts import joint_size, joint_speed, places_of, run_left
 from mathamr.systems.registry import system
-from mathamr.systems.settings.rerank import RerankSettings
+from mathamr.systems.settings.combined import RerankSettings
 from mathamr.systems.system import System
 
 SCORERS = ("attention", "cross_encoder")

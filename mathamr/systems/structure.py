@@ -119,10 +119,11 @@ class StructureSystem(System[StructureSettings]):
         with Stopwatch() as watch:
             for topic_id, formulas in queries.items():
                 scores = answers.scores(searchable.made, formulas)
-                found = np.flatnonzero(scores > 0)
-                names = [searchable.names[place] for place in found.tolist()]
-                order = best_first(names, scores[found])[: settings.retrieval.k].tolist()
-                results[topic_id] = [(names[place], float(scores[found[place]])) for place in order]
+                found = [
+                    (searchable.names[place], float(scores[place])) for place in np.flatnonzero(scores > 0).tolist()
+                ]
+                order = best_first([name for name, _ in found], [score for _, score in found])
+                results[topic_id] = [found[place] for place in order[: settings.retrieval.k]]
         return Retrieved(results, speed(len(queries), watch))
 
 

@@ -54,7 +54,7 @@ from mathamr.stages.topic_sets import (
 )
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.registry import system
-from mathamr.systems.settings.models import TextSettings
+from mathamr.systems.settings.trained import TextSettings
 from mathamr.systems.system import System
 from mathamr.text import finetuning
 from mathamr.text.encoder import Opening, Side, TextEncoder, open_encoder

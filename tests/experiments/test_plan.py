@@ -16,7 +16,7 @@ from experiments.config import register
 from experiments.plan import Job, finished, plan, select
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
-from mathamr.systems.settings.models import GraphSettings
+from mathamr.systems.settings.trained import GraphSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Fingerprints(posts="posts", topics="topics", judgments="judgments")

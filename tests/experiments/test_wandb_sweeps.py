@@ -16,7 +16,7 @@ from experiments.plan import plan
 from experiments.tracking import sweeps
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
-from mathamr.systems.settings.models import GraphSettings
+from mathamr.systems.settings.trained import GraphSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEPS = sorted((ROOT / "conf" / "sweeps").glob("*.yaml"))

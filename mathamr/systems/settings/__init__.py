@@ -1,1 +1,1 @@
-"""Settings of the systems of this package, read without torch."""
+"""Settings of the systems of this package."""

@@ -1,7 +1,7 @@
-"""Settings of the systems that put other conditions together: ``track=fusion`` and ``track=learned``.
+"""Settings of systems that are made of other conditions: fusion, learned weights, a second stage.
 
->>> list(LearnedSettings.groups())
-['retrieval', 'learned']
+>>> list(RerankSettings.groups())
+['retrieval', 'rerank', 'train']
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from graphs.errors import ConfigError
+from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
 from mathamr.systems.settings.ranking import RankingSettings
-
-# -- track=fusion ----------------------------------------------------------------------------------------------------
+from mathamr.text.encoder import identity
+from mathamr.training.config import TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +48,6 @@ class FusionSettings(RankingSettings):
         if len(set(parts)) < max(2, len(parts)):
             raise ConfigError(f"fusion.of={parts}; fusing takes two or more different conditions")
         return parts
-
-
-# -- track=learned ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,3 +107,110 @@ class LearnedSettings(RankingSettings):
         if not parts or len(set(parts)) < len(parts):
             raise ConfigError(f"learned.of={parts}; learning takes one or more different conditions")
         return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankConfig:
+    """The condition whose first results are scored again, and the scorer (:mod:`mathamr.systems.rerank`).
+
+    Attributes:
+        of: condition of the experiment.
+        questions: condition with the same model and ``thread.read=question``, whose vectors the attention learns from.
+        depth: number of its first results that are scored again.
+        scorer: attention or cross_encoder.
+        encoder: folder or name of a cross-encoder.
+        max_length: tokens that a cross-encoder reads of topic and answer together.
+        hidden_dim: width of the attention.
+        epochs: passes over the training pairs of the attention.
+        learning_rate: learning rate of the attention.
+        negatives: mined answers beside the right one of each question.
+    """
+
+    of: str | None
+    questions: str | None
+    depth: int
+    scorer: str
+    encoder: str | None
+    max_length: int
+    hidden_dim: int
+    epochs: int
+    learning_rate: float
+    negatives: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankSettings(JobSettings):
+    """Settings of :class:`mathamr.systems.rerank.RerankSystem`.
+
+    ``train`` says which pairs the attention learns from.
+    """
+
+    retrieval: RetrievalConfig
+    rerank: RerankConfig
+    train: TrainConfig
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings; of attention also the pairs and the seed, of a cross-encoder its weights."""
+        own = self.key_settings("rerank")
+        if self.rerank.encoder is not None:
+            own["encoder"] = identity(self.rerank.encoder)
+        parts: dict[str, Any] = {"rerank": own, "k": self.retrieval.k}
+        if self.rerank.scorer == "attention":
+            pairs = {name: getattr(self.train, name) for name in ("positives", "least_score", "negative_closest")}
+            parts |= {"train": pairs, "seed": self.seed}
+        return parts
+
+    def needs(self) -> Sequence[str]:
+        """Return the condition whose results are scored again, and the one that has vectors of questions.
+
+        Raises:
+            ConfigError: one of them is not named.
+        """
+        own = self.rerank
+        if own.of is None:
+            raise ConfigError("track=rerank needs rerank.of, the condition whose results are scored again")
+        if own.scorer != "attention":
+            return [own.of]
+        if own.questions is None or own.questions == own.of:
+            raise ConfigError(
+                "rerank.scorer=attention needs rerank.questions, a condition with the model of rerank.of and "
+                "thread.read=question, or use rerank.scorer=cross_encoder"
+            )
+        return [own.of, own.questions]
+
+    def check_needs(self, needed: Mapping[str, JobSettings]) -> None:
+        """Check that both conditions of the attention have one model, whose vectors of answers it can learn from.
+
+        Raises:
+            ConfigError: they have no model or two, or answers are read with the question that they are the positive of.
+        """
+        own = self.rerank
+        if own.scorer != "attention" or own.of is None or own.questions is None:
+            return
+        first, second = needed[own.of], needed[own.questions]
+        model = first.model_key_parts()
+        if model is None:
+            raise ConfigError(
+                f"rerank.of={own.of} makes no vectors for rerank.scorer=attention; name a condition of track=graph or "
+                "text, or use rerank.scorer=cross_encoder"
+            )
+        if (first.track, model) != (second.track, second.model_key_parts()):
+            raise ConfigError(
+                f"rerank.of={own.of} and rerank.questions={own.questions} have different models; give both the same "
+                "settings but thread.read"
+            )
+        if any(one.result_key_parts().get("late_interaction") for one in (first, second)):
+            raise ConfigError(
+                f"rerank.of={own.of} and rerank.questions={own.questions} make a vector of each token; use "
+                "text.late_interaction=false in both, or rerank.scorer=cross_encoder"
+            )
+        if isinstance(first, SearchSettings) and first.thread.read == "question":
+            raise ConfigError(
+                f"rerank.of={own.of} has thread.read=question, so answers have no vectors; use thread.read=answer there"
+            )
+        if isinstance(first, PreparationSettings) and first.graph.thread != "none":
+            raise ConfigError(
+                f"rerank.of={own.of} has graph.thread={first.graph.thread}: vectors of answers contain their question, "
+                "which tells rerank.scorer=attention the pairs that it learns from; use graph.thread=none, or "
+                "rerank.scorer=cross_encoder"
+            )

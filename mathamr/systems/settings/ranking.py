@@ -1,20 +1,17 @@
-"""Settings of the systems that train nothing: ``track=bm25``, ``structure``, ``latent`` and ``run``.
+"""Settings of systems that rank words and formulas, and train nothing.
 
->>> list(BM25Settings.groups())
-['retrieval', 'bm25', 'thread']
+>>> list(StructureSettings.groups())
+['retrieval', 'structure']
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, ClassVar
 
 from graphs.errors import ConfigError
-from mathamr.evaluation.result_names import TestName, title
 from mathamr.stages.settings import JobSettings, RetrievalConfig, ThreadConfig
 from mathamr.structure.latent_config import LatentConfig
 from mathamr.structure.scoring import StructureConfig
@@ -31,9 +28,6 @@ class RankingSettings(JobSettings):
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the group, and the number of results."""
         return {self.group: self.key_settings(self.group), "k": self.retrieval.k}
-
-
-# -- track=bm25 ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +67,6 @@ class BM25Settings(RankingSettings):
 _BM25_DEFAULTS = {one.name: one.default for one in fields(BM25Config) if one.name != "by"}
 
 
-# -- track=structure -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class StructureSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.structure.StructureSystem`."""
@@ -85,9 +76,6 @@ class StructureSettings(RankingSettings):
     structure: StructureConfig
 
 
-# -- track=latent ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class LatentSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.latent.LatentSystem`."""
@@ -95,67 +83,3 @@ class LatentSettings(RankingSettings):
     group: ClassVar = "latent"
 
     latent: LatentConfig
-
-
-# -- track=run -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class GivenRunConfig:
-    """Run files of another system: ``path`` of Task 1 or a test, ``task2_path`` of Task 2, ``paths`` of named tests."""
-
-    path: str | None
-    task2_path: str | None
-    paths: dict[str, str | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GivenRunSettings(JobSettings):
-    """Settings of :class:`mathamr.systems.given_run.GivenRunSystem`."""
-
-    run: GivenRunConfig
-
-    def result_key_parts(self) -> Mapping[str, Any]:
-        """Return the content hash of the run file for each task; empty where none is named.
-
-        The collection may have no topics of a task without a file; ``GivenRunSystem.check`` demands the others.
-
-        Raises:
-            ConfigError: a file that is named does not exist, or is named for several tests.
-        """
-        files = [self._named(task) for task in self.tasks]
-        return {"run": ["" if file is None else hashlib.sha256(file.read_bytes()).hexdigest() for file in files]}
-
-    def path_of(self, task: TestName) -> Path:
-        """Return the run file for a task or a test.
-
-        Raises:
-            ConfigError: no file is named for it, or one for several tests, or there is no such file.
-        """
-        path = self._named(task)
-        if path is None:
-            key = "task2_path=" if task == 2 else "path=" if task == 1 else f"paths.{task}"
-            raise ConfigError(f"track=run needs run.{key}, the run file for {title(task)}")
-        return path
-
-    def _named(self, task: TestName) -> Path | None:
-        """Return the run file that is named for a task or a test; None if none is."""
-        key, value = ("task2_path", self.run.task2_path) if task == 2 else ("path", self.run.path)
-        if isinstance(task, str):
-            named = {test: file for test, file in self.run.paths.items() if file is not None}
-            tests = [test for test in self.tasks if isinstance(test, str)]
-            files = {test: named.get(test, value) for test in tests}
-            shared = [test for test in tests if test != task and files.get(task) and files[test] == files[task]]
-            if shared:
-                raise ConfigError(
-                    f"{files[task]} is the run file for the tests {task} and {', '.join(shared)}; name one for each: "
-                    f"run: {{paths: {{{', '.join(f'{test}: {test}.tsv' for test in tests)}}}}}"
-                )
-            if task in named:
-                key, value = f"paths.{task}", named[task]
-        if value is None:
-            return None
-        path = Path(value)
-        if not path.is_file():
-            raise ConfigError(f"run.{key}={value} is no file")
-        return path

@@ -16,7 +16,7 @@ from graphs.errors import ConfigError, Failure
 from mathamr.stages.console import Console
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems.given_run import GivenRunSystem
-from mathamr.systems.settings.ranking import GivenRunConfig, GivenRunSettings
+from mathamr.systems.settings.built_in import GivenRunConfig, GivenRunSettings
 from tests.mathamr.job_settings import shared_fields
 
 

@@ -1,7 +1,7 @@
-"""Settings of the systems that make vectors by a model: ``track=graph`` and ``track=text``.
+"""Settings of systems that train a model of posts: graphs and text encoders.
 
->>> list(TextSettings.groups())
-['index', 'retrieval', 'thread', 'text', 'train']
+>>> list(GraphSettings.groups())
+['graph', 'train', 'index', 'retrieval', 'thread', 'model']
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from mathamr.text.encoder import Opening, identity
 from mathamr.text.training import batches
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
-
-# -- track=graph -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +87,6 @@ def _parser(settings: GraphSettings) -> str:
     """Return the parser of the graphs: of a given collection the one that made it."""
     given = settings.data.collection
     return parsers.name(settings) if given is None else given_parser(Path(given))
-
-
-# -- track=text ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
