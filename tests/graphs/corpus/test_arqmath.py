@@ -211,6 +211,17 @@ def test_a_row_without_id_is_a_failure_and_the_rest_is_read(root: Path) -> None:
     assert isinstance(post, Post)
 
 
+@pytest.mark.parametrize("post_id", ["1 2", "1&#9;2", " 7", "7&#10;"])
+def test_an_id_with_blanks_is_a_failure_and_the_rest_is_read(root: Path, post_id: str) -> None:
+    """A line of a run file has fields between blanks."""
+    text = rows(QUESTION).replace("<row ", f'<row Id="{post_id}" PostTypeId="2" Body="x"/>\n<row ', 1)
+    (root / "Posts.V1.3.xml").write_text(text)
+    failure, post = ArqMath(root).posts()
+    assert isinstance(failure, Failure)
+    assert (failure.kind, post.post_id) == ("bad_row", QUESTION["Id"])
+    assert "has blanks or control characters, which no run file can hold" in failure.message
+
+
 BOMB = """<?xml version="1.0"?>
 <!-- a comment -->
 <!DOCTYPE posts [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c SYSTEM "file:///etc/passwd">]>
