@@ -16,11 +16,11 @@ graphs.errors.StoreError: ...run.tsv: not what the job has written; run the job 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graphs import digests
 from graphs.errors import StoreError
 from graphs.shared_files import key, read_json, write_json
 
@@ -31,7 +31,7 @@ _COVERED = ("run*.tsv", "per_topic*.csv")
 
 def write_result(place: Path, record: Mapping[str, Any]) -> None:
     """Write the result of a job into its folder, after all its other files."""
-    files = {path.name: _digest_of(path) for pattern in _COVERED for path in sorted(place.glob(pattern))}
+    files = {path.name: digests.of_file(path) for pattern in _COVERED for path in sorted(place.glob(pattern))}
     whole = {**record, _FILES: files}
     write_json(place / RESULT, {**whole, _DIGEST: key(whole)})
 
@@ -58,14 +58,10 @@ def checked(place: Path, record: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(files, dict) or digest != key(found):
             raise _damage(place / RESULT)
         for name, known in files.items():
-            if (path := place / Path(name).name).is_file() and _digest_of(path) != known:
+            if (path := place / Path(name).name).is_file() and digests.of_file(path) != known:
                 raise _damage(path)
     return {name: value for name, value in found.items() if name != _FILES}
 
 
 def _damage(path: Path) -> StoreError:
     return StoreError("not what the job has written; run the job again, or remove its folder", path=path)
-
-
-def _digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

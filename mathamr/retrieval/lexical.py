@@ -130,7 +130,7 @@ def index_formulas(
     k1: float = K1,
     b: float = B,
 ) -> FormulaDocuments:
-    """Index the formulas of ``posts``, the first of each visual id that ``store`` knows; others stand for themselves.
+    """Index the formulas of ``posts``, the first of each visual id that ``store`` knows, and all others.
 
     With ``wanted`` (visual ids) only of posts that have one of these. Raises as :func:`index_answers`.
     """

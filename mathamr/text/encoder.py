@@ -159,7 +159,7 @@ class TextEncoder:
                 show_progress_bar=False,
                 task=side,  # for a model with two encoders
             )
-            for some in _told(texts, batch_size * 16, progress)
+            for some in _parts(texts, batch_size * 16, progress)
         ]
         empty = np.zeros((0, self.dimension), np.float32)
         return np.concatenate([empty, *parts]).astype(np.float32)
@@ -173,17 +173,9 @@ class TextEncoder:
         from mathamr.maxsim import VectorSets
 
         sets: list[torch.Tensor] = []
-        for some in _told(texts, batch_size * 16, progress):
-            outputs: Any = self.model.encode(  # one dictionary for each text
-                list(some),
-                prompt=self._prompt[side],
-                batch_size=batch_size,
-                output_value=None,
-                show_progress_bar=False,
-                task=side,
-            )
-            for output in outputs:
-                tokens = output["token_embeddings"][output["attention_mask"].bool()]
+        for some in _parts(texts, batch_size * 16, progress):
+            for output in self._outputs(some, side, batch_size):
+                tokens = _token_vectors(output)
                 vectors = torch.cat([tokens, output["sentence_embedding"][None]]).float().cpu()
                 sets.append(torch.nn.functional.normalize(vectors, dim=1))
         return VectorSets.of(sets)
@@ -197,7 +189,13 @@ class TextEncoder:
         """
         import torch
 
-        outputs: Any = self.model.encode(
+        tokens = [_token_vectors(output).float().cpu() for output in self._outputs(texts, side, batch_size)]
+        pooled = torch.stack([own.mean(dim=0) for own in tokens])
+        return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
+
+    def _outputs(self, texts: Sequence[str], side: Side, batch_size: int) -> Any:
+        """Return what the model says of each text: a dictionary with vectors of its tokens."""
+        return self.model.encode(
             list(texts),
             prompt=self._prompt[side],
             batch_size=batch_size,
@@ -205,9 +203,6 @@ class TextEncoder:
             show_progress_bar=False,
             task=side,
         )
-        tokens = [output["token_embeddings"][output["attention_mask"].bool()].float().cpu() for output in outputs]
-        pooled = torch.stack([own.mean(dim=0) for own in tokens])
-        return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
 
     def save(self, folder: Path) -> None:
         """Write the model and the prompts; the folder can then be opened as an encoder.
@@ -356,7 +351,12 @@ def _packaged() -> Path | None:
     return Path(get_model_path())
 
 
-def _told(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:
+def _token_vectors(output: Any) -> Any:
+    """Return the vectors of a text's tokens, float (tokens, d), without padding."""
+    return output["token_embeddings"][output["attention_mask"].bool()]
+
+
+def _parts(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:
     """Yield the texts in parts; ``progress`` is called with the size of each."""
     for start in range(0, len(texts), size):
         some = texts[start : start + size]

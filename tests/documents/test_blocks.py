@@ -36,9 +36,11 @@ def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     FOLDERS.get(page.relative_to(ROOT).as_posix(), _empty)(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
-    printed = ""
+    printed, ran = "", []
     for block in RUN[page]:
         printed = run(block, names, printed)
+        ran.append(block.place)
+    assert ran == [block.place for block in RUN[page]]
     for value in names.values():
         if isinstance(value, PostIndex):
             value.close()  # a script leaves that to its end

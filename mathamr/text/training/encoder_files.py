@@ -16,11 +16,11 @@ graphs.errors.TrainingError: ...model.safetensors: not what training has written
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graphs import digests
 from graphs.errors import TrainingError
 from graphs.shared_files import key, read_json, write_json
 
@@ -30,7 +30,7 @@ RECORD = "encoder.json"
 def write_record(folder: Path, content: Mapping[str, str]) -> None:
     """Write encoder.json with digests of itself and of all other files below ``folder``."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != RECORD)
-    whole = {**content, "files": {path.relative_to(folder).as_posix(): _digest(path) for path in files}}
+    whole = {**content, "files": {path.relative_to(folder).as_posix(): digests.of_file(path) for path in files}}
     write_json(folder / RECORD, {**whole, "digest": key(whole)})
 
 
@@ -56,14 +56,9 @@ def check_files(folder: Path) -> None:
     """
     for name, known in read_record(folder).get("files", {}).items():
         path = folder / name
-        if not path.is_file() or _digest(path) != known:
+        if not path.is_file() or digests.of_file(path) != known:
             raise _damage(path)
 
 
 def _damage(path: Path) -> TrainingError:
     return TrainingError("not what training has written; remove its folder and train again", path=path)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

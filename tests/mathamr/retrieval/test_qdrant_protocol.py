@@ -80,7 +80,10 @@ def test_a_build_waits_until_the_server_is_green_and_has_indexed(server: StandIn
 
 def test_segments_below_the_threshold_get_no_graph_and_are_not_waited_for(server: StandIn, collection: Any) -> None:
     server.indexed = [0.4]
-    built(server, collection).close()
+    lines: list[str] = []
+    built(server, collection, lines).close()
+    assert lines[-1].endswith("36 of 90 vectors indexed, green")
+    assert [one.alias_name for one in server.local.get_aliases().aliases]
 
 
 def test_a_server_that_fails_or_stays_yellow_is_reported(server: StandIn, collection: Any) -> None:
