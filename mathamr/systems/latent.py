@@ -14,9 +14,10 @@ from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
-from mathamr.retrieval.lexical import distinct_formulas, query_formula
-from mathamr.stages.retrieval.searching import say_lost, speed
+from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.retrieval.lexical import distinct_formulas
+from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
+from mathamr.stages.retrieval.searching import speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.structure.latent import LatentIndex
 from mathamr.systems.registry import system
@@ -55,33 +56,20 @@ class LatentSystem(System[LatentSettings]):
 
             made = LatentIndex.build(formulas(), settings.latent)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        return Indexed(_Searchable(made, places, visual_ids, trees), {**costs, "formulas": len(made)})
+        searchable = _Searchable(made=made, places=places, visual_ids=visual_ids, trees=trees)
+        return Indexed(searchable, {**costs, "formulas": len(made)})
 
     def retrieve(self, settings: LatentSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the query formulas; ``queries_per_second`` is of vectors and search."""
         searchable: _Searchable = indexed.index
-        queries = {topic.topic_id: query_formula(topic, searchable.trees.of) for topic in topic_set.topics}
-        found = {topic_id: query for topic_id, query in queries.items() if query is not None}
-        say_lost(
-            self.console, topic_set, [t for t in topic_set.topics if t.topic_id in found], "lack the query formula"
-        )
+        found = searchable.queries(topic_set, self.console)
         with Stopwatch() as watch:
             rankings = {name: searchable.made.search(query, settings.retrieval.k) for name, query in found.items()}
-        results = {
-            name: [Hit(searchable.places[place][0], score, searchable.places[place][1]) for place, score in ranking]
-            for name, ranking in rankings.items()
-        }
-        return Retrieved(results, speed(len(found), watch), searchable.visual_ids)
+        return Retrieved(searchable.hits(rankings), speed(len(found), watch), searchable.visual_ids)
 
 
-@dataclass(frozen=True)
-class _Searchable:
-    """An index, the ids of its formulas and of their posts, all visual ids, and the source of trees."""
+@dataclass(frozen=True, kw_only=True)
+class _Searchable(IndexedFormulas):
+    """Vectors of formulas, with their ids."""
 
     made: LatentIndex
-    places: list[tuple[str, str]]
-    visual_ids: dict[str, str]
-    trees: FormulaTrees
-
-    def close(self) -> None:
-        """Nothing is open."""

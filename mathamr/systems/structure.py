@@ -20,10 +20,11 @@ from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.order import best_first
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
+from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.retrieval.bm25 import tokens_of_post
-from mathamr.retrieval.lexical import distinct_formulas, query_formula
-from mathamr.stages.retrieval.searching import say_lost, speed
+from mathamr.retrieval.lexical import distinct_formulas
+from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
+from mathamr.stages.retrieval.searching import speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.structure.context import Context, with_similar_posts
 from mathamr.structure.index import StructureIndex
@@ -76,7 +77,15 @@ class StructureSystem(System[StructureSettings]):
             elif settings.structure.context:
                 context = around.context(places, visual_ids)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        searchable = _Searchable(made, places, visual_ids, trees, context, answers, around.names)
+        searchable = _Searchable(
+            made=made,
+            places=places,
+            visual_ids=visual_ids,
+            trees=trees,
+            context=context,
+            answers=answers,
+            names=around.names,
+        )
         return Indexed(searchable, {**costs, "formulas": len(made)})
 
     def retrieve(
@@ -86,11 +95,7 @@ class StructureSystem(System[StructureSettings]):
         searchable: _Searchable = indexed.index
         if searchable.answers is not None:
             return self._retrieve_answers(settings, searchable, searchable.answers, topic_set)
-        queries = {topic.topic_id: query_formula(topic, searchable.trees.of) for topic in topic_set.topics}
-        found = {topic_id: query for topic_id, query in queries.items() if query is not None}
-        say_lost(
-            self.console, topic_set, [t for t in topic_set.topics if t.topic_id in found], "lack the query formula"
-        )
+        found = searchable.queries(topic_set, self.console)
         words = {topic.topic_id: tokens_of_post(topic.post) for topic in topic_set.topics}
         k, places = settings.retrieval.k, settings.structure.context
         with Stopwatch() as watch:
@@ -101,11 +106,7 @@ class StructureSystem(System[StructureSettings]):
                     rankings[name] = with_similar_posts(
                         rankings[name], similar, searchable.made, query, min(places, k), k
                     )
-        results = {
-            topic_id: [Hit(searchable.places[place][0], score, searchable.places[place][1]) for place, score in ranking]
-            for topic_id, ranking in rankings.items()
-        }
-        return Retrieved(results, speed(len(found), watch), searchable.visual_ids)
+        return Retrieved(searchable.hits(rankings), speed(len(found), watch), searchable.visual_ids)
 
     def _retrieve_answers(
         self, settings: StructureSettings, searchable: _Searchable, answers: FormulasOfPosts, topic_set: TopicSet
@@ -135,23 +136,17 @@ def _answers(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[P
             yield post
 
 
-@dataclass(frozen=True)
-class _Searchable:
-    """An index, the ids of its formulas and of their posts, all visual ids, and the source of trees.
+@dataclass(frozen=True, kw_only=True)
+class _Searchable(IndexedFormulas):
+    """Trees of formulas, with their ids.
 
     In Task 1 ``answers`` has the formulas of posts, and ``names`` the ids of these.
     """
 
     made: StructureIndex
-    places: list[tuple[str, str]]
-    visual_ids: dict[str, str]
-    trees: FormulaTrees
     context: Context | None = None
     answers: FormulasOfPosts | None = None
     names: Sequence[str] = ()
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class _Around:

@@ -1,0 +1,53 @@
+"""Formulas of an index by their numbers: queries from topics, and results with the ids of formulas and posts.
+
+formulas = IndexedFormulas(places=[("f1", "p1"), ("f2", "p2")], visual_ids={}, trees=FormulaTrees(None))
+queries = formulas.queries(topic_set, console)                    # {'B.1': the query formula, ...}
+formulas.hits({"B.1": [(1, 0.5)]})                                # {'B.1': [Hit('f2', 0.5, 'p2')]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from graphs.formulas.tree import ParsedFormula
+from graphs.graph.graph_maker import FormulaTrees
+from mathamr.evaluation.runs import Hit
+from mathamr.retrieval.lexical import query_formula
+from mathamr.stages.console import Console
+from mathamr.stages.retrieval.searching import say_lost
+from mathamr.stages.topic_sets import TopicSet
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexedFormulas:
+    """Formulas of an index, without the index.
+
+    Attributes:
+        places: id of each formula and of its post, by number.
+        visual_ids: visual ids by formula id.
+        trees: source of the trees of topics.
+    """
+
+    places: list[tuple[str, str]]
+    visual_ids: dict[str, str]
+    trees: FormulaTrees
+
+    def queries(self, topic_set: TopicSet, console: Console) -> dict[str, ParsedFormula]:
+        """Return the query formula of each topic that has one; the console names the others."""
+        queries = {topic.topic_id: query_formula(topic, self.trees.of) for topic in topic_set.topics}
+        found = {topic_id: query for topic_id, query in queries.items() if query is not None}
+        say_lost(
+            console, topic_set, [one for one in topic_set.topics if one.topic_id in found], "lack the query formula"
+        )
+        return found
+
+    def hits(self, rankings: Mapping[str, Sequence[tuple[int, float]]]) -> dict[str, list[Hit]]:
+        """Return the formulas that numbers stand for, with their scores and posts."""
+        return {
+            topic_id: [Hit(self.places[number][0], score, self.places[number][1]) for number, score in ranking]
+            for topic_id, ranking in rankings.items()
+        }
+
+    def close(self) -> None:
+        """Nothing is open."""
