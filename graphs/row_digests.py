@@ -2,8 +2,7 @@
 
 >>> import sqlite3
 >>> database = sqlite3.connect(":memory:")
->>> _ = database.execute("CREATE TABLE post(post_id TEXT, text TEXT)")
->>> add_digests(database, "post")                    # a column, where a file of an earlier version lacks it
+>>> _ = database.execute("CREATE TABLE post(post_id TEXT, text TEXT, digest INTEGER)")
 >>> _ = database.execute("INSERT INTO post VALUES ('7', 'Is it odd?', ?)", [row_digest("7", "Is it odd?")])
 >>> post_id, text, found = database.execute("SELECT post_id, text, digest FROM post").fetchone()
 >>> check_row(found, "7", post_id, text)
@@ -18,7 +17,6 @@ noticed, of other changes all but one in four billion.
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from zlib import crc32
 
@@ -35,27 +33,12 @@ def row_digest(*values: object, blob: bytes = b"") -> int:
     return crc32(blob, crc32("\0".join(map(str, values)).encode()))
 
 
-def add_digests(connection: sqlite3.Connection, table: str) -> None:
-    """Add the column ``digest`` to a table that an earlier version made; its rows are not checked."""
-    if not _has_digests(connection, table):
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN digest INTEGER")
-
-
-def digest_column(connection: sqlite3.Connection, table: str) -> str:
-    """Return the name of the column to read digests from; NULL for a table of an earlier version."""
-    return "digest" if _has_digests(connection, table) else "NULL"
-
-
-def check_row(found: int | None, post_id: str, *values: object, blob: bytes = b"", path: Path | None = None) -> None:
-    """Compare a row with its digest; None: a row of an earlier version, which has none.
+def check_row(found: int, post_id: str, *values: object, blob: bytes = b"", path: Path | None = None) -> None:
+    """Compare a row with its digest.
 
     Raises:
         StoreError: a row that is not what was written.
     """
-    if found is not None and found != row_digest(*values, blob=blob):
+    if found != row_digest(*values, blob=blob):
         message = f"the row of post {post_id} is not what was written; delete the file and build it again"
         raise StoreError(message, path=path)
-
-
-def _has_digests(connection: sqlite3.Connection, table: str) -> bool:
-    return "digest" in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}

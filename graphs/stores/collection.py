@@ -33,7 +33,7 @@ from graphs.corpus.post import Post, is_id
 from graphs.errors import Failure, StoreError
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
-from graphs.row_digests import add_digests, check_row, digest_column, row_digest
+from graphs.row_digests import check_row, row_digest
 
 PURPOSE = "MathAMR+ graphs"
 BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS failure(
 );
 CREATE INDEX IF NOT EXISTS failure_post ON failure(post_id);
 """
-_COLUMNS = "post_id, kind, penman, formula_map, attachments, reattached"
+_COLUMNS = "post_id, kind, penman, formula_map, attachments, reattached, digest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,6 @@ _ALONE = "in_process"  # in the meta table as long as a build works in one proce
 def writer(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
     """Open a collection as its only writer."""
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
-        add_digests(connection, "graph")
         yield connection
 
 
@@ -268,7 +267,6 @@ class Collection(database.OpenFile):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         super().__init__(self.path, purpose=PURPOSE)
-        self._columns = f"{_COLUMNS}, {digest_column(self._connection, 'graph')}"
 
     def __len__(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM graph").fetchone()[0])
@@ -284,7 +282,7 @@ class Collection(database.OpenFile):
         Raises:
             StoreError: when the collection has none, with the reason where there is one.
         """
-        row = self._connection.execute(f"SELECT {self._columns} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
+        row = self._connection.execute(f"SELECT {_COLUMNS} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
         if row is None:
             reason = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
             why = f": {reason[0]}" if reason else " and no record of a failure: is the id right?"
@@ -302,13 +300,13 @@ class Collection(database.OpenFile):
     def graphs(self, *kinds: str) -> Iterator[StoredGraph]:
         """Every graph (of some kinds)."""
         where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        for row in self._connection.execute(f"SELECT {self._columns} FROM graph{where} ORDER BY post_id", kinds):
+        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph{where} ORDER BY post_id", kinds):
             yield self._stored(row)
 
     def rows(self, *kinds: str) -> Iterator[tuple[str, str, str]]:
         """``(post id, Penman text, formula map as JSON)`` of every graph (of some kinds), undecoded."""
         where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        for row in self._connection.execute(f"SELECT {self._columns} FROM graph{where} ORDER BY post_id", kinds):
+        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph{where} ORDER BY post_id", kinds):
             self._check(row)
             yield row[0], row[2], row[3]
 
@@ -337,21 +335,18 @@ class Collection(database.OpenFile):
             digest.update("\0".join(row).encode())
         return digest.hexdigest()[:16]
 
-    def _stored(self, row: tuple[str, str, str, str, str, int, int | None]) -> StoredGraph:
+    def _stored(self, row: tuple[str, str, str, str, str, int, int]) -> StoredGraph:
         self._check(row)
         try:
             return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
         except (ValueError, TypeError) as error:
             raise StoreError(f"the row of post {row[0]} is damaged ({error}); build the collection again") from error
 
-    def _check(self, row: tuple[str, str, str, str, str, int, int | None]) -> None:
+    def _check(self, row: tuple[str, str, str, str, str, int, int]) -> None:
         check_row(row[-1], row[0], *row[:-1], path=self.path)
 
 
-INSERT_GRAPH = (
-    "INSERT OR REPLACE INTO graph(post_id, kind, penman, formula_map, attachments, reattached, digest)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
+INSERT_GRAPH = f"INSERT OR REPLACE INTO graph({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 INSERT_FAILURE = "INSERT INTO failure(post_id, stage, kind, message) VALUES (?, ?, ?, ?)"
 
 

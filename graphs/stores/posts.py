@@ -33,7 +33,7 @@ from graphs.corpus.post import PlaceholderText, Post, PostKind
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, StoreError
-from graphs.row_digests import add_digests, check_row, digest_column, row_digest
+from graphs.row_digests import check_row, row_digest
 
 PURPOSE = "texts of posts"
 IDS_PER_QUERY = 512
@@ -116,8 +116,6 @@ def build(
     """
     incomplete: list[str] = []
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
-        for table in ("formulas", "post"):
-            add_digests(connection, table)
         of_graphs = ((post_id, json.dumps(list(names))) for post_id, names in formula_ids)
         connection.executemany(
             "INSERT OR REPLACE INTO formulas(post_id, formula_ids, digest) VALUES (?, ?, ?)",
@@ -158,10 +156,7 @@ def _counted(
 def _posts(connection: sqlite3.Connection, path: Path, post_ids: Sequence[str]) -> Iterator[Post]:
     for start in range(0, len(post_ids), IDS_PER_QUERY):
         ids = post_ids[start : start + IDS_PER_QUERY]
-        query = (
-            f"SELECT {_COLUMNS}, {digest_column(connection, 'post')} FROM post"
-            f" WHERE post_id IN ({','.join('?' * len(ids))})"
-        )
+        query = f"SELECT {_COLUMNS}, digest FROM post WHERE post_id IN ({','.join('?' * len(ids))})"
         for *row, digest in connection.execute(query, ids).fetchall():
             check_row(digest, row[0], *row, path=path)
             post_id, kind, title, body, markup, parent, prefix = row
@@ -223,11 +218,10 @@ class PostTexts(database.OpenFile):
     def _formulas(self, post_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the ids of the formulas of posts, by the order of their vectors."""
         found: dict[str, list[str]] = {}
-        digest = digest_column(self._connection, "formulas")
         for start in range(0, len(post_ids), IDS_PER_QUERY):
             ids = post_ids[start : start + IDS_PER_QUERY]
             marks = ",".join("?" * len(ids))
-            query = f"SELECT post_id, formula_ids, {digest} FROM formulas WHERE post_id IN ({marks})"
+            query = f"SELECT post_id, formula_ids, digest FROM formulas WHERE post_id IN ({marks})"
             for post_id, names, known in self._connection.execute(query, ids):
                 check_row(known, post_id, post_id, names, path=self._path)
                 found[post_id] = _ids(post_id, names)

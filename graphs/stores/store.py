@@ -39,7 +39,7 @@ from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec, check_structure
 from graphs.graph.vocabulary import Decode, Row, Vocabulary
 from graphs.processes import batched, ordered_map
-from graphs.row_digests import add_digests, check_row, digest_column, row_digest
+from graphs.row_digests import check_row, row_digest
 from graphs.stores.graph_sizes import GraphSizes
 from graphs.stores.tensor_identity import FILE_FORMAT, check_format, config_hash, file_hash, spec_of_hash
 
@@ -90,7 +90,6 @@ def build(
     """
     report = progress or (lambda count: None)
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
-        add_digests(connection, "arrays")
         _begin(connection, path, spec, vocabulary, source)
         batches = _pending(connection, rows, report)
         converted = ordered_map(
@@ -247,7 +246,7 @@ class GraphStore:
         self.config_hash = _config_hash(self.spec, self.vocabulary)
         if config_hash not in (None, self.config_hash):
             raise StoreError(f"config_hash is {self.config_hash}, {config_hash} is needed; {_OTHERWISE}", path=path)
-        self._sizes, self._digest = GraphSizes(self.spec), digest_column(self._connection, "arrays")
+        self._sizes = GraphSizes(self.spec)
         if sentence_vectors is not None:
             check_structure(self.spec.structure)
 
@@ -309,7 +308,7 @@ class GraphStore:
         checked = self._checked
         first = {post_id: row for post_id, row in rows.items() if not checked[row[0]]}
         if first:
-            for post_id, (*counts, digest) in self._select(f"{_COUNTS}, {self._digest}", list(first), _ARRAYS).items():
+            for post_id, (*counts, digest) in self._select(f"{_COUNTS}, a.digest", list(first), _ARRAYS).items():
                 number, blob = first[post_id]
                 check_row(digest, post_id, post_id, *counts, blob=blob, path=self.path)
                 checked[number] = 1

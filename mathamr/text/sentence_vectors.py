@@ -36,7 +36,7 @@ from torch import Tensor
 from graphs import database
 from graphs.errors import ConfigError, StoreError
 from graphs.processes import batched
-from graphs.row_digests import add_digests, check_row, digest_column, row_digest
+from graphs.row_digests import check_row, row_digest
 
 PURPOSE = "vectors of sentences"
 
@@ -76,7 +76,6 @@ def add(
         StoreError: a file of another encoder, or another process that writes to it.
     """
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
-        add_digests(connection, "sentences")
         meta = database.read_meta(connection)
         _check_encoder(path, meta.get("encoder", encoder), encoder)
         database.write_meta(connection, encoder=encoder, dimension=dimension)
@@ -165,10 +164,9 @@ class SentenceVectors:
 
 
 def _read(reader: database.Reader, post_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    digest = digest_column(reader.connection, "sentences") if post_ids else ""
     for start in range(0, len(post_ids), _IDS_PER_QUERY):
         ids = post_ids[start : start + _IDS_PER_QUERY]
-        query = f"SELECT post_id, vectors, {digest} FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
+        query = f"SELECT post_id, vectors, digest FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
         for post_id, blob, known in reader.connection.execute(query, ids):
             check_row(known, post_id, post_id, blob=blob, path=reader.path)
             yield post_id, blob

@@ -24,6 +24,7 @@ from graphs.graph.connectivity import connectivities
 from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import Structure, VirtualNodeSpec
 from graphs.graph.vocabulary import Row, Vocabulary, count
+from graphs.row_digests import row_digest
 from graphs.stores.store import PURPOSE, GraphStore, build, config_hash
 
 ROWS: list[Row] = [
@@ -243,16 +244,25 @@ def test_post_twice_is_refused(vocabulary: Vocabulary, tmp_path: Path) -> None:
 
 
 def damaged(path: Path, tmp_path: Path, sql: str) -> GraphStore:
+    """Change a copy of the file; ``digest_of(blob, ...)`` is a row's digest."""
     copy = tmp_path / "damaged.db"
     copy.write_bytes(path.read_bytes())
     with closing(sqlite3.connect(copy)) as connection:
+        connection.create_function("digest_of", -1, lambda blob, *counts: row_digest(*counts, blob=blob))
         connection.execute(sql)
         connection.commit()
     return GraphStore(copy)
 
 
+RESEALED = (
+    "UPDATE arrays SET blob = {0}, digest = (SELECT"
+    " digest_of({0}, post_id, nodes, edges, formulas, sentences, roots, constituents)"
+    " FROM graph WHERE graph.idx = 5) WHERE idx = 5"
+)
+
+
 def test_truncated_graph_names_its_post(path: Path, tmp_path: Path) -> None:
-    store = damaged(path, tmp_path, "UPDATE arrays SET digest = NULL, blob = substr(blob, 1, 50) WHERE idx = 5")
+    store = damaged(path, tmp_path, RESEALED.format("substr(blob, 1, 50)"))
     for read in (store.load, store.get_arrays):
         with pytest.raises(GraphError, match="post 50: stored graph has 50 bytes"):
             read(["10", "50"])
@@ -260,8 +270,7 @@ def test_truncated_graph_names_its_post(path: Path, tmp_path: Path) -> None:
 
 
 def test_label_outside_the_vocabulary_names_its_post(path: Path, tmp_path: Path) -> None:
-    changed = "blob = CAST(substr(blob, 1, 40) || x'ff7f' || substr(blob, 43) AS BLOB)"
-    store = damaged(path, tmp_path, f"UPDATE arrays SET digest = NULL, {changed} WHERE idx = 5")
+    store = damaged(path, tmp_path, RESEALED.format("CAST(substr(blob, 1, 40) || x'ff7f' || substr(blob, 43) AS BLOB)"))
     with pytest.raises(GraphError, match=r"post 50: label 32767 is outside the vocabulary of \d+"):
         store.load(["10", "50"])
 
@@ -282,10 +291,10 @@ def test_a_row_that_is_not_what_was_written_names_its_post(path: Path, tmp_path:
     assert store.load(["10", "60"]).num_graphs == 2
 
 
-def test_a_file_without_digests_is_read(path: Path, tmp_path: Path) -> None:
-    """As versions before digests left it."""
+def test_a_file_without_digests_is_refused(path: Path, tmp_path: Path) -> None:
     store = damaged(path, tmp_path, "ALTER TABLE arrays DROP COLUMN digest")
-    assert store.load(["10", "50"]).num_graphs == 2
+    with pytest.raises(StoreError, match=r"damaged\.db: not a readable SQLite database \(no such column: a.digest\)"):
+        store.load(["10", "50"])
 
 
 def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
