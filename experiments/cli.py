@@ -81,11 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     before = sys.argv
     try:
-        found = _found(words)
-        if isinstance(found, str):
-            print(found)
+        suggested = _found(words)
+        if isinstance(suggested, str):
+            print(suggested)
             return 0
-        function, name, rest = found
+        function, name, rest = suggested
         sys.argv = [name, *rest]
         return function(rest)
     except ConfigError as error:

@@ -125,15 +125,15 @@ def _store_files(track: str, kind: type[JobSettings]) -> list[tuple[str, str]]:
     Raises:
         ConfigError: a file is not YAML.
     """
-    found = []
+    groups = []
     for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
         if path.parent.name in kind.groups():
             try:
                 ConfigStore.instance().store(group=path.parent.name, name=path.stem, node=OmegaConf.load(path))
             except Exception as error:
                 raise ConfigError(f"settings of track={track} are not YAML: {error}", path=path) from error
-            found.append((path.parent.name, path.stem))
-    return found
+            groups.append((path.parent.name, path.stem))
+    return groups
 
 
 def _groups(systems: Mapping[str, type[JobSettings]]) -> dict[str, type]:

@@ -43,14 +43,14 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
         if "missing EQUAL" in text:
             return ConfigError(f"{override!r} is no setting; write KEY=VALUE, or +exp=NAME for an experiment")
         return ConfigError(f"{override!r} cannot be read: {lines[-2] if len(lines) > 1 else lines[0]}; quote the value")
-    if found := re.search(r"Could not override '([^']+)'", text):
-        return ConfigError(f"unknown key {found[1]}{suggestion(found[1], known())}")
-    if found := re.search(r"An item is already at '([^']+)'", text):
-        return ConfigError(f"{found[1]} has a value already; leave out the + before it")
-    if found := re.search(r"In '(exp/[^']+)'.*\s+Key 'exp' not in", text):
-        return ConfigError(f"{found[1]}.yaml does not begin with the line {_PACKAGE!r}; add it")
-    if found := re.search(r"In '([^']+)': .* raised while composing config:", text):
-        return ConfigError(f"{found[1]}.yaml: {_of_value(lines[1:])}")
+    if match := re.search(r"Could not override '([^']+)'", text):
+        return ConfigError(f"unknown key {match[1]}{suggestion(match[1], known())}")
+    if match := re.search(r"An item is already at '([^']+)'", text):
+        return ConfigError(f"{match[1]} has a value already; leave out the + before it")
+    if match := re.search(r"In '(exp/[^']+)'.*\s+Key 'exp' not in", text):
+        return ConfigError(f"{match[1]}.yaml does not begin with the line {_PACKAGE!r}; add it")
+    if match := re.search(r"In '([^']+)': .* raised while composing config:", text):
+        return ConfigError(f"{match[1]}.yaml: {_of_value(lines[1:])}")
     if isinstance(error.__cause__, OmegaConfBaseException):
         cause = [line.strip() for line in str(error.__cause__).splitlines() if line.strip()]
         given = lines[0].removeprefix("Error merging override ")

@@ -66,8 +66,8 @@ def finished_job(
     if condition not in experiment["conditions"]:
         known = ", ".join(experiment["conditions"])
         raise ConfigError(f"unknown condition {condition!r} of {experiment['name']}; choose from: {known}")
-    chosen, record = _record(folder, experiment, condition, seed)
-    settings = settings_of(configuration_of(experiment["command"], root), condition, chosen)
+    job_seed, record = _record(folder, experiment, condition, seed)
+    settings = settings_of(configuration_of(experiment["command"], root), condition, job_seed)
     if not record.get("model_key") or not isinstance(settings, GraphSettings):
         raise ConfigError(f"condition {condition} is of track={settings.track}; only graph models make a search index")
     data = settings.data
@@ -82,7 +82,7 @@ def finished_job(
     formulas = Path(data.formulas) if data.formulas else shared / "formulas.db"
     return FinishedJob(
         condition,
-        chosen,
+        job_seed,
         data,
         models[0],
         (Path(made),) if made else _tensors(shared, spec_of(settings.graph), record["source"]),

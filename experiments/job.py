@@ -180,7 +180,7 @@ def _run(
     source = _source(job, place, system)
     kept = _kept_rankings(job, place, source)
     left: list[str] = [] if kept is None else _take_along(place, *kept)
-    found: dict[str, Mapping[str, float]] = {}
+    costs_of_tests: dict[str, Mapping[str, float]] = {}
     for search in searches:
         topic_set = search.topic_set
         if kept is None:
@@ -192,7 +192,7 @@ def _run(
         else:
             run, costs = _read_rankings(job, *kept, topic_set)
             visual_ids = system.visual_ids(job.settings) if topic_set.task == 2 else None
-        found[str(topic_set.test_name)] = costs
+        costs_of_tests[str(topic_set.test_name)] = costs
         scores = judge(run, topic_set, visual_ids)
         own_files = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])
@@ -210,7 +210,7 @@ def _run(
             console.say(f"  {title(topic_set.test_name)}: {line}")
         measured |= whole.columns()
         result |= {column(topic_set.test_name, name): value for name, value in measured.items()}
-        topics = [[topic, *own.values()] for topic, own in sorted(scores.per_topic.items())]
+        topics = [[topic, *of_topic.values()] for topic, of_topic in sorted(scores.per_topic.items())]
         book.table(file_name(topic_set.test_name, "topics"), ["topic", *scores.aggregate], topics)
         files += own_files
         if topic_set.task == 2 and visual_ids is not None:
@@ -221,7 +221,7 @@ def _run(
             _show(job, place, system, encoded, topic_set, run)
             if search.queries is topic_set:  # else the vectors are those of questions
                 result |= _look_into(job, place, system, encoded, topic_set, run)
-    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": found, "left": left})
+    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": costs_of_tests, "left": left})
     book.scores(result)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.experiment.name}-{job.name}", "model", files, result)
@@ -246,9 +246,10 @@ def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, 
 
 def _read_rankings(job: Job, folder: Path, record: dict[str, Any], topic_set: TopicSet) -> tuple[Run, dict[str, float]]:
     """Return the rankings for the topics that an earlier result has left, and what it cost to find them."""
-    found = run_left(folder, topic_set.test_name, topic_set.task).rankings
-    found = found or {topic.topic_id: [] for topic in topic_set.topics}  # without a result they have no line in it
-    return Run(job.name, found, topic_set.task), record["costs"][str(topic_set.test_name)]
+    rankings = run_left(folder, topic_set.test_name, topic_set.task).rankings
+    if not rankings:  # topics without a result have no line in the file
+        rankings = {topic.topic_id: [] for topic in topic_set.topics}
+    return Run(job.name, rankings, topic_set.task), record["costs"][str(topic_set.test_name)]
 
 
 def _search(
@@ -258,14 +259,14 @@ def _search(
     queries = search.queries
     check_searched(system, encoded, queries)
     keep = isinstance(job.settings, SearchSettings) and job.settings.index.keep
-    own = folder.with_name(file_name(queries.test_name, folder.name))
-    shutil.rmtree(own, ignore_errors=True)  # what a killed run has left
+    index_folder = folder.with_name(file_name(queries.test_name, folder.name))
+    shutil.rmtree(index_folder, ignore_errors=True)  # what a killed run has left
     try:
-        with closing(system.index(job.settings, encoded, queries, own)) as indexed:
+        with closing(system.index(job.settings, encoded, queries, index_folder)) as indexed:
             retrieved = search.answers(system.retrieve(job.settings, encoded, indexed, queries))
     finally:
         if not keep:
-            shutil.rmtree(own, ignore_errors=True)
+            shutil.rmtree(index_folder, ignore_errors=True)
     return retrieved, {**indexed.costs, **retrieved.costs}
 
 
@@ -325,8 +326,8 @@ def _look_into(
             write_json(place / weighting.FILE, {} if space is None else weighting.weighted_scores(space, qrels))
         if "failures" in analyses:
             explain = partial(system.explain, job.settings, encoded)
-            said = "" if space is None else failures.describe(space, topic_set, qrels, run, explain, system.texts)
-            write_whole(place / failures.FILE, said)
+            text = "" if space is None else failures.describe(space, topic_set, qrels, run, explain, system.texts)
+            write_whole(place / failures.FILE, text)
     if not analyses & {"collapse", "geometry"}:
         return {}
     content = geometry.measure(system, job, encoded, topic_set, qrels, run)
@@ -362,10 +363,10 @@ def _identity(job: Job) -> dict[str, Any]:
 def _make_room(job: Job, place: Path, earlier: Path) -> None:
     """Leave in ``place`` only what the configuration of ``job`` has made, whether finished or half done."""
     stamp = place / "key"
-    found = stamp.read_text(encoding="utf-8") if stamp.exists() else ""
-    if found != job.key:
-        if found and (place / "result.json").exists():
-            _move(place, earlier / f"{job.name}-{found}")
+    earlier_key = stamp.read_text(encoding="utf-8") if stamp.exists() else ""
+    if earlier_key != job.key:
+        if earlier_key and (place / "result.json").exists():
+            _move(place, earlier / f"{job.name}-{earlier_key}")
         for leftover in place.iterdir():
             if leftover.name == LOCK:
                 continue

@@ -171,13 +171,13 @@ def _settings(config: DictConfig, composed: Mapping[tuple[str, int], DictConfig]
     """Return the settings of all jobs; what the command line gets wrong is named first, without a condition."""
     if any(one.track == config.track for one in composed.values()):
         job_settings(config)
-    found = {}
+    settings = {}
     for (condition, seed), one in composed.items():
         try:
-            found[condition, seed] = job_settings(one)
+            settings[condition, seed] = job_settings(one)
         except ConfigError as error:
             raise ConfigError(f"experiment.conditions.{condition}: {error}") from error
-    return found
+    return settings
 
 
 def _record_of(config: DictConfig) -> dict[str, Any]:

@@ -44,12 +44,12 @@ class Collection:
 
     def known(self, wanted: set[str], *, formulas: bool) -> dict[str, Known]:
         """Of the ``wanted`` posts those that are there, with the ids of their formulas; one pass over the posts."""
-        found: dict[str, Known] = {}
+        posts: dict[str, Known] = {}
         for post in self.corpus.posts():
             if isinstance(post, Post) and post.post_id in wanted:
                 ids = frozenset(formula.formula_id for formula in extract(post).formulas) if formulas else frozenset()
-                found.setdefault(post.post_id, Known(post.kind, ids))
-        return found
+                posts.setdefault(post.post_id, Known(post.kind, ids))
+        return posts
 
 
 @dataclass(frozen=True)

@@ -156,11 +156,11 @@ def judged_by(corpus: Corpus, task: int, years: Sequence[int]) -> str:
         return ""
     files = corpus.judgment_files()
     counts = corpus.rekeyings() if task == 2 else {}
-    found = []
+    parts = []
     for year in years:
         if (name := files.get((task, year))) is not None:
-            found.append(name if year not in counts else f"{name}: {counts[year].unknown:,} unknown formulas left out")
-    return "; ".join(found)
+            parts.append(name if year not in counts else f"{name}: {counts[year].unknown:,} unknown formulas left out")
+    return "; ".join(parts)
 
 
 def _other_editions(corpus: Corpus, task: int, years: Sequence[int]) -> dict[int, str]:

@@ -19,6 +19,11 @@ from os import PathLike, fspath
 from typing import ClassVar
 
 
+def encodable(message: str) -> str:
+    """Return a message that UTF-8 can hold: it may quote halves of surrogate pairs."""
+    return message.encode(errors="backslashreplace").decode()
+
+
 class MathAMRError(Exception):
     """Root of every error that this project raises deliberately.
 

@@ -33,12 +33,12 @@ def row_digest(*values: object, blob: bytes = b"") -> int:
     return crc32(blob, crc32("\0".join(map(str, values)).encode()))
 
 
-def check_row(found: int, post_id: str, *values: object, blob: bytes = b"", path: Path | None = None) -> None:
+def check_row(digest: int, post_id: str, *values: object, blob: bytes = b"", path: Path | None = None) -> None:
     """Compare a row with its digest.
 
     Raises:
         StoreError: a row that is not what was written.
     """
-    if found != row_digest(*values, blob=blob):
+    if digest != row_digest(*values, blob=blob):
         message = f"the row of post {post_id} is not what was written; delete the file and build it again"
         raise StoreError(message, path=path)

@@ -25,8 +25,8 @@ def values(group: str, name: str = "default") -> dict[str, Any]:
     """
     from omegaconf import OmegaConf
 
-    own = cast(dict[Any, Any], OmegaConf.to_container(OmegaConf.load(CONF / group / f"{name}.yaml"), resolve=True))
-    found: dict[str, Any] = {}
-    for base in own.pop("defaults", ["_self_"]):  # files of the same group, as Hydra composes them
-        found |= {str(key): value for key, value in own.items()} if base == "_self_" else values(group, base)
-    return found
+    of_group = cast(dict[Any, Any], OmegaConf.to_container(OmegaConf.load(CONF / group / f"{name}.yaml"), resolve=True))
+    settings: dict[str, Any] = {}
+    for base in of_group.pop("defaults", ["_self_"]):  # files of the same group, as Hydra composes them
+        settings |= {str(key): value for key, value in of_group.items()} if base == "_self_" else values(group, base)
+    return settings

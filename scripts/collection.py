@@ -77,17 +77,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def failures(given: argparse.Namespace, console: Console) -> str:
     """Every record of a failure, a line each."""
-    import csv
-    import io
-
     from graphs.stores.collection import Collection
+    from mathamr.stages.data.failure_table import table_of
 
-    table = io.StringIO()
-    rows = csv.writer(table, delimiter="\t", lineterminator="\n")
-    rows.writerow(["post_id", "stage", "kind", "message"])
     with Collection(given.collection) as graphs:
-        rows.writerows((f.post_id, f.stage, f.kind, f.message) for f in graphs.failures())
-    return table.getvalue().rstrip("\n")
+        return table_of(graphs.failures()).rstrip("\n")
 
 
 def show(given: argparse.Namespace, console: Console) -> str:

@@ -136,16 +136,13 @@ def judge(row: Expectation, experiment: Experiment) -> Verdict:
         measured = _statistic(row, done[row.name], key)
         if measured is None:
             return Verdict("fail", reason=f"no result has the column {key}")
-        base = _statistic(row, done[experiment.baselines[row.name]], key) if _has_base(row, experiment, done) else None
+        of_baseline = done.get(experiment.baselines[row.name])
+        base = None if of_baseline is None else _statistic(row, of_baseline, key)
         expected = row.expected.get(column)
         cells.append(
             Cell(column, measured / unit, expected, _status(row, column, measured / unit, expected, base, unit))
         )
     return Verdict(max((cell.status for cell in cells), key=_WORSE.index), cells)
-
-
-def _has_base(row: Expectation, experiment: Experiment, done: Mapping[str, Sequence[Row]]) -> bool:
-    return experiment.baselines[row.name] in done
 
 
 def _status(

@@ -107,5 +107,5 @@ def make(sweep: Mapping[str, Any], *, project: str | None = None, entity: str | 
     import wandb
 
     project = project or str(sweep.get("project", "mathamr-plus"))
-    found = wandb.sweep(dict(sweep), project=project, entity=entity)
-    return "/".join(part for part in (entity, project, found) if part)
+    sweep_id = wandb.sweep(dict(sweep), project=project, entity=entity)
+    return "/".join(part for part in (entity, project, sweep_id) if part)

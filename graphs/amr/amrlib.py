@@ -105,11 +105,11 @@ class _Lengths:
         self._sentences, self._cut = sentences, []
 
     def _generated(self, *arguments: Any, **options: Any) -> Any:
-        found = self._generate(*arguments, **options)
+        generated = self._generate(*arguments, **options)
         end = self._parser.tokenizer.eos_token_id
-        full = found.shape[1] >= self._parser.max_graph_len
-        self._cut += [bool(full and end not in row[1:].tolist()) for row in found]
-        return found
+        full = generated.shape[1] >= self._parser.max_graph_len
+        self._cut += [bool(full and end not in row[1:].tolist()) for row in generated]
+        return generated
 
     def clipped(self) -> list[bool]:
         """Return whether the sentence or the first candidate graph of each sentence was cut off."""

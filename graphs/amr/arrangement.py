@@ -121,12 +121,12 @@ def parents_of(graph: penman.Graph) -> dict[str, str]:
     while queue or late:
         if queue:
             parent = queue.popleft()
-            found = [(child, parent) for child in neighbours[parent] if child not in reached]
-            late.extend(pair for pair in found if pair[0] in old)
-            found = [pair for pair in found if pair[0] not in old]
+            order = [(child, parent) for child in neighbours[parent] if child not in reached]
+            late.extend(pair for pair in order if pair[0] in old)
+            order = [pair for pair in order if pair[0] not in old]
         else:
-            found = [late.popleft()]
-        for child, parent in found:
+            order = [late.popleft()]
+        for child, parent in order:
             if child not in reached:
                 reached.add(child)
                 parents[child] = parent

@@ -35,8 +35,8 @@ Parse = Callable[[Sequence[Sequence[str]]], list[str | Failure]]
 
 def tokens_of(penman_text: str) -> list[str] | None:
     """Return the tokens of the ``# ::tok`` line without those that a parser adds, or None without such a line."""
-    found = _TOKENS.search(penman_text)
-    return None if found is None else [token for token in (found[1] or "").split() if token not in _ADDED]
+    match = _TOKENS.search(penman_text)
+    return None if match is None else [token for token in (match[1] or "").split() if token not in _ADDED]
 
 
 def check(penman_text: str, sent: int) -> Failure | None:
@@ -83,4 +83,4 @@ def _parts(parse: Parse, chunk: Sequence[str], answer: str | Failure) -> list[st
     if not halves:
         return [answer]
     answers = parse(halves)
-    return [part for half, found in zip(halves, answers, strict=True) for part in _parts(parse, half, found)]
+    return [part for half, parts in zip(halves, answers, strict=True) for part in _parts(parse, half, parts)]

@@ -174,13 +174,13 @@ def _collections(triples: Iterable[Triple], concepts: dict[str, str]) -> dict[st
 
 def _dissolved(top: str, collections: dict[str, list[str]]) -> list[str]:
     """Return the collection below ``top`` and those among its sentences, at any depth."""
-    found, stack = [], [top]
+    dissolved, stack = [], [top]
     while stack:
         here = stack.pop()
-        if here in collections and here not in found:
-            found.append(here)
+        if here in collections and here not in dissolved:
+            dissolved.append(here)
             stack.extend(collections[here])
-    return found
+    return dissolved
 
 
 def _sentence_roots(top: str, collections: dict[str, list[str]]) -> list[str]:

@@ -96,15 +96,15 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
     loose: list[int] = []  # triples of an inverse role whose target may be a constant
     position, top, step = 0, "", _STEP.match
     while True:
-        opened = _OPEN.match(text, position)
-        if opened is None:
+        opening = _OPEN.match(text, position)
+        if opening is None:
             break
-        here, concept = opened.groups()
+        here, concept = opening.groups()
         top = top or here
-        _declare(concepts, here, concept, text, opened.start(1))
+        _declare(concepts, here, concept, text, opening.start(1))
         append((here, INSTANCE, concept))
         stack = [here]
-        position = opened.end()
+        position = opening.end()
         while stack:
             match = step(text, position)
             if match is None:

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 from graphs.corpus.corpus import Corpus, answers_ask, benchmark
 from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
-from graphs.corpus.post import QUERY, Pair, Post
+from graphs.corpus.post import QUERY, Post
 from graphs.corpus.queries.collection import HeldOut, NamedTests
 from graphs.corpus.text.placeholders import extract
 from graphs.corpus.text.text_formulas import MAX_INLINE, find, is_formula
@@ -116,7 +116,7 @@ def export_beir(
         written = [pair for pair in pairs if pair.question_id in known and pair.answer_id in known]
         grade = max(1, *(one.grade for one in held_out.judgments))  # relevant, whatever grade is said to be
         if written or train.exists():
-            _write_judgments(opened(train), _train_rows(written, query_ids, grade))
+            _write_judgments(opened(train), ((query_ids[one.question_id], one.answer_id, grade) for one in written))
     return Exported(count, len(topic_ids) + len({pair.question_id for pair in written}), judged, len(written), failures)
 
 
@@ -179,11 +179,7 @@ def _write_judgments(file: TextIO, rows: Iterator[tuple[str, str, int]]) -> int:
     return count
 
 
-def _train_rows(pairs: Sequence[Pair], query_ids: dict[str, str], grade: int) -> Iterator[tuple[str, str, int]]:
-    return ((query_ids[pair.question_id], pair.answer_id, grade) for pair in pairs)
-
-
 def _query_id(question_id: str, topic_ids: set[str]) -> str:
     """The id of a training question among the queries: its own, unless a topic has that."""
-    own = question_id.removeprefix(QUERY)
-    return f"question:{own}" if own in topic_ids else own
+    plain_id = question_id.removeprefix(QUERY)
+    return f"question:{plain_id}" if plain_id in topic_ids else plain_id

@@ -37,21 +37,21 @@ def forms_of(root: Path) -> list[str]:
     Questions without answers are titles with their bodies.
     """
     names = _names(root)
-    found = []
+    forms = []
     if any(_is_posts(name) for name in names) or _has_published_posts(root):
-        found.append("arqmath")
+        forms.append("arqmath")
     if "corpus.jsonl" in names or ("queries.jsonl" in names and {"qrels", "qrels.tsv", "qrels.jsonl"} & names):
-        found.append("beir")
+        forms.append("beir")
     if "train.jsonl" in names and any(name.startswith("topics-") for name in names):
-        found.append("pairs")
-        return found
+        forms.append("pairs")
+        return forms
     questions = any(name.startswith("questions") and name.endswith(".jsonl") for name in names)
     answers = any(name.startswith("answers") and name.endswith(".jsonl") for name in names)
     if "posts.jsonl" in names or questions or answers:
-        found += ["titles", "jsonl"] if questions and not answers else ["jsonl"]
-    elif not found and any({"problem", "solution"} <= keys for keys in _keys(root)):
-        found.append("problems")
-    return found
+        forms += ["titles", "jsonl"] if questions and not answers else ["jsonl"]
+    elif not forms and any({"problem", "solution"} <= keys for keys in _keys(root)):
+        forms.append("problems")
+    return forms
 
 
 def hint(root: Path, name: str) -> str:
@@ -122,7 +122,7 @@ def _first_object(path: Path) -> dict[str, Any]:
     """Return the object of a file's first line; empty where it has none."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            found = json.loads(file.readline(_LINE).decode("utf-8-sig"))
+            content = json.loads(file.readline(_LINE).decode("utf-8-sig"))
     except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -37,19 +37,22 @@ def opener(name: str) -> Callable[[Path | None], object] | None:
     if not points:
         return None
     if len({point.value for point in points}) > 1:
-        owners = " and ".join(map(_owner, points))
+        owners = " and ".join(map(distribution, points))
         raise ConfigError(f"two collections are called {name}: of {owners}; uninstall one")
     try:
-        found = points[0].load()
+        loaded = points[0].load()
     except Exception as error:
         raise ConfigError(
-            f"collection {name} of {_owner(points[0])} ({points[0].value}) cannot be imported: "
+            f"collection {name} of {distribution(points[0])} ({points[0].value}) cannot be imported: "
             f"{type(error).__name__}: {error}; mend the package or uninstall it"
         ) from error
-    if not callable(found):
-        raise ConfigError(f"collection {name} of {_owner(points[0])} ({points[0].value}) is not a class or a function")
-    return found
+    if not callable(loaded):
+        raise ConfigError(
+            f"collection {name} of {distribution(points[0])} ({points[0].value}) is not a class or a function"
+        )
+    return loaded
 
 
-def _owner(point: EntryPoint) -> str:
+def distribution(point: EntryPoint) -> str:
+    """Return name and version of the package that has an entry point."""
     return "an unknown distribution" if point.dist is None else f"{point.dist.name} {point.dist.version}"

@@ -68,17 +68,17 @@ class JsonPosts:
     def posts(self) -> Iterator[Post | Failure]:
         """The posts in the order of the files; a line without a post is a Failure with file and line."""
         for path, kind in self.posts_files:
-            for line, found in read_lines(path):
-                if isinstance(found, Failure):
-                    yield found
+            for line, record in read_lines(path):
+                if isinstance(record, Failure):
+                    yield record
                     continue
                 try:
-                    post = post_from(found, kind=kind)
+                    post = post_from(record, kind=kind)
                     if post.kind == "topic":
                         raise CorpusError("kind 'topic': topics stand in topics.jsonl")
                     yield taken(post, path, line) or post
                 except CorpusError as error:
-                    post_id = found.get("post_id")
+                    post_id = record.get("post_id")
                     message = f"{path}:{line}: {error.message}"
                     yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
 
@@ -133,11 +133,11 @@ class JsonLines(JsonPosts):
         _check(task, years)
         path = self._file(f"topics{_suffix(task)}.jsonl")
         topics: list[Topic] = []
-        for line, found in read_lines(path):
-            if isinstance(found, Failure):
-                raise CorpusError(found.message)
+        for line, record in read_lines(path):
+            if isinstance(record, Failure):
+                raise CorpusError(record.message)
             try:
-                topics.append(topic_from(found, task))
+                topics.append(topic_from(record, task))
             except CorpusError as error:
                 raise CorpusError(error.message, path=path, line=line) from error
         return topics
@@ -298,14 +298,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:
                 if not raw.strip():
                     continue
                 try:
-                    found = json.loads(raw.decode("utf-8-sig"))
+                    record = json.loads(raw.decode("utf-8-sig"))
                 except (ValueError, RecursionError) as error:
                     yield line, Failure("", "read", "bad_json", f"{path}:{line}: not JSON: {error}")
                     continue
-                if isinstance(found, dict):
-                    yield line, found
+                if isinstance(record, dict):
+                    yield line, record
                 else:
-                    message = f"{path}:{line}: {type(found).__name__}, not an object with post_id and kind"
+                    message = f"{path}:{line}: {type(record).__name__}, not an object with post_id and kind"
                     yield line, Failure("", "read", "bad_json", message)
     except (OSError, EOFError, zlib.error) as error:
         raise CorpusError(f"cannot be read: {error}; is the file complete?", path=path, line=line + 1) from error

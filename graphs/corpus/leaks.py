@@ -105,9 +105,9 @@ def pairs_apart(
     for post, known in posts:
         if post.kind != "question" and post.parent_id is not None and post.post_id in paired:
             parents[post.post_id] = post.parent_id
-        found = next(topic_texts.by(post, known), None)
-        if found is not None:
-            leaks[post.post_id] = found
+        topic_id = next(topic_texts.by(post, known), None)
+        if topic_id is not None:
+            leaks[post.post_id] = topic_id
             answers |= {post.accepted_answer_id} if post.accepted_answer_id else set()
     answers |= {answer for answer, parent in parents.items() if parent in leaks}
     kept: list[Pair] = []

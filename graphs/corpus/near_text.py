@@ -70,17 +70,17 @@ class NearTexts:
     """Texts by name, to which others are compared; only their signatures are kept."""
 
     def __init__(self, texts: dict[str, str]) -> None:
-        found = {name: made for name, text in texts.items() if (made := signature(text))}
-        self._names = list(found)
-        self._signatures = _rows(list(found.values()))
+        signatures = {name: computed for name, text in texts.items() if (computed := signature(text))}
+        self._names = list(signatures)
+        self._signatures = _rows(list(signatures.values()))
 
     def near(self, one: bytes) -> list[tuple[str, float]]:
         """Return the names of all near-identical texts with their similarities, the most similar first."""
         if not one or not self._names:
             return []
-        found = similarities(one, self._signatures)
-        order = np.argsort(-found, kind="stable")
-        return [(self._names[place], float(found[place])) for place in order if found[place] >= NEAR]
+        estimates = similarities(one, self._signatures)
+        order = np.argsort(-estimates, kind="stable")
+        return [(self._names[place], float(estimates[place])) for place in order if estimates[place] >= NEAR]
 
 
 def _rows(signatures: list[bytes]) -> NDArray[np.uint8]:

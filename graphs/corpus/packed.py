@@ -123,16 +123,16 @@ class PackedFile:
 
     def head(self, size: int) -> bytes:
         """Return up to ``size`` bytes from the start; CorpusError only where not a single one can be read."""
-        found = bytearray()
+        beginning = bytearray()
         try:
             for chunk in self.chunks():
-                found += chunk
-                if len(found) >= size:
+                beginning += chunk
+                if len(beginning) >= size:
                     break
         except CorpusError:
-            if not found:
+            if not beginning:
                 raise
-        return bytes(found[:size])
+        return bytes(beginning[:size])
 
 
 def members(path: Path) -> list[PackedFile]:

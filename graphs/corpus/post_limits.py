@@ -52,8 +52,8 @@ def cut(markup: str, room: int) -> str:
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:
-    found = deque(pattern.finditer(text, start, end), maxlen=1)
-    return found[0] if found else None
+    matches = deque(pattern.finditer(text, start, end), maxlen=1)
+    return matches[0] if matches else None
 
 
 def shortened(text: PlaceholderText) -> PlaceholderText:

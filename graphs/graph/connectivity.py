@@ -91,9 +91,9 @@ def counted(first: Int64, counts: Int64) -> Int64:
     [5, 6, 0, 1, 2]
     """
     begin = np.cumsum(counts) - counts
-    found = np.repeat(first - begin, counts)
-    found += np.arange(len(found))
-    return found
+    numbers = np.repeat(first - begin, counts)
+    numbers += np.arange(len(numbers))
+    return numbers
 
 
 @connectivity("none", count="0")

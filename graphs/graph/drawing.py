@@ -69,8 +69,8 @@ def svg(graph: DocumentGraph, title: str = "") -> str:
     for node in reversed(order):
         trees = sum(_tree_width(tree) for tree in outline.trees.get(node, ()))
         below[node] = trees + sum(width[child] for _, child in outline.children[node])
-        own = max(label_width(graph.labels[node]), _ROLE_CHARACTER * len(roles.get(node, ""))) + GAP
-        width[node] = max(own, below[node])
+        width_of_node = max(label_width(graph.labels[node]), _ROLE_CHARACTER * len(roles.get(node, ""))) + GAP
+        width[node] = max(width_of_node, below[node])
     start, x, y = {graph.root: MARGIN}, {}, {graph.root: MARGIN + 13}
     lines: list[str] = []
     nodes: list[str] = []
@@ -179,8 +179,8 @@ def _tree_width(tree: FormulaTree) -> float:
 
 def _line(x: float, y: float, child_x: float, child_y: float, role: str) -> list[str]:
     ends = f'x1="{x:.1f}" y1="{y:.1f}" x2="{child_x:.1f}" y2="{child_y:.1f}"'
-    near = x + (child_x - x) * 0.75  # the lower end, where edges of one node are apart
-    return [f'<line {ends} stroke="#888"/>', drawing.text_element(near, child_y - 18, role, size=11, halo=True)]
+    label_x = x + (child_x - x) * 0.75  # the lower end, where edges of one node are apart
+    return [f'<line {ends} stroke="#888"/>', drawing.text_element(label_x, child_y - 18, role, size=11, halo=True)]
 
 
 def _curve(x: float, y: float, other_x: float, other_y: float, role: str) -> list[str]:

@@ -84,7 +84,7 @@ class FormulaTrees:
         past a bound (of characters, tokens, depth, macros, operands; :data:`MAX_TREE_NODES`, :data:`MAX_POST_NODES`)
         lacks a tree or both; ``beyond`` gets a message for each.
         """
-        said = [] if beyond is None else beyond
+        failures = [] if beyond is None else beyond
         room = MAX_POST_NODES
         stored = {} if self._store is None else self._store.get_many([f.formula_id for f in formulas])
         macros = read_macros("\n".join(formula.latex for formula in formulas))
@@ -92,7 +92,7 @@ class FormulaTrees:
         for number, formula in enumerate(formulas):
             name = f"FORMULA_{number} ({formula.formula_id})"
             if room <= 0:
-                said.append(f"{name}: the trees before it have {MAX_POST_NODES:,} nodes, the most for a post")
+                failures.append(f"{name}: the trees before it have {MAX_POST_NODES:,} nodes, the most for a post")
                 trees.append(_NO_TREES)
                 continue
             known = stored.get(formula.formula_id)
@@ -103,10 +103,10 @@ class FormulaTrees:
                 known = parsed
             sizes = [len(tree) for tree in (known.opt, known.slt) if tree is not None]
             if max(sizes, default=0) > MAX_TREE_NODES:
-                said.append(f"{name}: a tree of {max(sizes):,} nodes; at most {MAX_TREE_NODES:,} are kept")
+                failures.append(f"{name}: a tree of {max(sizes):,} nodes; at most {MAX_TREE_NODES:,} are kept")
                 known = _NO_TREES
             elif len(sizes) < 2 and known.errors and formula.latex.strip():
-                said.append(f"{name}: {known.errors[0][1]}")
+                failures.append(f"{name}: {known.errors[0][1]}")
                 room -= _REFUSED
             room -= sum(sizes)
             trees.append(known)

@@ -208,5 +208,5 @@ def _sums(values: npt.NDArray[np.bool_], counts: Int64) -> Int64:
     """Number of true values among the first ``counts[0]``, among the next ``counts[1]``, ..."""
     ends = np.cumsum(counts)
     totals = np.concatenate([[0], np.cumsum(values)])
-    found: Int64 = totals[ends] - totals[ends - counts]
-    return found
+    sums: Int64 = totals[ends] - totals[ends - counts]
+    return sums

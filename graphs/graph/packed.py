@@ -126,10 +126,10 @@ def _labels(labels: Int64, placed: Hierarchy) -> tuple[Int64, npt.NDArray[np.boo
     """Labels of all nodes of the batch, and the mask of the virtual ones, which are the last ones of each graph."""
     is_virtual = np.zeros(len(labels) + len(placed.nodes), dtype=np.bool_)
     is_virtual[placed.nodes] = True
-    found = np.empty(len(is_virtual), dtype=np.int64)
-    found[~is_virtual] = labels
-    found[placed.nodes] = FIRST_VIRTUAL_LABEL + placed.kinds
-    return found, is_virtual
+    all_labels = np.empty(len(is_virtual), dtype=np.int64)
+    all_labels[~is_virtual] = labels
+    all_labels[placed.nodes] = FIRST_VIRTUAL_LABEL + placed.kinds
+    return all_labels, is_virtual
 
 
 def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int64, list[Int64]]:

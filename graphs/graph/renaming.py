@@ -27,8 +27,8 @@ _PREFIX = "V!"
 def variables_of(labels: Sequence[str]) -> Tensor:
     """Return the ids of the labels that are variables of one letter, ascending (L,)."""
     length = len(_PREFIX) + 1
-    found = [place for place, name in enumerate(labels) if name.startswith(_PREFIX) and len(name) == length]
-    return torch.tensor([place for place in found if labels[place][-1].isalpha()], dtype=torch.int64)
+    variables = [place for place, name in enumerate(labels) if name.startswith(_PREFIX) and len(name) == length]
+    return torch.tensor([place for place in variables if labels[place][-1].isalpha()], dtype=torch.int64)
 
 
 def rename(labels: Tensor, node_graph: Tensor, orders: Tensor, variables: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from graphs.errors import Failure, GraphError, MathAMRError
+from graphs.errors import Failure, GraphError, MathAMRError, encodable
 from graphs.graph.mathamr_plus import DocumentGraph
 from graphs.graph.tensors import check_size
 from graphs.graph.virtual_nodes import FormulaMode, constituents, places, select_formulas
@@ -335,7 +335,7 @@ class Convert:
             arrays = to_stored(graph, self._formulas, self._vocabulary)
             blob = encode(arrays)
         except MathAMRError as error:
-            message = str(error).encode(errors="backslashreplace").decode()  # may quote what UTF-8 has no bytes for
+            message = encodable(str(error))
             return Failure(post_id, "tensors", getattr(error, "kind", type(error).__name__), message)
         return post_id, size_of(arrays), blob
 

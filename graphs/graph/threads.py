@@ -113,9 +113,9 @@ def in_threads(batch: GraphBatch, roles: Sequence[Sequence[Role]], first_label: 
     row, last = torch.arange(len(owner)) + owner, _ends(owner, len(roles))
 
     def joined(values: Tensor, places: Tensor, tops: Tensor, of_tops: Tensor) -> Tensor:
-        found = values.new_empty(len(values) + len(roles))
-        found[places], found[tops] = values, of_tops.to(values.dtype)
-        return found
+        joint = values.new_empty(len(values) + len(roles))
+        joint[places], joint[tops] = values, of_tops.to(values.dtype)
+        return joint
 
     each = torch.ones(len(roles), dtype=torch.int64)
     return replace(

@@ -67,12 +67,12 @@ def formula_map_of(text: str) -> dict[str, str]:
         GraphError: when the text is no JSON object that gives each placeholder a formula id.
     """
     try:
-        found = json.loads(text)
+        formula_map = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise GraphError(f"the formula map is no JSON ({error}): {text[:80]!r}") from error
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+    if not isinstance(formula_map, dict) or not all(isinstance(value, str) for value in formula_map.values()):
         raise GraphError(f"the formula map is no JSON object of placeholders and formula ids: {text[:80]!r}")
-    return found
+    return formula_map
 
 
 _FORMAT = 1  # of the ids: goes up when normalisation or the reserved ids change
@@ -267,11 +267,11 @@ class Vocabulary:
     def label_id(self, label: str, kind: NodeKind) -> int:
         """Id of a label of a graph; 0 where the vocabulary lacks it."""
         normal = normalize(label, kind)
-        found = self._label_ids.get(normal)
-        if found is None:
+        number = self._label_ids.get(normal)
+        if number is None:
             rare = number_type(normal)
             return UNK if rare is None else self._label_ids[rare]
-        return found if found >= len(RESERVED_LABELS) else UNK
+        return number if number >= len(RESERVED_LABELS) else UNK
 
     def relation_id(self, role: str) -> int:
         """Id of a role, always even; the inverse is the next one.
@@ -279,11 +279,11 @@ class Vocabulary:
         Virtual relations have the names in ``virtual_nodes``; roles of a graph that was made elsewhere may have them,
         too, and go through :func:`own_roles` first.
         """
-        found = self._relation_ids.get(role)
-        if found is None:
-            found = self._relation_ids[self._substitute(role)]
-            self._relation_ids[role] = found
-        return found
+        number = self._relation_ids.get(role)
+        if number is None:
+            number = self._relation_ids[self._substitute(role)]
+            self._relation_ids[role] = number
+        return number
 
     def _substitute(self, role: str) -> str:
         if parsed := numbered(role):

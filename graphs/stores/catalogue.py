@@ -150,11 +150,11 @@ class Catalogue(database.OpenFile):
         """
         rows = (row for row in self._rows() if wanted is None or row[-1] is not None or row[0] in wanted)
         for batch in batched(rows, IDS_PER_QUERY):
-            found = texts.posts([row[0] for row in batch if row[-1] is None])
+            with_texts = texts.posts([row[0] for row in batch if row[-1] is None])
             for row in batch:
                 if row[-1] is not None:
                     yield _failure(row)
-                elif (text := found.get(row[0])) is not None:
+                elif (text := with_texts.get(row[0])) is not None:
                     yield replace(
                         _outline(row),
                         title=text.title,

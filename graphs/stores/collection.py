@@ -30,7 +30,7 @@ from pathlib import Path
 
 from graphs import database
 from graphs.corpus.post import Post, is_id
-from graphs.errors import Failure, StoreError
+from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
@@ -183,13 +183,8 @@ def _write(connection: sqlite3.Connection, made: MadeGraphs) -> None:
     """Write a batch, without the posts that have come in since it was made up: their ids stood in two batches."""
     known = _known(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
     connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in made.graphs if graph.post_id not in known])
-    rows = [(f.post_id, f.stage, f.kind, _storable(f.message)) for f in made.failures if f.post_id not in known]
+    rows = [(f.post_id, f.stage, f.kind, encodable(f.message)) for f in made.failures if f.post_id not in known]
     connection.executemany(INSERT_FAILURE, rows)
-
-
-def _storable(message: str) -> str:
-    """The message, without what UTF-8 has no bytes for, which it may quote."""
-    return message.encode(errors="backslashreplace").decode()
 
 
 def _pending_batches(
@@ -319,8 +314,8 @@ class Collection(database.OpenFile):
 
     def without_graph(self, stage: str = "", kind: str = "") -> int:
         """Return the number of posts with a record of a failure (of one stage and kind) and no graph."""
-        chosen = " AND stage = ? AND kind = ?" if stage else ""
-        query = f"SELECT count(DISTINCT post_id) FROM failure WHERE post_id NOT IN (SELECT post_id FROM graph){chosen}"
+        where = " AND stage = ? AND kind = ?" if stage else ""
+        query = f"SELECT count(DISTINCT post_id) FROM failure WHERE post_id NOT IN (SELECT post_id FROM graph){where}"
         return int(self._connection.execute(query, (stage, kind) if stage else ()).fetchone()[0])
 
     def incomplete(self) -> int:

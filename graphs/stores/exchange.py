@@ -31,7 +31,7 @@ import penman
 
 from graphs import database
 from graphs.amr.penman_text import blocks, decode, encode
-from graphs.errors import MathAMRError, StoreError
+from graphs.errors import MathAMRError, StoreError, encodable
 from graphs.formulas.roles import tree_kind, tree_role
 from graphs.formulas.tree import TreeKind
 from graphs.graph import mathamr_plus
@@ -98,7 +98,7 @@ def import_penman(
                 post_id = _text(block.metadata.get("id", post_id))
                 graph = _read(post_id, block.metadata, block.text, roles)
             except (MathAMRError, ValueError, AttributeError, RecursionError) as error:
-                message = f"{source}:{block.line}: {error}".encode(errors="backslashreplace").decode()
+                message = encodable(f"{source}:{block.line}: {error}")
                 connection.execute(INSERT_FAILURE, (post_id, "import", "decode", message))
             else:
                 connection.execute(INSERT_GRAPH, row_of(graph))
@@ -160,8 +160,8 @@ def _identity(source: Path) -> dict[str, str]:
     if not first.startswith(_HEADER):
         return {}
     try:
-        found = json.loads(first.removeprefix(_HEADER))
-        return {key: str(found[key]) for key in _IDENTITY if key in found}
+        identity = json.loads(first.removeprefix(_HEADER))
+        return {key: str(identity[key]) for key in _IDENTITY if key in identity}
     except (ValueError, TypeError) as error:
         message = f"{first[:80]!r}: '# ::collection' is followed by a JSON object ({error})"
         raise StoreError(message, path=source, line=1) from error

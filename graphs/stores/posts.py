@@ -190,42 +190,39 @@ class PostTexts(database.OpenFile):
 
     def with_text(self, post_ids: Sequence[str]) -> list[str]:
         """Return those of the ids that have a title or a text."""
-        found: set[str] = set()
+        with_text: set[str] = set()
         for start in range(0, len(post_ids), IDS_PER_QUERY):
             ids = post_ids[start : start + IDS_PER_QUERY]
             marks = ",".join("?" * len(ids))
             query = f"SELECT post_id FROM post WHERE trim(title || body) != '' AND post_id IN ({marks})"
-            found.update(post_id for (post_id,) in self._connection.execute(query, ids))
-        return [post_id for post_id in post_ids if post_id in found]
+            with_text.update(post_id for (post_id,) in self._connection.execute(query, ids))
+        return [post_id for post_id in post_ids if post_id in with_text]
 
     def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
         """The posts of these ids, as far as they are there."""
         posts = self.posts(post_ids)
         questions = self.posts(list({post.parent_id for post in posts.values() if post.parent_id is not None}))
         formulas = self._formulas(list(posts))
-        found: dict[str, PostText] = {}
+        texts: dict[str, PostText] = {}
         for post_id, post in posts.items():
-            asked = None if post.parent_id is None else questions.get(post.parent_id)
-            title = post.title or ("" if asked is None else asked.title)
+            question = None if post.parent_id is None else questions.get(post.parent_id)
+            title = post.title or ("" if question is None else question.title)
             heading = Post("title", "question", title=title, markup=post.markup)
-            own = formulas.get(post_id, [])
-            if asked is None:
-                found[post_id] = PostText(post_id, extract(heading), extract(post), own)
-            else:
-                found[post_id] = PostText(post_id, extract(heading), extract(post), own, asked.post_id, extract(asked))
-        return found
+            of_question = () if question is None else (question.post_id, extract(question))
+            texts[post_id] = PostText(post_id, extract(heading), extract(post), formulas.get(post_id, []), *of_question)
+        return texts
 
     def _formulas(self, post_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the ids of the formulas of posts, by the order of their vectors."""
-        found: dict[str, list[str]] = {}
+        formula_ids: dict[str, list[str]] = {}
         for start in range(0, len(post_ids), IDS_PER_QUERY):
             ids = post_ids[start : start + IDS_PER_QUERY]
             marks = ",".join("?" * len(ids))
             query = f"SELECT post_id, formula_ids, digest FROM formulas WHERE post_id IN ({marks})"
             for post_id, names, known in self._connection.execute(query, ids):
                 check_row(known, post_id, post_id, names, path=self._path)
-                found[post_id] = _ids(post_id, names)
-        return found
+                formula_ids[post_id] = _ids(post_id, names)
+        return formula_ids
 
 
 def _ids(post_id: str, names: str | None) -> list[str]:

@@ -276,8 +276,8 @@ class GraphStore:
         return int(stored) - len(self.too_large)
 
     def __contains__(self, post_id: object) -> bool:
-        found = self._connection.execute("SELECT 1 FROM graph WHERE post_id = ?", (post_id,)).fetchone()
-        return found is not None and post_id not in self.too_large
+        row = self._connection.execute("SELECT 1 FROM graph WHERE post_id = ?", (post_id,)).fetchone()
+        return row is not None and post_id not in self.too_large
 
     def post_ids(self) -> list[str]:
         """Ids of all graphs, by ``idx``."""

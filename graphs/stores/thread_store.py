@@ -68,8 +68,8 @@ class ThreadStore(GraphStore):
             post_ids: posts.
             hidden: posts that take part in no thread of another post.
         """
-        found = [self.thread_posts.of(post_id, hidden) for post_id in post_ids]
-        return [[thread[0], *(one for one in thread[1:] if one[0] in self._stored)] for thread in found]
+        threads_of_posts = [self.thread_posts.of(post_id, hidden) for post_id in post_ids]
+        return [[thread[0], *(one for one in thread[1:] if one[0] in self._stored)] for thread in threads_of_posts]
 
     def sizes(
         self, post_ids: Sequence[str], hidden: Collection[str] = ()

@@ -51,16 +51,16 @@ def checked(place: Path, record: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         StoreError: a digest that differs; names the file.
     """
-    found = dict(record)
-    digest = found.pop(_DIGEST, None)
-    files = found.get(_FILES)
-    if digest is not None or any(isinstance(value, dict) for value in found.values()):
-        if not isinstance(files, dict) or digest != key(found):
+    content = dict(record)
+    digest = content.pop(_DIGEST, None)
+    files = content.get(_FILES)
+    if digest is not None or any(isinstance(value, dict) for value in content.values()):
+        if not isinstance(files, dict) or digest != key(content):
             raise _damage(place / RESULT)
         for name, known in files.items():
             if (path := place / Path(name).name).is_file() and digests.of_file(path) != known:
                 raise _damage(path)
-    return {name: value for name, value in found.items() if name != _FILES}
+    return {name: value for name, value in content.items() if name != _FILES}
 
 
 def _damage(path: Path) -> StoreError:

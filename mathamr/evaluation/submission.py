@@ -98,10 +98,10 @@ class Submission:
         topics: topics of the task; None leaves topic ids unchecked.
             posts: posts of the file that the collection has; None leaves ids unchecked.
         """
-        found = [*self.malformed, *self._order(topics)]
+        all_problems = [*self.malformed, *self._order(topics)]
         if posts is not None:
-            found += self._existence(posts)
-        return sorted(found, key=lambda problem: problem.line)
+            all_problems += self._existence(posts)
+        return sorted(all_problems, key=lambda problem: problem.line)
 
     def _order(self, topics: Container[str] | None) -> Iterator[Problem]:
         before: Row | None = None

@@ -88,7 +88,7 @@ def in_shards(
     existing shard.
     """
     shard_sizes: list[torch.Tensor] = []
-    there = end = width = 0  # `end`: bytes of the shards so far
+    written = end = width = 0  # `end`: bytes of the shards so far
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / _VECTORS
@@ -101,16 +101,16 @@ def in_shards(
                 sizes, width, content = _kept(name, who)
                 after = end + 4 * width * int(sizes.sum())
                 if width and after <= path.stat().st_size and _content(file, end, after) == content:
-                    there += len(ids)
+                    written += len(ids)
                     resumed(len(ids))
                 else:
                     for old in folder.glob("*.safetensors"):
                         if int(old.stem) >= number:  # their vectors are overwritten
                             old.unlink()
-                    made = encode_some(ids).to("cpu")
-                    sizes, width = made.sizes.contiguous(), made.vectors.shape[1]
+                    encoded = encode_some(ids).to("cpu")
+                    sizes, width = encoded.sizes.contiguous(), encoded.vectors.shape[1]
                     file.seek(end)
-                    vectors = made.vectors.float().contiguous().numpy()
+                    vectors = encoded.vectors.float().contiguous().numpy()
                     vectors.tofile(file)
                     after = file.tell()
                     file.truncate()
@@ -127,7 +127,7 @@ def in_shards(
         mapped = np.memmap(path, dtype=np.float32, mode="c", shape=shape)
     except (OSError, SafetensorError) as error:  # the latter of a full disk
         raise StoreError(f"the vectors cannot be written: {error}; make room, and run it again", path=folder) from error
-    return Encoded(VectorSets.of_sizes(torch.from_numpy(mapped), all_sizes), there)
+    return Encoded(VectorSets.of_sizes(torch.from_numpy(mapped), all_sizes), written)
 
 
 def remove(folder: Path) -> None:

@@ -126,16 +126,16 @@ def words(label: str, forms: Mapping[str, str] | None = None) -> str:
 
 
 def _container(label: str) -> str:
-    if found := _INTERVAL.fullmatch(label):
-        return f"interval {_ENDS[found[1]]} {_ENDS[found[2]]}"
-    if found := _BY_LENGTH.fullmatch(label):
-        return f"{_GROUPS[found[1]]} of {found[2]}"
-    if found := _TABLE.fullmatch(label):
-        fence = html.unescape(found[2])
-        name = "matrix" if found[1] else _FENCES.get(fence, f"between {' '.join(map(words, fence))}")
-        if found[3] == "1" and not found[1]:
-            return name if found[4] == "1" else f"{name} of {found[4]}"
-        return f"{name} {found[3]} by {found[4]}"
+    if match := _INTERVAL.fullmatch(label):
+        return f"interval {_ENDS[match[1]]} {_ENDS[match[2]]}"
+    if match := _BY_LENGTH.fullmatch(label):
+        return f"{_GROUPS[match[1]]} of {match[2]}"
+    if match := _TABLE.fullmatch(label):
+        fence = html.unescape(match[2])
+        name = "matrix" if match[1] else _FENCES.get(fence, f"between {' '.join(map(words, fence))}")
+        if match[3] == "1" and not match[1]:
+            return name if match[4] == "1" else f"{name} of {match[4]}"
+        return f"{name} {match[3]} by {match[4]}"
     return "delimiters"
 
 

@@ -198,8 +198,8 @@ class RelationalConv(nn.Module):
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
         vectors = None if edge_vectors is None else edge_vectors.to(dtype)
         messages: Tensor = _RelationalMeans.apply(x.to(dtype), weight.to(dtype), vectors, plan)
-        own = x if plan.targets is None else x[plan.targets]
-        return functional.linear(own, self.root.T, self.bias) + messages
+        target_states = x if plan.targets is None else x[plan.targets]
+        return functional.linear(target_states, self.root.T, self.bias) + messages
 
     def extra_repr(self) -> str:
         return (

@@ -148,9 +148,9 @@ def read(folder: Path) -> ModelFiles:
         spec, parser = VirtualNodeSpec(**settings["virtual_nodes"]), str(settings["parser"])
     except (KeyError, TypeError, ConfigError) as error:
         raise StoreError(f"{SETTINGS} is damaged ({error}); copy the whole folder again", path=folder) from error
-    own = checkpoint.load(folder)
-    check_vocabulary(own.info, vocabulary, spec, folder)
-    return ModelFiles(own.info, own.weights, vocabulary, spec, parser)
+    trained = checkpoint.load(folder)
+    check_vocabulary(trained.info, vocabulary, spec, folder)
+    return ModelFiles(trained.info, trained.weights, vocabulary, spec, parser)
 
 
 def check_vocabulary(info: CheckpointInfo, vocabulary: Vocabulary, spec: VirtualNodeSpec, place: Path) -> None:

@@ -127,10 +127,10 @@ class MathAMR:
             TrainingError: no checkpoint.
             StoreError: one that was trained on other tensors.
         """
-        own = checkpoint.load(path)
-        graphs = GraphStore(tensors, config_hash=own.info.config_hash)
-        check_vocabulary(own.info, graphs.vocabulary, graphs.spec, Path(path))
-        files = ModelFiles(own.info, own.weights, graphs.vocabulary, graphs.spec, parser_name)
+        trained = checkpoint.load(path)
+        graphs = GraphStore(tensors, config_hash=trained.info.config_hash)
+        check_vocabulary(trained.info, graphs.vocabulary, graphs.spec, Path(path))
+        files = ModelFiles(trained.info, trained.weights, graphs.vocabulary, graphs.spec, parser_name)
         return cls(files, device=device)
 
     @classmethod
@@ -260,15 +260,15 @@ class MathAMR:
         Raises:
             RetrievalError: a text without a graph, named by its place.
         """
-        found = []
+        encoded_texts = []
         posts = as_posts(texts)
         if repeated := [post_id for post_id, count in Counter(post.post_id for post in posts).items() if count > 1]:
             raise RetrievalError(f"two posts have the id {repeated[0]}; ids must differ, and a text's id is its place")
         for place, (post, encoded) in enumerate(zip(posts, self._reader.encode_posts(posts), strict=True)):
             if isinstance(encoded, Failure):
                 raise RetrievalError(f"text {place} ({post.post_id}) cannot be read: {encoded.message}; remove it")
-            found.append(encoded)
-        return found
+            encoded_texts.append(encoded)
+        return encoded_texts
 
     def encode(self, texts: str | Sequence[str | Post]) -> VectorSets:
         """Return one set of vectors for each text.

@@ -109,8 +109,8 @@ class PostIndex:
         Raises:
             MathAMRError: a query that cannot be read, or a number of results out of range.
         """
-        found = self._engine.answer(query, task=task, strategy=strategy, k=k).results
-        return found if explain else [replace(result, explanation=None) for result in found]
+        results = self._engine.answer(query, task=task, strategy=strategy, k=k).results
+        return results if explain else [replace(result, explanation=None) for result in results]
 
     def close(self) -> None:
         """Close all files; a temporary index is removed."""

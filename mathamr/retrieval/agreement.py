@@ -55,8 +55,8 @@ def compare(
     return rows
 
 
-def _recall(found: Ranking, right: Ranking) -> float:
+def _recall(ranking: Ranking, right: Ranking) -> float:
     wanted = {post_id for post_id, _ in right}
     bound = right[-1][1] - 1e-5
-    hits = sum(post_id in wanted or score >= bound for post_id, score in found)
+    hits = sum(post_id in wanted or score >= bound for post_id, score in ranking)
     return min(1.0, hits / len(right))

@@ -216,8 +216,8 @@ class ExactIndex:
         if self._by_id is None:
             self._by_id = np.argsort(self._post_ids, kind="stable")
         wanted = np.array(post_ids, dtype=np.str_)
-        found = np.searchsorted(self._post_ids, wanted, sorter=self._by_id)
-        places = self._by_id[np.minimum(found, len(self._post_ids) - 1)]
+        sorted_places = np.searchsorted(self._post_ids, wanted, sorter=self._by_id)
+        places = self._by_id[np.minimum(sorted_places, len(self._post_ids) - 1)]
         missing = self._post_ids[places] != wanted
         if missing.any():
             raise RetrievalError(f"the index holds no post {wanted[missing][0]} ({int(missing.sum())} such)")
@@ -365,6 +365,8 @@ def _top(scores: Tensor, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             places = np.flatnonzero(row >= bound)
             yield places, row[places]
         return
-    rows, found = (scores >= torch.topk(scores, k, dim=1).values[:, -1:]).nonzero(as_tuple=True)
+    rows, columns = (scores >= torch.topk(scores, k, dim=1).values[:, -1:]).nonzero(as_tuple=True)
     ends = torch.bincount(rows, minlength=len(scores)).cumsum(0).cpu().numpy()[:-1]
-    yield from zip(np.split(found.cpu().numpy(), ends), np.split(scores[rows, found].cpu().numpy(), ends), strict=True)
+    yield from zip(
+        np.split(columns.cpu().numpy(), ends), np.split(scores[rows, columns].cpu().numpy(), ends), strict=True
+    )

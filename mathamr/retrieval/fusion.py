@@ -12,7 +12,7 @@ Weights are tuned on named topics only, and never on those that are reported: se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -139,9 +139,9 @@ def tune_weight(
     """
     if not topics:
         raise RetrievalError("no topics were named to tune the weight on")
-    chosen = [{t: ranking for t, ranking in run.items() if t in topics} for run in (first, second)]
+    of_topics = [{t: ranking for t, ranking in run.items() if t in topics} for run in (first, second)]
     weights = sorted((i / steps for i in range(steps + 1)), key=lambda weight: abs(weight - 0.5))
-    return max(weights, key=lambda weight: score(interpolate(chosen, [weight, 1 - weight])))
+    return max(weights, key=lambda weight: score(interpolate(of_topics, [weight, 1 - weight])))
 
 
 def _fuse(
@@ -150,7 +150,7 @@ def _fuse(
     if not runs:
         raise RetrievalError("no runs were given to fuse")
     fused: dict[str, Ranking] = {}
-    for topic_id in _in_order(runs):
+    for topic_id in dict.fromkeys(topic_id for run in runs for topic_id in run):
         totals: dict[str, float] = {}
         for run, weight in zip(runs, weights, strict=True):
             for doc_id, value in points(list(run.get(topic_id, []))).items():
@@ -162,7 +162,3 @@ def _fuse(
 def _ranking(scores: Mapping[str, float]) -> Ranking:
     names = list(scores)
     return [(names[place], scores[names[place]]) for place in best_first(names, list(scores.values()))]
-
-
-def _in_order(runs: Sequence[Rankings]) -> Iterable[str]:
-    return dict.fromkeys(topic_id for run in runs for topic_id in run)

@@ -172,11 +172,11 @@ def distinct_formulas(
         if not isinstance(post, Post):
             continue
         formulas = extract(post).formulas
-        own = visual_ids_of(formulas, store)
-        visual_ids.update(own)
-        if wanted is None or any(visual_id in wanted for visual_id in own.values()):
+        visual_id_of = visual_ids_of(formulas, store)
+        visual_ids.update(visual_id_of)
+        if wanted is None or any(visual_id in wanted for visual_id in visual_id_of.values()):
             for formula, document in zip(formulas, read(formulas), strict=True):
-                visual_id = own.get(formula.formula_id, f"formula {formula.formula_id}")
+                visual_id = visual_id_of.get(formula.formula_id, f"formula {formula.formula_id}")
                 if visual_id not in kept_visual_ids and formula.formula_id not in seen:
                     kept_visual_ids.add(visual_id)
                     seen.add(formula.formula_id)

@@ -123,10 +123,10 @@ class ServerIndex:
         name = f"{options.alias}-{_digest(columns, documents, metadata)}"
         call = Caller(location, options)
         call(lambda: collection.create(client, name, layout, metadata, hnsw, options))
-        found = _upload(client, call, name, columns, documents, layout, options, report)
-        if found != len(documents):
+        uploaded = _upload(client, call, name, columns, documents, layout, options, report)
+        if uploaded != len(documents):
             raise StoreError(
-                f"collection {name} has {found} points after the upload of {len(documents)}", path=location
+                f"collection {name} has {uploaded} points after the upload of {len(documents)}", path=location
             )
         if location != MEMORY:  # local mode has no graphs, and no index of the payload
             call(lambda: collection.index_payload(client, name, layout.fields))

@@ -100,15 +100,15 @@ def scores_of_run(run: Run, k: int = MAX_PER_TOPIC) -> dict[str, TopicScores]:
 def write_scores(path: Path, results: Mapping[str, Sequence[tuple[str, float]]], depth: int) -> None:
     """Write the first ``depth`` results of each topic."""
     cut = {topic: list(ranking)[:depth] for topic, ranking in results.items()}
-    found = [result for ranking in cut.values() for result in ranking]
+    all_results = [result for ranking in cut.values() for result in ranking]
     with whole_file(path) as partial, partial.open("wb") as file:
         np.savez_compressed(
             file,
             topics=np.array(list(cut), dtype=np.str_),
             sizes=np.array([len(ranking) for ranking in cut.values()], dtype=np.int64),
             depth=np.array(depth, dtype=np.int64),
-            documents=np.array([name for name, _ in found], dtype=np.str_),
-            scores=np.array([score for _, score in found], dtype=np.float64),
+            documents=np.array([name for name, _ in all_results], dtype=np.str_),
+            scores=np.array([score for _, score in all_results], dtype=np.float64),
         )
 
 

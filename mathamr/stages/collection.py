@@ -288,12 +288,12 @@ class ParsedCollection:
 
     def digests(self, config: ParsedSettings, posts: frozenset[str]) -> dict[str, str]:
         """Return a hash of the graph of each of some posts, and of each topic, by id."""
-        found: dict[str, str] = {}
-        for path, kinds, chosen in ((self.path(config), POSTS, posts), (self.topics_path(config), ("topic",), None)):
-            if path.exists() and (chosen is None or chosen):
+        digest_of: dict[str, str] = {}
+        for path, kinds, selected in ((self.path(config), POSTS, posts), (self.topics_path(config), ("topic",), None)):
+            if path.exists() and (selected is None or selected):
                 with Collection(path) as source:
-                    found |= {row[0]: _rows_digest([row]) for row in chosen_rows(source.rows(*kinds), chosen)}
-        return found
+                    digest_of |= {row[0]: _rows_digest([row]) for row in chosen_rows(source.rows(*kinds), selected)}
+        return digest_of
 
     def _identity(self, path: Path, posts: frozenset[str] | None) -> str:
         """Return the digest of the graphs of some posts; None: of all in the file."""

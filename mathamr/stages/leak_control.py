@@ -49,12 +49,12 @@ def own_pairs(
     """
     files.read(texts=False)
     with console.stage("training pairs", unit="pairs") as advance:
-        found = training_pairs(corpus, positives, least_score, files.outlines)
-        advance(len(found))
-    apart = without_topics(found, files, topic_sets, parts=topics_may_be_posts(corpus))
+        pairs = training_pairs(corpus, positives, least_score, files.outlines)
+        advance(len(pairs))
+    apart = without_topics(pairs, files, topic_sets, parts=topics_may_be_posts(corpus))
     if apart.left_out:
         console.say(
-            f"  {len(apart.left_out):,} of {len(found):,} training pairs are left out, for their questions are topics, "
+            f"  {len(apart.left_out):,} of {len(pairs):,} training pairs are left out, for their questions are topics, "
             f"e.g. {apart.left_out[0].question_id}"
         )
     if not apart.kept:
@@ -80,21 +80,21 @@ def without_topics(
         return pairs_apart(pairs, catalogue.with_marks(), topics, parts=parts)
 
 
-def counts(found: Mapping[str, PairsApart]) -> dict[str, int]:
+def counts(leaks: Mapping[str, PairsApart]) -> dict[str, int]:
     """Return what leak control has left out, by the names of columns; empty of a system that learns from no pairs.
 
     Args:
-        found: pairs of each source, and of the collection itself under "".
+        leaks: pairs of each source, and of the collection itself under "".
     """
-    if not found:
+    if not leaks:
         return {}
     return {
-        "pairs_left_out": sum(len(apart.left_out) for apart in found.values()),
-        "questions_left_out": sum(len(apart.leaks) for apart in found.values()),
+        "pairs_left_out": sum(len(apart.left_out) for apart in leaks.values()),
+        "questions_left_out": sum(len(apart.leaks) for apart in leaks.values()),
     }
 
 
-def write_leaks(path: Path, found: Mapping[str, PairsApart]) -> None:
+def write_leaks(path: Path, leaks: Mapping[str, PairsApart]) -> None:
     """Write a line for each question that asks what a topic asks, with the number of pairs left out for it.
 
     A pair of a question with an answer to another one, which is a topic, has a line without a topic.
@@ -102,7 +102,7 @@ def write_leaks(path: Path, found: Mapping[str, PairsApart]) -> None:
     text = io.StringIO()
     table = csv.writer(text, delimiter="\t", lineterminator="\n")
     table.writerow(("source", "question", "topic", "reason", "similarity", "pairs"))
-    for source, apart in found.items():
+    for source, apart in leaks.items():
         counts = Counter(pair.question_id for pair in apart.left_out)
         for leak in apart.leaks:
             number = counts.pop(leak.question_id, 0)

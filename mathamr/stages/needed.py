@@ -80,7 +80,7 @@ def with_questions(
     Args:
         formula_ids: posts that have one of these formulas count as answers.
     """
-    found: set[str] = set()
+    post_ids: set[str] = set()
     parents: set[str] = set()
     questions: set[str] = set()
     for post in posts:
@@ -91,10 +91,10 @@ def with_questions(
         if post.post_id in answers or (
             formula_ids and any(formula.formula_id in formula_ids for formula in extract(post).formulas)
         ):
-            found.add(post.post_id)
+            post_ids.add(post.post_id)
             if post.parent_id is not None:
                 parents.add(post.parent_id)
-    return frozenset(found | (parents & questions))
+    return frozenset(post_ids | (parents & questions))
 
 
 def needed_posts(
@@ -132,26 +132,26 @@ def searched_posts(
 
     Finding them takes a pass over the catalogue. Its result is kept in ``folder``.
     """
-    judged, looks = frozenset(answers), frozenset(visual_ids)
-    digest = hashlib.sha256("\0".join([*sorted(judged), "", *sorted(looks)]).encode()).hexdigest()[:12]
+    judged, judged_visual_ids = frozenset(answers), frozenset(visual_ids)
+    digest = hashlib.sha256("\0".join([*sorted(judged), "", *sorted(judged_visual_ids)]).encode()).hexdigest()[:12]
     kept = folder / f"searched-{digest}.json"
     if (known := read_json(kept)) is not None:
         return frozenset(known["posts"])
     wanted, formula_ids = judged, frozenset[str]()
-    if looks and (files := corpus.formulas()) is not None:
+    if judged_visual_ids and (files := corpus.formulas()) is not None:
         with console.stage("posts with judged formulas", unit="formulas") as advance:
-            wanted |= posts_with_visual_ids(files, looks, advance)
-    elif looks:
-        formula_ids = looks  # the collection publishes no visual ids: a formula's own id is judged
+            wanted |= posts_with_visual_ids(files, judged_visual_ids, advance)
+    elif judged_visual_ids:
+        formula_ids = judged_visual_ids  # the collection publishes no visual ids: a formula's own id is judged
     kept_posts = PostFiles(corpus, folder, console)
     posts = kept_posts.posts() if formula_ids else kept_posts.outlines()  # without texts a post has no formulas
     with console.stage("questions of judged answers", unit="posts") as advance:
-        found = with_questions(_counted(posts, advance), wanted, formula_ids)
+        needed = with_questions(_counted(posts, advance), wanted, formula_ids)
     folder.mkdir(parents=True, exist_ok=True)
-    if lost := len(judged - found):
+    if lost := len(judged - needed):
         console.say(f"  {lost:,} of {len(judged):,} judged posts are not in the collection")
-    write_json(kept, {"posts": sorted(found)})
-    return found
+    write_json(kept, {"posts": sorted(needed)})
+    return needed
 
 
 def _counted(posts: Iterable[Post | Failure], advance: Stage) -> Iterator[Post | Failure]:

@@ -70,7 +70,7 @@ def opened(
             raise ConfigError(f"data.sources: {name!r} would begin post ids; use letters, digits and . _ - only")
         if name == collection:
             raise ConfigError(f"data.sources: {name} is the name of the collection itself; choose another one")
-    found: dict[str, Source] = {}
+    by_name: dict[str, Source] = {}
     for key, names in (("pairs", pairs), ("pretrain_pairs", pretrain_pairs)):
         for name in names or ():
             if name == collection:
@@ -83,10 +83,10 @@ def opened(
             if source.most_pairs is not None and source.most_pairs < 1:
                 raise ConfigError(f"data.sources.{name}.most_pairs={source.most_pairs} must be at least 1, or null")
             try:
-                found[name] = Source(open_corpus(source.name, source.root), source.most_pairs)
+                by_name[name] = Source(open_corpus(source.name, source.root), source.most_pairs)
             except ConfigError as error:
                 raise ConfigError(f"data.sources.{name}: {error.message}") from error
-    return found
+    return by_name
 
 
 def fingerprints(config: PreparationSettings) -> dict[str, str]:

@@ -156,13 +156,13 @@ class EncodedPosts:
             return
         working = self.folder / "encoding"
         start = time.perf_counter()
-        made = encode(working)
+        new_sets = encode(working)
         # Before the vectors are in place: what a kill makes happen twice is measured twice, and the rate stays.
-        self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - made.resumed
+        self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - new_sets.resumed
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
         write_json(self.folder / "encoded.json", self._measured)
         before = [] if self._index is None else [name for name in self._index.post_ids() if name in self._encoded]
-        together = VectorSets.concatenated([self.sets(before), made.sets]) if before else made.sets
+        together = VectorSets.concatenated([self.sets(before), new_sets.sets]) if before else new_sets.sets
         path = self.folder / "encoded"
         known = self._encoded
         self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))

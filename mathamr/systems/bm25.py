@@ -101,11 +101,11 @@ class BM25System(System[BM25Settings]):
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         tokens, made, k = indexed.index.tokens, indexed.index.made, settings.retrieval.k
         if isinstance(made, BM25Index):
-            asked = [tokens.of_post(topic.post) for topic in topic_set.topics]
+            token_queries = [tokens.of_post(topic.post) for topic in topic_set.topics]
             with Stopwatch() as watch:
-                rankings = made.search(asked, settings.thread.results(k))
+                rankings = made.search(token_queries, settings.thread.results(k))
             results = {topic.topic_id: ranking for topic, ranking in zip(topic_set.topics, rankings, strict=True)}
-            return Retrieved(results, speed(len(asked), watch))
+            return Retrieved(results, speed(len(token_queries), watch))
         queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in topic_set.topics}
         found = {topic_id: query for topic_id, query in queries.items() if query is not None}
         say_lost(

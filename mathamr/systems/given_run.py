@@ -44,8 +44,8 @@ class GivenRunSystem(System[GivenRunSettings]):
     ) -> Retrieved:
         """Return the rankings of the file."""
         run = self._read(settings, topic_set)
-        found = [topic for topic in topic_set.topics if topic.topic_id in run.rankings]
-        say_lost(self.console, topic_set, found, "have no result in the run")
+        with_results = [topic for topic in topic_set.topics if topic.topic_id in run.rankings]
+        say_lost(self.console, topic_set, with_results, "have no result in the run")
         self._say_judged(topic_set, run)
         if topic_set.task == 1:
             return Retrieved(run.rankings)
@@ -53,12 +53,12 @@ class GivenRunSystem(System[GivenRunSettings]):
         known: dict[str, list[Hit]] = {}
         lost = 0
         for topic_id, hits in run.rankings.items():
-            own = [
+            with_posts = [
                 Hit(hit.doc_id, hit.score, hit.post_id or post_of[hit.doc_id]) for hit in hits if hit.doc_id in post_of
             ]
-            lost += len(hits) - len(own)
-            if own:
-                known[topic_id] = own
+            lost += len(hits) - len(with_posts)
+            if with_posts:
+                known[topic_id] = with_posts
         if lost:
             self.console.say(f"  {title(topic_set.test_name)}: {lost:,} formulas of the run are not in the collection")
         return Retrieved(known, {}, self.visual_ids(settings))

@@ -85,5 +85,5 @@ def completed(
     indexed = frozenset(able(system, encoded, documents) if visual_ids is None else visual_ids.values())
     posts = {topic.post.post_id: topic.topic_id for topic in topic_set.topics}
     read = {posts[post_id] for post_id in system.readable(encoded, list(posts))}
-    found = {topic_id for topic_id, hits in run.rankings.items() if hits}
-    return completeness(qrels, read=read, found=found, indexed=indexed, relevant=topic_set.relevant)
+    answered = {topic_id for topic_id, hits in run.rankings.items() if hits}
+    return completeness(qrels, read=read, found=answered, indexed=indexed, relevant=topic_set.relevant)

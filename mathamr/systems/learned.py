@@ -235,9 +235,9 @@ def _judged_topic(
     visual_ids: Mapping[str, str],
 ) -> JudgedTopic:
     """Return a topic with its judged documents; formulas are judged by their visual ids."""
-    looks = [visual_ids.get(name, name) for name in documents]
-    places = [place for place, look in enumerate(looks) if look in grades]
-    known = np.array([grades[looks[place]] for place in places], dtype=np.int64)
-    missed = sorted(set(grades) - {looks[place] for place in places})
+    found_visual_ids = [visual_ids.get(name, name) for name in documents]
+    places = [place for place, visual_id in enumerate(found_visual_ids) if visual_id in grades]
+    known = np.array([grades[found_visual_ids[place]] for place in places], dtype=np.int64)
+    missed = sorted(set(grades) - {found_visual_ids[place] for place in places})
     unfound = np.array([grades[name] for name in missed], dtype=np.int64)
     return JudgedTopic(topic_id, part, features[places], known, unfound)

@@ -27,6 +27,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from graphs.corpus.installed import distribution
 from graphs.errors import ConfigError, suggestion
 from mathamr.systems.settings.built_in import BUILT_IN
 
@@ -104,13 +105,13 @@ def loadable() -> dict[str, type[JobSettings]]:
     Raises:
         ConfigError: two systems have one name.
     """
-    found = {}
+    settings = {}
     for name in names():
         try:
-            found[name] = settings_of(name)
+            settings[name] = settings_of(name)
         except ConfigError:
             continue
-    return found
+    return settings
 
 
 def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> None:
@@ -136,22 +137,22 @@ def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> 
 
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points by the names of their systems."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
-        other = found.setdefault(point.name, point)
-        owner = _distribution(other) if other is not point else "mathamr-plus" if point.name in BUILT_IN else None
+        other = points.setdefault(point.name, point)
+        owner = distribution(other) if other is not point else "mathamr-plus" if point.name in BUILT_IN else None
         if owner is not None:
             raise ConfigError(
-                f"two systems are called {point.name}: of {owner} and of {_distribution(point)}; uninstall one"
+                f"two systems are called {point.name}: of {owner} and of {distribution(point)}; uninstall one"
             )
-    return found
+    return points
 
 
 def _load(point: EntryPoint) -> type[System[Any]]:
     """Import the system of an entry point."""
     from mathamr.systems.system import System
 
-    place = f"system {point.name} of {_distribution(point)} ({point.value})"
+    place = f"system {point.name} of {distribution(point)} ({point.value})"
     before = dict(_registered)
     try:
         kind = point.load()
@@ -166,10 +167,6 @@ def _load(point: EntryPoint) -> type[System[Any]]:
     if getattr(kind, "name", None) != point.name:
         raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
     return kind
-
-
-def _distribution(point: EntryPoint) -> str:
-    return "an unknown distribution" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
 def _place(kind: type[System[Any]]) -> str:

@@ -157,16 +157,16 @@ class RerankSystem(System[RerankSettings]):
         answers = list(dict.fromkeys(pair.answer_id for pair in pairs))
         row = {name: place for place, name in enumerate(questions)}
         column = {name: place for place, name in enumerate(answers)}
-        asked, read = vectors.sets(questions), vectors.sets(answers)
+        question_sets, read = vectors.sets(questions), vectors.sets(answers)
         places = [(row[pair.question_id], column[pair.answer_id]) for pair in pairs]
         with torch.no_grad():
-            examples = mine(asked, read, places, count=own.negatives, closest=settings.train.negative_closest)
+            examples = mine(question_sets, read, places, count=own.negatives, closest=settings.train.negative_closest)
 
         def report(epoch: int, loss: float) -> None:
             self.console.say(f"  cross-scorer: epoch {epoch + 1} of {own.epochs}, loss {loss:.4f}")
 
         return train_cross_scorer(
-            asked,
+            question_sets,
             read,
             examples,
             hidden_dim=own.hidden_dim,

@@ -197,8 +197,8 @@ class System(ABC, Generic[Settings]):
         """
         if thread_of(settings).read != "both":
             return {}
-        found = self.known_threads().question_of(answers)
-        return {answer: question for answer, question in found.items() if question not in self._topic_questions}
+        question_of = self.known_threads().question_of(answers)
+        return {answer: question for answer, question in question_of.items() if question not in self._topic_questions}
 
     # -- examples and analyses -----------------------------------------------------------------------------------
 

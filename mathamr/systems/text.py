@@ -337,8 +337,8 @@ def _own_pairs(
         leaking: pairs left out, for their questions are topics.
     """
     files = [PairFile(path) for path in corpus.pair_files(training.positives)]
-    found = (Pair(pair.query_id, pair.document_id) for file in files for pair in file)
-    known = [pair for pair in found if pair not in leaking]
+    pairs = (Pair(pair.query_id, pair.document_id) for file in files for pair in file)
+    known = [pair for pair in pairs if pair not in leaking]
     ids = {post_id for pair in known for post_id in (pair.question_id, pair.answer_id)}
     kept = set(sample_pairs(known, ids, training.max_pairs))
     for pair in (pair for file in files for pair in file):

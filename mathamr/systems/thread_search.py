@@ -36,11 +36,11 @@ class ThreadSearch:
     limit: int = MAX_PER_TOPIC
     threads: Threads | None = None
 
-    def answers(self, found: Retrieved) -> Retrieved:
+    def answers(self, rankings: Retrieved) -> Retrieved:
         """Return the rankings of answers, made from those of questions where these were searched."""
         if self.threads is None:
-            return found
-        return self.threads.answers(found, self.topic_set, self.limit)
+            return rankings
+        return self.threads.answers(rankings, self.topic_set, self.limit)
 
     def searchable(self, system: System[Any], encoded: Encoded, answers: Sequence[str]) -> Sequence[str]:
         """Return those of the answers that can be found."""

@@ -53,18 +53,19 @@ class Ranks:
 
         Ranks may have different numbers of sets and of vectors.
         """
-        own = VectorSets(sets.vectors.detach(), sets.ptr)
+        detached = VectorSets(sets.vectors.detach(), sets.ptr)
         if self.size == 1:
-            return own, slice(0, len(own.vectors))
+            return detached, slice(0, len(detached.vectors))
         with _peers_alive("gathering vectors"):
-            counts = self._all(torch.tensor([len(own), len(own.vectors)], device=self.device)).tolist()  # (size, 2)
+            lengths = torch.tensor([len(detached), len(detached.vectors)], device=self.device)
+            counts = self._all(lengths).tolist()  # (size, 2)
             most_sets, most_vectors = (max(column) for column in zip(*counts, strict=True))
-            sizes = self._all(_padded(own.sizes, most_sets))  # (size, most_sets)
-            vectors = self._all(_padded(own.vectors, most_vectors))  # (size, most_vectors, p)
+            sizes = self._all(_padded(detached.sizes, most_sets))  # (size, most_sets)
+            vectors = self._all(_padded(detached.vectors, most_vectors))  # (size, most_vectors, p)
         sizes = torch.cat([sizes[rank, :count] for rank, (count, _) in enumerate(counts)])
         joined = torch.cat([vectors[rank, :count] for rank, (_, count) in enumerate(counts)])
         first = sum(count for _, count in counts[: self.rank])
-        return VectorSets.of_sizes(joined, sizes), slice(first, first + len(own.vectors))
+        return VectorSets.of_sizes(joined, sizes), slice(first, first + len(detached.vectors))
 
     def sum_gradients(self, own: Iterable[Tensor], shared: Iterable[Tensor]) -> None:
         """Turn the gradients of the ranks into those of the joined loss, in place and equal on all ranks.
@@ -134,18 +135,18 @@ def ranks(device: str) -> Iterator[Ranks]:
         ConfigError: an unknown or missing device.
     """
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    chosen = _device(device, local_rank)
-    if chosen.type == "cuda":
-        torch.cuda.set_device(chosen)
+    own_device = _device(device, local_rank)
+    if own_device.type == "cuda":
+        torch.cuda.set_device(own_device)
     if dist.is_initialized():
-        yield Ranks(dist.get_rank(), dist.get_world_size(), chosen)
+        yield Ranks(dist.get_rank(), dist.get_world_size(), own_device)
         return
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield Ranks(0, 1, chosen)
+        yield Ranks(0, 1, own_device)
         return
-    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_TIMEOUT)
+    dist.init_process_group("nccl" if own_device.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
-        yield Ranks(dist.get_rank(), dist.get_world_size(), chosen)
+        yield Ranks(dist.get_rank(), dist.get_world_size(), own_device)
     finally:
         dist.destroy_process_group()
 

@@ -125,9 +125,9 @@ class Run:
 
     def begin(self, resume: str) -> None:
         """Resume from the last checkpoint with ``auto``; otherwise, or without a checkpoint, start anew."""
-        found = None if resume == "never" else self._checkpoints.restore()
-        if found is not None:
-            self.state = found
+        restored = None if resume == "never" else self._checkpoints.restore()
+        if restored is not None:
+            self.state = restored
             return
         if self._world.is_main:
             self._checkpoints.remove()

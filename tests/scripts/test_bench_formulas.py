@@ -103,22 +103,6 @@ def test_whole_collections(collection: Path, tmp_path: Path) -> None:
     assert printed["together"] == {"formulas": 9, "error_share": 0.33333, "unread_share": 0.22222}
 
 
-def test_empty_cells_of_the_official_trees(collection: Path, tmp_path: Path) -> None:
-    blank = '<cerror><csymbol cd="ambiguous">missing-subexpression</csymbol></cerror>'
-    matrix = f"<math><matrix><matrixrow>{blank}<ci>b</ci></matrixrow></matrix></math>"
-    formulas = {
-        r"\begin{align} & b \end{align}": matrix,
-        r"\begin{aligned} a & b \\ & c \end{aligned}": "<math><ci>a</ci></math>",
-        r"\begin{array}{cc} a & b \end{array}": matrix,  # none is empty
-    }
-    oracle = tmp_path / "oracle.jsonl"
-    rows = [{"formula_id": "1", "latex": latex, "cmml": mathml} for latex, mathml in formulas.items()]
-    oracle.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    done = run_script("benchmarks/formulas/empty_cells.py", "--root", collection, "--oracle", oracle)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout.splitlines()[-1]) == {"align": {"E! -> W!": 1}, "aligned": {"other": 1}}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

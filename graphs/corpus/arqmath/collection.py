@@ -182,9 +182,7 @@ class ArqMath:
 
         A file whose topics cannot be placed counts: reading them raises the reason.
         """
-        unplaced = {
-            task for found in self._layout.files if found.kind == "topics" and found.note for task in found.tasks
-        }
+        unplaced = {task for file in self._layout.files if file.kind == "topics" and file.note for task in file.tasks}
         return sorted({task for task, _ in self.topic_files()} | unplaced)
 
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
@@ -236,9 +234,9 @@ class ArqMath:
         files = self.topic_files()
         present = ", ".join(f"{name} (Task {of}, {when})" for (of, when), name in files.items()) or "none of any year"
         unplaced = [
-            f"{self._layout.below(found.file)}: {found.note}"
-            for found in self._layout.files
-            if found.kind == "topics" and found.note
+            f"{self._layout.below(file.file)}: {file.note}"
+            for file in self._layout.files
+            if file.kind == "topics" and file.note
         ]
         return "; ".join([f"no topics of Task {task}, {year}, below this folder; there is: {present}", *unplaced])
 

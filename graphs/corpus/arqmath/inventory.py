@@ -57,20 +57,20 @@ class Inventory:
 def inventory_of(layout: Layout, judgments: frozenset[PackedFile]) -> Inventory:
     """Return the inventory of a layout of which the files ``judgments`` are read as judgments."""
     files = []
-    for found in layout.files:
-        note = layout.notes.get(found.file, found.note)
-        has_part = found.kind not in ("run", "other XML", "unknown")
-        is_read = found.file in judgments if found.kind == "judgments" else has_part and not note
+    for file in layout.files:
+        note = layout.notes.get(file.file, file.note)
+        has_part = file.kind not in ("run", "other XML", "unknown")
+        is_read = file.file in judgments if file.kind == "judgments" else has_part and not note
         files.append(
             InventoryFile(
-                layout.below(found.file),
-                found.kind,
-                found.task,
-                found.year,
-                found.edition,
-                found.representation,
-                found.ids,
-                found.other_years,
+                layout.below(file.file),
+                file.kind,
+                file.task,
+                file.year,
+                file.edition,
+                file.representation,
+                file.ids,
+                file.other_years,
                 is_read,
                 note,
             )

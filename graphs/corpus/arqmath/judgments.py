@@ -57,12 +57,12 @@ class Judgments:
             CorpusError: no file, several that differ, or formula ids that the collection does not know.
         """
         if (task, year) not in self._read:
-            found = self._file(task, year)
-            judgments = read_packed(found.file)
-            if found.other_years:
+            judgment_file = self._file(task, year)
+            judgments = read_packed(judgment_file.file)
+            if judgment_file.other_years:
                 judgments = [judgment for judgment in judgments if _year(judgment) == year]
-            if found.ids == "formula id":
-                judgments = self._rekeyed(judgments, found)
+            if judgment_file.ids == "formula id":
+                judgments = self._rekeyed(judgments, judgment_file)
             self._read[task, year] = judgments
         return list(self._read[task, year])
 

@@ -121,8 +121,8 @@ def version_of(names: Sequence[str]) -> tuple[int, ...]:
     >>> version_of(["1.tsv", "latex_representation_v3"]), version_of(["Topics_Formulas_OPT.V0.1.tsv"])
     ((3,), (0, 1))
     """
-    found = (re.search(r"(?<![A-Za-z])[vV](\d{1,6}(?:\.\d{1,6})*)", name) for name in names)
-    return next((tuple(map(int, match[1].split("."))) for match in found if match), ())
+    matches = (re.search(r"(?<![A-Za-z])[vV](\d{1,6}(?:\.\d{1,6})*)", name) for name in names)
+    return next((tuple(map(int, match[1].split("."))) for match in matches if match), ())
 
 
 # -- XML ---------------------------------------------------------------------------------------------------------------
@@ -246,8 +246,8 @@ def _named_year(names: Sequence[str]) -> int:
 
 
 def _named_representation(names: Sequence[str]) -> Representation | None:
-    found = (re.search(rf"(?<![a-z])({'|'.join(_NAMED)})(?![a-z])", name) for name in names)
-    return next((_NAMED[match[1]] for match in found if match), None)
+    matches = (re.search(rf"(?<![a-z])({'|'.join(_NAMED)})(?![a-z])", name) for name in names)
+    return next((_NAMED[match[1]] for match in matches if match), None)
 
 
 def _named_ids(names: Sequence[str], year: int) -> Ids:

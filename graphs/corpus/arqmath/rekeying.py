@@ -63,7 +63,7 @@ def visual_ids(files: Sequence[PackedFile], wanted: Set[str], *, enough: int | N
         CorpusError: a TSV without the columns ``id`` and ``visual_id``.
     """
     keys = {formula_id.encode() for formula_id in wanted}
-    found: dict[str, str] = {}
+    visual_id_of: dict[str, str] = {}
     for given in files:
         with given.open() as file:
             header = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").split(b"\t")
@@ -75,7 +75,7 @@ def visual_ids(files: Sequence[PackedFile], wanted: Set[str], *, enough: int | N
             for line in file:  # what continues a formula over several lines has no such columns
                 columns = line.split(b"\t", last)
                 if len(columns) > last and columns[at_id] in keys and columns[at_visual]:
-                    found.setdefault(columns[at_id].decode(), columns[at_visual].decode(errors="replace"))
-        if len(found) >= (len(keys) if enough is None else min(enough, len(keys))):
+                    visual_id_of.setdefault(columns[at_id].decode(), columns[at_visual].decode(errors="replace"))
+        if len(visual_id_of) >= (len(keys) if enough is None else min(enough, len(keys))):
             break
-    return found
+    return visual_id_of

@@ -264,8 +264,8 @@ def _line_of(element: etree._Element) -> int:
 
 def _id(row: bytes | bytearray) -> str:
     """Return the Id of a row that cannot be read, as far as it shows."""
-    found = _ID.match(row[:256])
-    return found[1].decode(errors="replace") if found else ""
+    match = _ID.match(row[:256])
+    return match[1].decode(errors="replace") if match else ""
 
 
 def read_elements(path: Path | PackedFile, tag: str, key: str) -> Iterator[tuple[int, str, dict[str, str]]]:

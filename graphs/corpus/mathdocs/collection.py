@@ -178,15 +178,17 @@ def _tags(entry: _Entry) -> tuple[str, ...]:
 @functools.cache
 def _read_all() -> tuple[_Entry, ...]:
     """All usable objects by name. Some seconds; done once in a process."""
-    found = [docstring for package in PACKAGES for docstring in docstrings.read_package(package)]
-    if not found:
+    documented = [docstring for package in PACKAGES for docstring in docstrings.read_package(package)]
+    if not documented:
         message = f"none of {', '.join(PACKAGES)} is installed with its sources; mathdocs is read from their docstrings"
         raise CorpusError(message)
-    names = Names(found)
+    names = Names(documented)
     entries: list[_Entry] = []
     questions: set[str] = set()
     answers = _Texts()
-    for docstring in sorted(found, key=lambda docstring: ("._" in docstring.name, len(docstring.name), docstring.name)):
+    for docstring in sorted(
+        documented, key=lambda docstring: ("._" in docstring.name, len(docstring.name), docstring.name)
+    ):
         entry = _entry(docstring, names)
         if entry is None:
             continue
@@ -233,9 +235,9 @@ def _triples(words: list[str]) -> set[tuple[str, ...]]:
 def _entry(docstring: Docstring, names: Names) -> _Entry | None:
     """Return question and answer of a docstring, or None if one of them is missing."""
     is_math_role = docstring.name.startswith(("sympy.", "mpmath."))
-    found = [Section(section.title, _TEMPLATE.sub("", section.text)) for section in rst.sections(docstring.text)]
-    lead = [p for p in rst.paragraphs(found[0].text, backticks_are_math=is_math_role) if not _is_signature(p)]
-    answer = [paragraph for section in found[1:] for paragraph in _answering(section, is_math_role)]
+    sections = [Section(section.title, _TEMPLATE.sub("", section.text)) for section in rst.sections(docstring.text)]
+    lead = [p for p in rst.paragraphs(sections[0].text, backticks_are_math=is_math_role) if not _is_signature(p)]
+    answer = [paragraph for section in sections[1:] for paragraph in _answering(section, is_math_role)]
     at = 1
     while at < len(lead) and not _words(lead[:at]):
         at += 1
@@ -256,7 +258,7 @@ def _entry(docstring: Docstring, names: Names) -> _Entry | None:
         " ".join(_inline_html(paragraph) for paragraph in title),
         _html(question),
         _html(answer),
-        tuple(name for section in found if section.title.lower() == "see also" for name in _see_also(section.text)),
+        tuple(name for section in sections if section.title.lower() == "see also" for name in _see_also(section.text)),
     )
 
 
@@ -268,10 +270,10 @@ def _answering(section: Section, is_math_role: bool) -> list[Paragraph]:
     is_entries = _ENTRIES.fullmatch(section.title) is not None
     if is_entries:  # "x : array_like" stands at the margin, what it means below
         text = "\n".join(line if line[:1].isspace() else "" for line in text.splitlines())
-    found = rst.paragraphs(text, backticks_are_math=is_math_role)
+    paragraphs = rst.paragraphs(text, backticks_are_math=is_math_role)
     if _PROSE.fullmatch(section.title) and not is_entries:
-        return found
-    return [paragraph for paragraph in found if _has_formula([paragraph])]
+        return paragraphs
+    return [paragraph for paragraph in paragraphs if _has_formula([paragraph])]
 
 
 def _bounded(answer: list[Paragraph]) -> list[Paragraph]:

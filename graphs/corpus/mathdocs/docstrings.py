@@ -43,7 +43,7 @@ def read_package(package: str) -> list[Docstring]:
     if spec is None or spec.origin is None:
         return []
     root = Path(spec.origin).parent
-    found: list[Docstring] = []
+    docstrings: list[Docstring] = []
     taken: set[str] = set()
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).parts
@@ -69,8 +69,8 @@ def read_package(package: str) -> list[Docstring]:
                 name = ".".join([*modules, *qualified])
             if name not in taken:
                 taken.add(name)
-                found.append(Docstring(name, kind, text))
-    return found
+                docstrings.append(Docstring(name, kind, text))
+    return docstrings
 
 
 def _docstrings(tree: ast.Module, is_index: bool) -> Iterator[tuple[list[str], str, str]]:
@@ -97,8 +97,8 @@ def _docstrings(tree: ast.Module, is_index: bool) -> Iterator[tuple[list[str], s
         if isinstance(node, (ast.Module, ast.ClassDef, ast.If, ast.Try, ast.With)):
             inner = isinstance(node, ast.ClassDef)
             for child in reversed([child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]):
-                own = getattr(child, "name", None) if isinstance(child, _DOCUMENTED) else None
-                stack.append((child, qualified if own is None else [*qualified, own], inner))
+                child_name = getattr(child, "name", None) if isinstance(child, _DOCUMENTED) else None
+                stack.append((child, qualified if child_name is None else [*qualified, child_name], inner))
 
 
 def _added(call: ast.Call) -> Iterator[tuple[list[str], str, str]]:

@@ -77,21 +77,21 @@ def sections(docstring: str) -> list[Section]:
     restored = _EATEN_TAB.sub(r"\\t", docstring.translate(_EATEN))
     lines = restored.expandtabs().splitlines()
     lines = textwrap.dedent("\n".join(lines)).splitlines()
-    found: list[tuple[str, list[str]]] = [("", [])]
+    titled: list[tuple[str, list[str]]] = [("", [])]
     for number, line in enumerate(lines):
         following = lines[number + 1] if number + 1 < len(lines) else ""
-        before = found[-1][1][-1] if found[-1][1] else ""
+        before = titled[-1][1][-1] if titled[-1][1] else ""
         title = line.strip()
         underlined = _UNDERLINE.fullmatch(following.strip()) is not None and _UNDERLINE.fullmatch(title) is None
         bold = _STRONG_LINE.fullmatch(title) is not None and not following.strip()
         if (underlined or bold) and title and not (line[0].isspace() or before.strip() or len(title) > 60):
-            found.append((title, [""] if bold else []))
+            titled.append((title, [""] if bold else []))
             continue
-        below_title = bool(found[-1][0]) and not found[-1][1]
+        below_title = bool(titled[-1][0]) and not titled[-1][1]
         if below_title and _UNDERLINE.fullmatch(title):
             continue
-        found[-1][1].append(line)
-    return [Section(title.strip("* "), "\n".join(text).strip("\n")) for title, text in found]
+        titled[-1][1].append(line)
+    return [Section(title.strip("* "), "\n".join(text).strip("\n")) for title, text in titled]
 
 
 def paragraphs(text: str, *, backticks_are_math: bool = False) -> list[Paragraph]:

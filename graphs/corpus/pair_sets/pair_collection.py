@@ -61,7 +61,7 @@ class PairCollection(JsonPosts):
         """Yield the documents, then all other texts of pairs, as questions."""
         yield from super().posts()
         seen = set().union(*self._answers)
-        for pair in self._lines("related" if self._has_related else "accepted"):
+        for pair in self._lines("related" if (self.root / "related.jsonl").is_file() else "accepted"):
             for side in ("query", "document"):
                 post_id = pair[f"{side}_id"]
                 if post_id not in seen:
@@ -112,11 +112,11 @@ class PairCollection(JsonPosts):
             raise ConfigError(f"experiment.tasks: {name} is no test of the collection in {self.root}; known: {known}")
         path, judged = self.root / f"topics-{name}.jsonl", self.root / f"qrels-{name}.tsv"
         topics = []
-        for line, found in read_lines(path):
-            if isinstance(found, Failure):
-                raise CorpusError(found.message)
+        for line, record in read_lines(path):
+            if isinstance(record, Failure):
+                raise CorpusError(record.message)
             try:
-                topics.append(topic_from(found, test=name))
+                topics.append(topic_from(record, test=name))
             except CorpusError as error:
                 raise CorpusError(error.message, path=path, line=line) from error
         judgments = read_qrels(judged)
@@ -151,14 +151,10 @@ class PairCollection(JsonPosts):
             ids[path] = {post.post_id for post in found if post.kind == "answer"}
         return [frozenset(own) for own in ids.values() if own]
 
-    @property
-    def _has_related(self) -> bool:
-        return (self.root / "related.jsonl").is_file()
-
     def _lines(self, positives: str) -> Iterator[dict[str, Any]]:
         for path in self.pair_files(positives):
-            for line, found in read_lines(path):
-                if isinstance(found, Failure) or not all(isinstance(found.get(key), str) for key in _KEYS):
+            for line, record in read_lines(path):
+                if isinstance(record, Failure) or not all(isinstance(record.get(key), str) for key in _KEYS):
                     message = "is no pair; a line is a JSON object, see mathamr/text/pairs.py"
                     raise CorpusError(message, path=path, line=line)
-                yield found
+                yield record

@@ -48,18 +48,18 @@ class Problems(PairPosts):
     def posts(self) -> Iterator[Post | Failure]:
         """Iterate over each problem, followed by its solution."""
         for path in self._files:
-            for line, found in read_lines(path):
-                if isinstance(found, Failure):
-                    yield found
+            for line, record in read_lines(path):
+                if isinstance(record, Failure):
+                    yield record
                     continue
                 name = "_".join(path.name.partition(".jsonl")[0].split())  # an id has no blanks
                 post_id = f"{name}-{line}"
-                texts = [_text(found, key) for key in ("problem", "solution")]
+                texts = [_text(record, key) for key in ("problem", "solution")]
                 if "" in texts:
                     message = f"{path}:{line}: a line needs a problem and a solution, two strings that are not empty"
                     yield Failure(post_id, "read", "bad_post", message)
                     continue
-                tags = (found["type"],) if isinstance(found.get("type"), str) else ()
+                tags = (record["type"],) if isinstance(record.get("type"), str) else ()
                 yield Post(post_id, "question", body=texts[0], markup="text", tags=tags)
                 yield Post(f"{post_id}/solution", "answer", body=texts[1], markup="text", parent_id=post_id)
 

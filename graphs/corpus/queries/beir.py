@@ -201,11 +201,11 @@ def read_judgments(path: Path) -> list[Judgment]:
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
-    for line, found in read_lines(path):
-        if isinstance(found, Failure):
-            raise CorpusError(found.message)
+    for line, record in read_lines(path):
+        if isinstance(record, Failure):
+            raise CorpusError(record.message)
         query, document, grade = (
-            _column(found, keys, path, line) for keys in (_QUERY_KEYS, _DOCUMENT_KEYS, _GRADE_KEYS)
+            _column(record, keys, path, line) for keys in (_QUERY_KEYS, _DOCUMENT_KEYS, _GRADE_KEYS)
         )
         yield line, query, document, grade
 
@@ -261,17 +261,17 @@ def _order(header: Sequence[str]) -> list[int] | None:
 
 def _posts(path: Path, kind: str) -> Iterator[Post | Failure]:
     """The lines of ``corpus.jsonl`` or ``queries.jsonl`` as posts."""
-    for line, found in read_lines(path):
-        if isinstance(found, Failure):
-            yield found
+    for line, record in read_lines(path):
+        if isinstance(record, Failure):
+            yield record
             continue
-        about = found.get("metadata")
+        about = record.get("metadata")
         markup = about.get("markup") if isinstance(about, dict) else None
         fields = {
-            "post_id": found.get("_id", found.get("id")),
+            "post_id": record.get("_id", record.get("id")),
             "kind": kind,
-            "title": found.get("title"),
-            "body": found.get("text"),
+            "title": record.get("title"),
+            "body": record.get("text"),
             "markup": markup if markup in ("html", "text") else None,
         }
         try:
@@ -289,17 +289,17 @@ def _digest(hashes: Sequence[str]) -> str:
 
 def _splits(folder: Path) -> dict[str, Path]:
     """Return the files of judgments in a folder by their splits; that of ``qrels.tsv`` is ""."""
-    found: dict[str, Path] = {}
+    splits: dict[str, Path] = {}
     for parent, pattern in ((folder / "qrels", "*"), (folder, "qrels.*")):
         for path in sorted(parent.glob(pattern)):
             match = re.fullmatch(r"(.+?)\.(?:tsv|jsonl)(?:\.gz)?", path.name)
             if match is None or not path.is_file():
                 continue
             split = match[1] if parent != folder else ""
-            if split in found:
-                raise CorpusError(f"both {found[split].name} and {path.name} are here; keep one", path=path.parent)
-            found[split] = path
-    return found
+            if split in splits:
+                raise CorpusError(f"both {splits[split].name} and {path.name} are here; keep one", path=path.parent)
+            splits[split] = path
+    return splits
 
 
 def _found(folder: Path, name: str) -> Path | None:

@@ -134,23 +134,23 @@ class QueryCollection(ABC):
         """
         self._check(task, years)
         judged = dict.fromkeys(judgment.topic_id for judgment in self.read_judgments(training=False))
-        found: dict[str, Post] = {}
+        queries: dict[str, Post] = {}
         broken: list[Failure] = []
         for query in self.queries():
             if isinstance(query, Failure):
                 broken.append(query)
             elif query.post_id in judged:
-                before = found.setdefault(query.post_id, query)
+                before = queries.setdefault(query.post_id, query)
                 if (before.title, before.body) != (query.title, query.body):
                     raise CorpusError(f"query {query.post_id!r} of collection {self.name} is there twice, as two texts")
-        if missing := [topic_id for topic_id in judged if topic_id not in found]:
+        if missing := [topic_id for topic_id in judged if topic_id not in queries]:
             why = f"; {len(broken)} queries cannot be read, the first: {broken[0].message}" if broken else ""
             raise CorpusError(
                 f"collection {self.name}: {len(missing)} judged queries are missing, {missing[0]!r} among them{why}"
             )
         return [
             Topic(topic_id, replace(query, post_id=query_post_id(topic_id, self._test)))
-            for topic_id, query in found.items()
+            for topic_id, query in queries.items()
         ]
 
     def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:

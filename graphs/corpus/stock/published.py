@@ -137,8 +137,8 @@ class PublishedStock:
             if file is None:
                 continue
             try:
-                found = sum(bool(number) for _, number, _ in read_elements(file, "Topic", "number"))
-                self._counts[f"topics.task{task}.{year}"] = found
+                number_of_topics = sum(bool(number) for _, number, _ in read_elements(file, "Topic", "number"))
+                self._counts[f"topics.task{task}.{year}"] = number_of_topics
             except CorpusError as error:
                 what = f"intact topics of Task {task} of {year} ({error})"
                 self._missing.append(Missing(what, "that year cannot be searched", "topics"))

@@ -30,10 +30,10 @@ def parts(sentence: str, text: PlaceholderText) -> list[str | FormulaRef]:
     >>> parts("Take FORMULA_0.", PlaceholderText((), (FormulaRef("7", "x^2"),)))
     ['Take ', FormulaRef(formula_id='7', latex='x^2'), '.']
     """
-    found: list[str | FormulaRef] = []
+    pieces: list[str | FormulaRef] = []
     end = 0
     for match in _PLACEHOLDER.finditer(sentence):
         if int(match[1]) < len(text.formulas):
-            found += [sentence[end : match.start()], text.formulas[int(match[1])]]
+            pieces += [sentence[end : match.start()], text.formulas[int(match[1])]]
             end = match.end()
-    return [part for part in (*found, sentence[end:]) if part]
+    return [part for part in (*pieces, sentence[end:]) if part]

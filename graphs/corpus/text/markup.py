@@ -144,15 +144,15 @@ def read_text(markup: str) -> list[Block]:
 
 def _is_formula(attributes: str) -> bool:
     """Return whether the first ``class`` among a span's attributes is that of formulas."""
-    found = _CLASS.search(attributes)
-    return found is not None and _MATH_CONTAINER.search(found[found.lastindex or 0]) is not None
+    match = _CLASS.search(attributes)
+    return match is not None and _MATH_CONTAINER.search(match[match.lastindex or 0]) is not None
 
 
 def _latex_of(attributes: str, content: str) -> str:
     """Return the LaTeX of a ``<math>`` element, "" where it has none."""
-    found = _ALTTEXT.search(attributes)
-    if found is not None:
-        latex = found[found.lastindex or 0]
+    match = _ALTTEXT.search(attributes)
+    if match is not None:
+        latex = match[match.lastindex or 0]
     elif (annotation := _TEX.search(content)) is not None:
         end = content.find("</", annotation.end())
         latex = content[annotation.end() :] if end < 0 else content[annotation.end() : end]
@@ -265,8 +265,8 @@ class _Reader:
                     self.close_formula()
         elif _is_formula(attributes):
             self.close_formula()
-            found = _ID.search(attributes)
-            value = "" if found is None else html.unescape(found[1] or found[2] or found[3] or "")
+            match = _ID.search(attributes)
+            value = "" if match is None else html.unescape(match[1] or match[2] or match[3] or "")
             self.formula_id = clean(value).strip()[:_MAX_ID] or None
             self.formula_pieces = []
             self.inner_spans = 0

@@ -118,11 +118,11 @@ def _literal(piece: str, after: str | None, before: bool) -> str:
         if piece[-1] in _HYPHENS and piece[-2:-1].isalnum():  # non-FORMULA_0
             piece = piece[:-1]
         if not piece[-1].isspace() and not _OPENS.search(piece[-4:] if len(piece) > 4 else piece):
-            opened = re.search(r"[(\[{\"“‘«]+\Z", piece[-4:])
-            if opened is None:
+            opening = re.search(r"[(\[{\"“‘«]+\Z", piece[-4:])
+            if opening is None:
                 piece += " "
             else:
-                at = len(piece) - len(opened.group())
+                at = len(piece) - len(opening.group())
                 piece = piece[:at] + " " + piece[at:] if at and not piece[at - 1].isspace() else piece
     elif before and after is not None:
         piece = " "

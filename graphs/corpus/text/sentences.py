@@ -87,15 +87,15 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
     """Return whether the punctuation of ``match`` ends the sentence that began at ``start``."""
     stop, following = match["stop"], match["next"]
     at = match.start("stop")
-    found = _LAST_WORD.search(text, max(start, at - 40), at)
-    word = "" if found is None else found.group()
+    last_word = _LAST_WORD.search(text, max(start, at - 40), at)
+    word = "" if last_word is None else last_word.group()
     lower = word.lower()
     next_is_small = following.islower()
     if not match["gap"]:  # "is zero.Then": only between a plain word and a word that begins sentences
         plain = word.isalpha() and word.islower() and len(word) > 2 and lower not in _ABBREVIATIONS
         return stop == "." and plain and _next_word(text, match) in _STARTERS
     if ".." in stop or "…" in stop:
-        return following.isupper() and not _is_pronoun_i(text, match)
+        return following.isupper() and _next_word(text, match) != "i"
     if stop != ".":  # "n! is", "why? because": a small letter goes on
         return not next_is_small and (following.isalnum() or bool(match["open"]))
     if _FORMULA.match(word):
@@ -116,12 +116,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _next_word(text: str, match: re.Match[str]) -> str:
-    found = _NEXT_WORD.match(text, match.end("open"))
-    return "" if found is None else found.group().lower()
-
-
-def _is_pronoun_i(text: str, match: re.Match[str]) -> bool:
-    return _next_word(text, match) == "i"
+    next_word = _NEXT_WORD.match(text, match.end("open"))
+    return "" if next_word is None else next_word.group().lower()
 
 
 def _bounded(sentence: str) -> list[str]:

@@ -91,13 +91,13 @@ def index_payload(client: QdrantClient, name: str, fields: Sequence[str]) -> Non
 
 def point_ids(client: QdrantClient, name: str) -> set[int]:
     """Return the ids of the points that the collection has."""
-    there: set[int] = set()
+    present: set[int] = set()
     offset: Any = None
     while True:
         points, offset = client.scroll(name, limit=10_000, offset=offset, with_payload=False, with_vectors=False)
-        there.update(int(point.id) for point in points)
+        present.update(int(point.id) for point in points)
         if offset is None:
-            return there
+            return present
 
 
 def wait_until_indexed(
@@ -186,9 +186,9 @@ def bytes_of(client: QdrantClient, name: str) -> int:
     telemetry = client.http.service_api.telemetry(details_level=4).result
     collections = telemetry.collections.collections if telemetry and telemetry.collections else None
     total = 0
-    for found in collections or ():
-        if isinstance(found, models.CollectionTelemetry) and found.id == name:
-            for shard in found.shards or ():
+    for collection in collections or ():
+        if isinstance(collection, models.CollectionTelemetry) and collection.id == name:
+            for shard in collection.shards or ():
                 if shard.local is not None:
                     total += (shard.local.vectors_size_bytes or 0) + (shard.local.payloads_size_bytes or 0)
     return total

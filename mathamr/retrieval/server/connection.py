@@ -71,10 +71,10 @@ def _reason(error: Exception) -> str:
     """Return the reason that the server gives, or the error in one line."""
     if isinstance(error, UnexpectedResponse):
         try:
-            said = str(error.structured()["status"]["error"])
+            reason = str(error.structured()["status"]["error"])
         except (ValueError, KeyError, TypeError):
-            said = error.reason_phrase
-        return f"{error.status_code}: {said}"
+            reason = error.reason_phrase
+        return f"{error.status_code}: {reason}"
     return " ".join(str(error).split())
 
 

@@ -14,19 +14,19 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
-from graphs.errors import Failure
+from graphs.errors import Failure, encodable
 from graphs.whole_file import write_whole
 
 
 def write_table(failures: Iterable[Failure], path: Path) -> None:
     """Write failures as tab-separated values below a header line."""
+    write_whole(path, table_of(failures))
+
+
+def table_of(failures: Iterable[Failure]) -> str:
+    """Return failures as tab-separated values below a header line."""
     text = io.StringIO(newline="")
     table = csv.writer(text, delimiter="\t", lineterminator="\n")
     table.writerow(["post_id", "stage", "kind", "message"])
-    table.writerows((one.post_id, one.stage, one.kind, _readable(one.message)) for one in failures)
-    write_whole(path, text.getvalue())
-
-
-def _readable(message: str) -> str:
-    """Return a message that UTF-8 can hold: it may quote halves of surrogate pairs."""
-    return message.encode(errors="backslashreplace").decode()
+    table.writerows((one.post_id, one.stage, one.kind, encodable(one.message)) for one in failures)
+    return text.getvalue()

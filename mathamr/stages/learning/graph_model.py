@@ -97,8 +97,8 @@ def train_graph_model(
         pairs = sample_pairs(data.pairs, frozenset(data.store.post_ids()), config.max_pairs)
         negatives: Negatives | None = data.negatives
         if negatives is None and (data.posts is not None or config.negative_source == "model"):
-            own = report if int(os.environ.get("RANK", "0")) == 0 else None
-            negatives = mining.negatives_of(config, data.store, pairs, posts=data.posts, report=own)
+            report_of_rank = report if int(os.environ.get("RANK", "0")) == 0 else None
+            negatives = mining.negatives_of(config, data.store, pairs, posts=data.posts, report=report_of_rank)
         result = train(
             config,
             data.store,
@@ -145,9 +145,9 @@ def copy_checkpoint(given: Path, best: Path, graphs: GraphStore) -> Trained:
     Raises:
         TrainingError: it was trained on tensors with another vocabulary or other virtual nodes.
     """
-    found = checkpoint.load(given, config_hash=graphs.config_hash)
+    loaded = checkpoint.load(given, config_hash=graphs.config_hash)
     shutil.copytree(given, best, dirs_exist_ok=True)
-    return Trained(best, {"parameters": sum(weights.numel() for weights in found.weights.values())})
+    return Trained(best, {"parameters": sum(weights.numel() for weights in loaded.weights.values())})
 
 
 def by_question(pairs: Sequence[Pair]) -> dict[str, list[str]]:

@@ -50,8 +50,8 @@ def teacher(
     sides: dict[str, dict[Side, list[str]]] = {source: {side: [] for side in ids_by_side} for source in collections}
     for side, post_ids in ids_by_side.items():
         for post_id in sorted(set(post_ids)):
-            source, own = _placed(post_id, collections)
-            sides[source][side].append(own)
+            source, id_in_source = _placed(post_id, collections)
+            sides[source][side].append(id_in_source)
 
     @cache
     def encoder() -> TextEncoder:
@@ -65,9 +65,9 @@ def teacher(
         places: dict[str, list[int]] = {}
         owns: dict[str, list[str]] = {}
         for place, post_id in enumerate(post_ids):
-            source, own = _placed(post_id, vectors)
+            source, id_in_source = _placed(post_id, vectors)
             places.setdefault(source, []).append(place)
-            owns.setdefault(source, []).append(own)
+            owns.setdefault(source, []).append(id_in_source)
         together = VectorSets.concatenated([vectors[source].sets(some) for source, some in owns.items()])
         order = torch.tensor([place for some in places.values() for place in some])
         return together.select(order.argsort())
@@ -106,8 +106,8 @@ def _vectors(
                 def some(post_ids: Sequence[str]) -> VectorSets:
                     posts = texts.get(post_ids)
                     read = [as_text(posts[post_id].text) for post_id in post_ids]
-                    made = torch.from_numpy(encoder().encode(read, side, progress=advance))
-                    return VectorSets.of_sizes(made, torch.ones(len(made), dtype=torch.int64))
+                    encoded = torch.from_numpy(encoder().encode(read, side, progress=advance))
+                    return VectorSets.of_sizes(encoded, torch.ones(len(encoded), dtype=torch.int64))
 
                 return encoding_shards.in_shards(
                     some,

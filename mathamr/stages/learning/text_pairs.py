@@ -84,8 +84,8 @@ class AnswerPairs:
             path = Path(scratch) / "posts.db"
             build_texts(self.corpus.posts(), path, console)
             with PostTexts(path) as texts:
-                found = training_pairs(self.corpus, self.positives, self.least_score)
-                yield from pair_sources.of_answers(found, texts)
+                pairs_of_posts = training_pairs(self.corpus, self.positives, self.least_score)
+                yield from pair_sources.of_answers(pairs_of_posts, texts)
 
     def benchmark(self, choice: BenchmarkChoice, console: Console) -> Benchmark:
         """Hold out threads."""
@@ -218,6 +218,6 @@ def write_pair_file(source: PairSource, out: Path, console: Console, most: int |
 
 def write_pair_collection(source: PairSource, out: Path, choice: BenchmarkChoice, console: Console) -> dict[str, Any]:
     """Write a folder for ``data=pairs data.root=OUT``; return counts of what it has."""
-    made = source.benchmark(choice, console)
-    benchmarks.write(made, out)
-    return dict(benchmarks.about(made))
+    pairs_and_tests = source.benchmark(choice, console)
+    benchmarks.write(pairs_and_tests, out)
+    return dict(benchmarks.about(pairs_and_tests))

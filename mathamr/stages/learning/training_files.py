@@ -79,9 +79,9 @@ def _prepare(
             train, graphs, pairs, posts=corpus.posts, report=lambda record: lines.append(mining.as_text(record))
         )
         assert isinstance(mined, dict)
-        found = [(question, post_id) for question, kept in mined.items() for post_id in kept]
-        write_pairs(negative_file, found)
-        lines.append(f"{negative_file}: {len(found):,} hard negatives of {len(mined):,} questions")
+        mined_pairs = [(question, post_id) for question, kept in mined.items() for post_id in kept]
+        write_pairs(negative_file, mined_pairs)
+        lines.append(f"{negative_file}: {len(mined_pairs):,} hard negatives of {len(mined):,} questions")
     return TrainingFiles(tuple(lines))
 
 

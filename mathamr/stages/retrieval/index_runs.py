@@ -86,14 +86,14 @@ def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, co
     device = device_of(settings.device)
     encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
     reader = QueryEncoder(encoder, catalog.vocabulary, catalog.spec, formulas_db=settings.formulas_db)
-    found, queries = _encoded(reader, topics, settings.topic_graphs, console)
+    encoded_topics, queries = _encoded(reader, topics, settings.topic_graphs, console)
     start = time.perf_counter()
     results: dict[str, list[tuple[str, float]]] | dict[str, list[Hit]]
     if settings.task == 1:
         rankings = catalog.search(query_sets(queries), settings.strategy, settings.k)
-        results = dict(zip([topic.topic_id for topic in found], rankings, strict=True))
+        results = dict(zip([topic.topic_id for topic in encoded_topics], rankings, strict=True))
     else:
-        results = _formulas(catalog, found, queries, settings, console)
+        results = _formulas(catalog, encoded_topics, queries, settings, console)
     seconds = time.perf_counter() - start
     catalog.close()
     return FoundRun(Run.from_results(settings.name, results, task=settings.task), seconds)
@@ -111,16 +111,16 @@ def _encoded(
     else:
         with Collection(graphs) as source:
             encoded = reader.encode_posts(posts, source)
-    found, queries = [], []
+    encoded_topics, queries = [], []
     for topic, query in zip(topics, encoded, strict=True):
         if isinstance(query, Failure):
             console.say(f"topic {topic.topic_id} has no graph and scores 0: {query.message}")
         else:
-            found.append(topic)
+            encoded_topics.append(topic)
             queries.append(query)
-    if not found:
+    if not encoded_topics:
         raise RetrievalError(f"no graph for any of the {len(topics)} topics; the lines above say why")
-    return found, queries
+    return encoded_topics, queries
 
 
 def _formulas(

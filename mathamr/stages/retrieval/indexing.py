@@ -172,8 +172,8 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     if missing:
         with console.stage("encoding", total=len(missing), unit="posts") as advance:
             for store, folder in zip(stores, folders, strict=True):
-                own = frozenset(store.post_ids())
-                some = [post_id for post_id in missing if post_id in own]
+                stored = frozenset(store.post_ids())
+                some = [post_id for post_id in missing if post_id in stored]
                 if not some:
                     continue
                 encoded = encoding_shards.encode_in_shards(
@@ -188,7 +188,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
                 sets.append(encoded.sets)
                 resumed += encoded.resumed
                 ordered += some
-                missing = dict.fromkeys(post_id for post_id in missing if post_id not in own)
+                missing = dict.fromkeys(post_id for post_id in missing if post_id not in stored)
     seconds = time.perf_counter() - start
     if not sets:
         raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")

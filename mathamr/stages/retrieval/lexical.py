@@ -68,8 +68,8 @@ class LexicalIndex:
             queries = [self.tokens.of_post(topic.post) for topic in topics]
             with Stopwatch() as watch:
                 rankings = self.documents.search(queries, k)
-            found = {topic.topic_id: ranking for topic, ranking in zip(topics, rankings, strict=True)}
-            return LexicalResults(found, watch.seconds)
+            rankings_of_topics = {topic.topic_id: ranking for topic, ranking in zip(topics, rankings, strict=True)}
+            return LexicalResults(rankings_of_topics, watch.seconds)
         asked = {topic.topic_id: self.tokens.of_query_formula(topic) for topic in topics}
         known = {topic_id: query for topic_id, query in asked.items() if query is not None}
         with Stopwatch() as watch:

@@ -43,9 +43,9 @@ def check_search(settings: SearchSettings) -> Strategy:
     return strategy
 
 
-def strategy_of(chosen: RetrievalConfig) -> Strategy:
+def strategy_of(config: RetrievalConfig) -> Strategy:
     """Return how the index is searched."""
-    return Strategy(chosen.strategy, exact=chosen.exact, pool=chosen.pool, ef=chosen.ef)
+    return Strategy(config.strategy, exact=config.exact, pool=config.pool, ef=config.ef)
 
 
 def hnsw_of(settings: SearchSettings) -> Hnsw:
@@ -106,15 +106,15 @@ def with_question_vectors(vectors: EncodedPosts, post_ids: Sequence[str], questi
 
     MaxSim takes for each vector of a topic the best of both posts. The last vector stays that of the post itself.
     """
-    own = vectors.sets(post_ids)
+    sets = vectors.sets(post_ids)
     question_of = {post_id: questions[post_id] for post_id in post_ids if post_id in questions}
     read = vectors.encoded(sorted(set(question_of.values())))
     if not read:
-        return own
+        return sets
     of_question = dict(zip(read, vectors.sets(read), strict=True))
     together = [
         torch.cat([of_question[question_of[post_id]], one]) if question_of.get(post_id) in of_question else one
-        for post_id, one in zip(post_ids, own, strict=True)
+        for post_id, one in zip(post_ids, sets, strict=True)
     ]
     return VectorSets.of(together)
 
@@ -143,8 +143,8 @@ def speed(topics: int, watch: Stopwatch) -> dict[str, float]:
     return {"queries_per_second": topics / max(watch.seconds, 1e-9)}
 
 
-def say_lost(console: Console, topic_set: TopicSet, found: Sequence[Topic], why: str) -> None:
+def say_lost(console: Console, topic_set: TopicSet, searched: Sequence[Topic], why: str) -> None:
     """Say which topics cannot be searched with."""
-    lost = sorted({topic.topic_id for topic in topic_set.topics} - {topic.topic_id for topic in found})
+    lost = sorted({topic.topic_id for topic in topic_set.topics} - {topic.topic_id for topic in searched})
     if lost:
         console.say(f"  {title(topic_set.test_name)}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")

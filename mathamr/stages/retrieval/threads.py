@@ -32,8 +32,8 @@ READS = ("answer", "question", "both")
 
 def thread_of(settings: JobSettings) -> ThreadConfig:
     """Return the group ``thread`` of a job; its default where the system does not have the group."""
-    found = getattr(settings, "thread", None)
-    return found if isinstance(found, ThreadConfig) else ThreadConfig()
+    thread = getattr(settings, "thread", None)
+    return thread if isinstance(thread, ThreadConfig) else ThreadConfig()
 
 
 def check_thread(settings: JobSettings, reads: frozenset[str], topic_sets: Sequence[TopicSet]) -> None:
@@ -82,10 +82,10 @@ class Threads:
 
     @cached_property
     def _answers(self) -> Mapping[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        answers: dict[str, list[str]] = {}
         for answer, question in self._parents.items():
-            found.setdefault(question, []).append(answer)
-        return found
+            answers.setdefault(question, []).append(answer)
+        return answers
 
     def question_of(self, answers: Iterable[str]) -> dict[str, str]:
         """Return the question of each of the answers that has one."""
@@ -119,11 +119,11 @@ class Threads:
         results: dict[str, list[tuple[str, float]]] = {}
         rankings = cast(Mapping[str, Sequence[tuple[str, float]]], found.results)
         for topic_id, ranking in rankings.items():
-            own = self._topics.get(topic_id, frozenset())
+            own_questions = self._topics.get(topic_id, frozenset())
             ranked = [
                 (answer, float(score))
                 for question, score in ranking
-                if question not in own
+                if question not in own_questions
                 for answer in self._answers.get(question, ())
                 if wanted is None or answer in wanted
             ]

@@ -82,9 +82,9 @@ class Curriculum:
     def place(self, step: int) -> tuple[int, int]:
         """Return the place of a step in its stage and the stage's steps: each stage has its own learning rate."""
         epoch = bisect_right(self._first_steps, step) - 1
-        own = [number for number, stage in enumerate(self._stages) if stage is self.stage(epoch)]
-        begin = self._first_steps[own[0]]
-        return step - begin, self._first_steps[own[-1] + 1] - begin
+        epochs = [number for number, stage in enumerate(self._stages) if stage is self.stage(epoch)]
+        begin = self._first_steps[epochs[0]]
+        return step - begin, self._first_steps[epochs[-1] + 1] - begin
 
     def epoch(self, epoch: int, seed: int) -> list[tuple[Pair, ...]]:
         """Return the batches of an epoch, in training order."""
@@ -132,14 +132,14 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
     stages = [stage("training", config.pairs, config.pair_weights, config.epochs)]
     if config.pretrain_pairs is not None:
         stages.insert(0, stage("pretraining", config.pretrain_pairs, None, config.pretrain_epochs))
-    made = Curriculum(stages, config.batch_size, config.accumulate)
-    for epoch in range(made.epochs):
-        if made.steps(epoch) == 0:
+    plan = Curriculum(stages, config.batch_size, config.accumulate)
+    for epoch in range(plan.epochs):
+        if plan.steps(epoch) == 0:
             raise ConfigError(
-                f"train.accumulate={config.accumulate} batches for a step, but an epoch has {made.batches(epoch)}; "
+                f"train.accumulate={config.accumulate} batches for a step, but an epoch has {plan.batches(epoch)}; "
                 "use a smaller train.accumulate or train.batch_size, or more pairs"
             )
-    return made
+    return plan
 
 
 def epoch_order(num_pairs: int, batch_size: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:

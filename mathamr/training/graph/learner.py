@@ -128,9 +128,11 @@ class Learner:
         state: dict[int, dict[str, Tensor]] = {}
         for number, name in enumerate(self._parameters):  # the optimizer numbers them in this order
             prefix = f"optimizer.{name}."
-            found = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
-            if found:
-                state[number] = found
+            own_tensors = {
+                key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)
+            }
+            if own_tensors:
+                state[number] = own_tensors
         self._optimizer.load_state_dict({"state": state, "param_groups": self._optimizer.state_dict()["param_groups"]})
 
 

@@ -239,16 +239,16 @@ class _Checkpoints:
         if not checkpoint.exists(self.last):
             return None
         store, learning = self.store, self.learning
-        found = checkpoint.load(self.last, vocabulary_hash=store.vocabulary.hash, config_hash=store.config_hash)
+        loaded = checkpoint.load(self.last, vocabulary_hash=store.vocabulary.hash, config_hash=store.config_hash)
         state = checkpoint.load_state(self.last)
         wanted = self._info(RunState())
         differing = [
-            *differences("train", found.info.train, wanted.train, free=_FREE),
-            *differences("model", found.info.encoder, wanted.encoder),
+            *differences("train", loaded.info.train, wanted.train, free=_FREE),
+            *differences("model", loaded.info.encoder, wanted.encoder),
             *differences("pairs and negatives", {"hash": state.scalars["data_hash"]}, {"hash": self.data_hash}),
         ]
         refuse_another_run(differing, self.last)
-        learning.learner.restore(found.weights, state.tensors)
+        learning.learner.restore(loaded.weights, state.tensors)
         if learning.source is not None:
             learning.batches.negatives = state.scalars["mined"]
         return RunState.of(state.scalars["progress"], state.tensors["losses"])
