@@ -81,11 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     before = sys.argv
     try:
-        suggested = _found(words)
-        if isinstance(suggested, str):
-            print(suggested)
+        requested = _requested(words)
+        if isinstance(requested, str):
+            print(requested)
             return 0
-        function, name, rest = suggested
+        function, name, rest = requested
         sys.argv = [name, *rest]
         return function(rest)
     except ConfigError as error:
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.argv = before
 
 
-def _found(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], str, list[str]]:
+def _requested(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], str, list[str]]:
     """Return the command with its name and its arguments, or a text to print."""
     if not words or words[0] in HELP:
         return usage()
@@ -116,12 +116,12 @@ def _found(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], str,
         return report, "mathamr report", rest
     if name == "completion":
         return _completion, "mathamr completion", rest
-    chosen = COMMANDS[name]
-    if not chosen.parts:
-        return _of_file(chosen.file), f"mathamr {name}", rest
+    entry = COMMANDS[name]
+    if not entry.parts:
+        return _of_file(entry.file), f"mathamr {name}", rest
     if not rest or rest[0] in HELP:
-        return _listed(f"mathamr {name}", [(part, phrase) for part, phrase, _ in chosen.parts])
-    files = {part: file for part, _, file in chosen.parts}
+        return _listed(f"mathamr {name}", [(part, phrase) for part, phrase, _ in entry.parts])
+    files = {part: file for part, _, file in entry.parts}
     if rest[0] not in files:
         raise ConfigError(f"unknown command {name} {rest[0]!r}{_choice(rest[0], files)}")
     return _of_file(files[rest[0]]), f"mathamr {name} {rest[0]}", rest[1:]

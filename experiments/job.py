@@ -337,7 +337,7 @@ def _look_into(
 
 def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:
     """The job's logbook; its id tells jobs of equal configuration in two experiments apart."""
-    return logbook.opened(
+    return logbook.open_logbook(
         job.config.wandb,
         folder,
         name=job.name,

@@ -1,9 +1,9 @@
 """The logbook of a run, kept with Weights & Biases (W&B): curves while it trains, scores and tables at its end.
 
-    with opened(config.wandb, folder, name="none-seed42", group="vn_connectivity", run_id=job.key, ...) as logbook:
-        result = train(..., log=logbook.record)                    # train/loss, val/mrr ... by optimizer step
-        logbook.scores({"ndcg_prime": 0.41})                       # the run's summary
-        logbook.table("topics", ["topic", "ndcg_prime"], rows)
+    with open_logbook(config.wandb, folder, name="none-seed42", group="vn_connectivity", run_id=job.key, ...) as book:
+        result = train(..., log=book.record)                    # train/loss, val/mrr ... by optimizer step
+        book.scores({"ndcg_prime": 0.41})                       # the run's summary
+        book.table("topics", ["topic", "ndcg_prime"], rows)
 
 Names are W&B's, so that its panels group them:
 
@@ -125,7 +125,7 @@ class Logbook:
 
 
 @contextmanager
-def opened(
+def open_logbook(
     settings: WandbConfig,
     folder: Path,
     *,

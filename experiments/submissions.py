@@ -42,7 +42,7 @@ class Collection:
         """The topics of a task."""
         return {topic.topic_id for topic in benchmark(self.corpus).topics(task, self.years)}
 
-    def known(self, wanted: set[str], *, formulas: bool) -> dict[str, Known]:
+    def known_posts(self, wanted: set[str], *, formulas: bool) -> dict[str, Known]:
         """Of the ``wanted`` posts those that are there, with the ids of their formulas; one pass over the posts."""
         posts: dict[str, Known] = {}
         for post in self.corpus.posts():
@@ -132,7 +132,7 @@ def report(
     """
     submission = read_submission(path, task=task)
     topics = None if collection is None else collection.topic_ids(task)
-    posts = None if collection is None else collection.known(submission.post_ids, formulas=task == 2)
+    posts = None if collection is None else collection.known_posts(submission.post_ids, formulas=task == 2)
     problems = submission.problems(topics=topics, posts=posts)
     _print_problems(path, problems)
     verdict = f"{len(problems):,} problems" if problems else "valid"

@@ -88,11 +88,11 @@ def export_beir(
     train = folder / "qrels" / "train.tsv"
     with ExitStack() as stack:
 
-        def opened(path: Path) -> TextIO:
+        def open_part(path: Path) -> TextIO:
             partial = stack.enter_context(whole_file(path))
             return stack.enter_context(partial.open("w", encoding="utf-8", newline="\n"))
 
-        documents, queries = opened(folder / "corpus.jsonl"), opened(folder / "queries.jsonl")
+        documents, queries = open_part(folder / "corpus.jsonl"), open_part(folder / "queries.jsonl")
         for topic in held_out.topics:
             _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
         count = failures = 0
@@ -112,11 +112,11 @@ def export_beir(
             if progress is not None:
                 progress(1)
         rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments)
-        judged = _write_judgments(opened(folder / "qrels" / f"{split}.tsv"), rows)
+        judged = _write_judgments(open_part(folder / "qrels" / f"{split}.tsv"), rows)
         written = [pair for pair in pairs if pair.question_id in known and pair.answer_id in known]
         grade = max(1, *(one.grade for one in held_out.judgments))  # relevant, whatever grade is said to be
         if written or train.exists():
-            _write_judgments(opened(train), ((query_ids[one.question_id], one.answer_id, grade) for one in written))
+            _write_judgments(open_part(train), ((query_ids[one.question_id], one.answer_id, grade) for one in written))
     return Exported(count, len(topic_ids) + len({pair.question_id for pair in written}), judged, len(written), failures)
 
 

@@ -167,7 +167,7 @@ class _Topics:
             yield from (Leak(post.post_id, topic_id, "named") for topic_id in self._named.get(post.post_id, ()))
         for digest in known.digests:
             yield from (Leak(post.post_id, topic_id, "equal") for topic_id in self._equal.get(digest, ()))
-        for topic_id, similarity in self._near.near(known.signature):
+        for topic_id, similarity in self._near.similar(known.signature):
             yield Leak(post.post_id, topic_id, "near", round(similarity, 3))
 
 

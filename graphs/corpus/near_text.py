@@ -74,7 +74,7 @@ class NearTexts:
         self._names = list(signatures)
         self._signatures = _rows(list(signatures.values()))
 
-    def near(self, one: bytes) -> list[tuple[str, float]]:
+    def similar(self, one: bytes) -> list[tuple[str, float]]:
         """Return the names of all near-identical texts with their similarities, the most similar first."""
         if not one or not self._names:
             return []

@@ -236,11 +236,11 @@ class _Gunzip(io.RawIOBase):
 
     def readinto(self, buffer: Buffer) -> int:
         view = memoryview(buffer).cast("B")
-        data = self._some(len(view))
+        data = self._next_bytes(len(view))
         view[: len(data)] = data
         return len(data)
 
-    def _some(self, limit: int) -> bytes:
+    def _next_bytes(self, limit: int) -> bytes:
         while True:
             if self._decoder.eof:  # of one gzip stream; several in one file are one content
                 self._packed = (self._decoder.unused_data or self._read()).lstrip(b"\0")

@@ -179,14 +179,14 @@ class GraphMaker:
                 message = "".join(traceback.format_exception(error))
                 made.failures.append(Failure(post.post_id, "graph", f"bug: {type(error).__name__}", message))
                 continue
-            made.failures.extend(Failure(post.post_id, "formula", "too_large", text) for text in _few(beyond))
+            made.failures.extend(Failure(post.post_id, "formula", "too_large", text) for text in _first_records(beyond))
             parts = 0 if isinstance(amr, Failure) else amr.reattached
             row = StoredGraph(post.post_id, post.kind, full.penman, full.formula_map, full.attachments, parts)
             made.graphs.append(row)
         return made
 
 
-def _few(messages: list[str]) -> list[str]:
+def _first_records(messages: list[str]) -> list[str]:
     """Return the messages of a post; those past the first :data:`_RECORDS` become one."""
     if len(messages) <= _RECORDS:
         return messages

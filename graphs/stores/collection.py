@@ -181,7 +181,7 @@ def forget_failures(path: str | os.PathLike[str]) -> int:
 
 def _write(connection: sqlite3.Connection, made: MadeGraphs) -> None:
     """Write a batch, without the posts that have come in since it was made up: their ids stood in two batches."""
-    known = _known(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
+    known = _ids_present(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
     connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in made.graphs if graph.post_id not in known])
     rows = [(f.post_id, f.stage, f.kind, encodable(f.message)) for f in made.failures if f.post_id not in known]
     connection.executemany(INSERT_FAILURE, rows)
@@ -195,7 +195,7 @@ def _pending_batches(
         first: dict[str, Post | Failure] = {}
         for post in batch:
             first.setdefault(post.post_id, post)
-        done = _known(connection, list(first))
+        done = _ids_present(connection, list(first))
         pending = [post for post_id, post in first.items() if post_id not in done]
         if len(pending) < len(batch):
             skipped(len(batch) - len(pending))
@@ -236,7 +236,7 @@ def _digest(text: str) -> str:
 _COUNT_ID = "INSERT INTO seen VALUES (?, 1) ON CONFLICT(post_id) DO UPDATE SET times = times + 1 RETURNING times"
 
 
-def _known(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:
+def _ids_present(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:
     """Return the ids of ``posts`` that are in either table."""
     marks = ",".join("?" * len(post_ids))
     return {

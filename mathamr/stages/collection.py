@@ -92,35 +92,35 @@ class ParsedCollection:
 
     def path(self, config: ParsedSettings) -> Path:
         """Return collection.db: the given one, or the one of this folder."""
-        given = self._given(config, "collection")
+        given = self._named_file(config, "collection")
         return given or self._folder / f"collection-{parsers.name(config)}{self._of_formulas(config)}.db"
 
     def topics_path(self, config: ParsedSettings) -> Path:
         """Return the collection of the topics' graphs."""
-        given = self._given(config, "collection")
+        given = self._named_file(config, "collection")
         made_of = [self._corpus.fingerprints().topics, self._of_formulas(config)]
         made_of += [] if given is None else [file_identity(given)]
         return self._folder / f"topic-graphs-{parsers.name(config)}-{key(made_of)[:8]}.db"
 
     def _of_formulas(self, config: ParsedSettings) -> str:
         """Return the end of the names of graphs whose formulas' trees were made elsewhere."""
-        given = self._given(config, "formulas")
+        given = self._named_file(config, "formulas")
         return "" if given is None else f"-trees{file_identity(given)[:8]}"
 
     def make(self, config: ParsedSettings, topics: Iterable[Post] = ()) -> Path | None:
         """Make the graphs of the posts and of these topics, as far as they are missing; return formulas.db."""
         formulas, path = self.formulas(config), self.path(config)
-        given = self._given(config, "collection")
+        given = self._named_file(config, "collection")
         if given is not None:
             self._check_given(given)
         elif self._needed is None:
             done = path.with_suffix(".done")
             if not (is_done(done, path, self._console) and _is_whole(path)):
                 posts = self._files.posts()
-                self._say_total(max(0, self._total() - len(_known(path))), config)
+                self._say_total(max(0, self._total() - len(_ids_present(path))), config)
                 self._add(path, config, posts, formulas, "posts to graphs", "posts", self._total())
                 done.write_text(graphs_version(), encoding="utf-8")
-        elif missing := self._needed.all - _known(path):
+        elif missing := self._needed.all - _ids_present(path):
             some = self._files.posts(missing)
             self._say_total(len(missing), config)
             self._add(path, config, some, formulas, "posts to graphs", "posts", len(missing), whole=False)
@@ -131,7 +131,7 @@ class ParsedCollection:
         self, config: ParsedSettings, topics: Iterable[Post], formulas: Path | None, given: Path | None
     ) -> None:
         path = self.topics_path(config)
-        known = _known(path)
+        known = _ids_present(path)
         missing = {post.post_id: post for post in topics if post.post_id not in known}
         if not missing:
             return
@@ -212,7 +212,7 @@ class ParsedCollection:
     def formulas(self, config: JobSettings) -> Path | None:
         """Make formulas.db, where the collection publishes trees."""
         files = self._corpus.formulas()
-        given = self._given(config, "formulas")
+        given = self._named_file(config, "formulas")
         if given is not None:
             self._check_formulas(given, files)
             return given
@@ -255,7 +255,7 @@ class ParsedCollection:
                 f"e.g. {others[0]}; build it again with mathamr build formulas"
             )
 
-    def _given(self, config: JobSettings, name: Literal["collection", "formulas"]) -> Path | None:
+    def _named_file(self, config: JobSettings, name: Literal["collection", "formulas"]) -> Path | None:
         """Return the file that ``data.NAME`` names; sources have none.
 
         Raises:
@@ -354,7 +354,7 @@ def given_parser(path: Path) -> str:
         return str(graphs.meta.get("parser", "unknown"))
 
 
-def _known(path: Path) -> frozenset[str]:
+def _ids_present(path: Path) -> frozenset[str]:
     """Return the ids of the posts that have a graph or a record of a failure."""
     if not path.exists():
         return frozenset()

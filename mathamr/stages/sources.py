@@ -2,7 +2,7 @@
 ``train.pretrain_pairs`` name those in use.
 
 >>> described = {"math": SourceSettings("problems", "/data/math-train")}
->>> opened("arqmath", described, pairs=["maths"])
+>>> open_sources("arqmath", described, pairs=["maths"])
 Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: train.pairs names maths: it is neither the collection arqmath nor of data.sources: math
@@ -41,12 +41,12 @@ def open_data(data: DataSettings) -> Corpus:
 
 
 def sources_of(config: PreparationSettings) -> dict[str, Source]:
-    """Return the sources that a job learns from, as :func:`opened`."""
+    """Return the sources that a job learns from, as :func:`open_sources`."""
     data, train = config.data, config.train
-    return opened(data.name, data.sources, pairs=train.pairs, pretrain_pairs=train.pretrain_pairs)
+    return open_sources(data.name, data.sources, pairs=train.pairs, pretrain_pairs=train.pretrain_pairs)
 
 
-def opened(
+def open_sources(
     collection: str,
     described: Mapping[str, SourceSettings],
     *,

@@ -19,7 +19,7 @@ from torch_geometric.data import Batch
 from graphs.graph.batching import collate
 from graphs.graph.packed import collate_packed
 from scripts.benchmarks.loader import as_data, fastest, run_by_command_line
-from scripts.benchmarks.sample_graphs import opened
+from scripts.benchmarks.sample_graphs import open_sample
 
 
 def run(
@@ -27,7 +27,7 @@ def run(
 ) -> dict[str, float]:
     """Return graphs per second of each way, and ``speedup_vs_pyg`` of collating packed graphs."""
     torch.set_num_threads(1)
-    with opened(store_path, num_graphs) as store:
+    with open_sample(store_path, num_graphs) as store:
         post_ids = store.post_ids()[:num_graphs]
         blobs, arrays = store.get_blobs(post_ids), store.get_arrays(post_ids)
         data = as_data(store, post_ids)

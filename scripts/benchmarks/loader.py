@@ -21,7 +21,7 @@ from torch_geometric.data import Batch, Data, OnDiskDataset, SQLiteDatabase
 from graphs.graph.batching import collate
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch
-from scripts.benchmarks.sample_graphs import opened, parser
+from scripts.benchmarks.sample_graphs import open_sample, parser
 
 SCHEMA = {
     "x": {"dtype": torch.int64, "size": (-1,)},
@@ -60,7 +60,7 @@ def run(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with tempfile.TemporaryDirectory() as folder, opened(store_path, num_graphs) as store:
+        with tempfile.TemporaryDirectory() as folder, open_sample(store_path, num_graphs) as store:
             post_ids = store.post_ids()[:num_graphs]
             nodes, edges = store.sizes(post_ids)
             paths = _paths(store, post_ids, Path(folder))

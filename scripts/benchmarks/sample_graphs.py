@@ -1,7 +1,7 @@
 """Graphs for benchmarks: those of a preprocessed.db, or generated ones of the thesis's sizes.
 
 options = parser(__doc__).parse_args()                      # --store, --num-graphs
-with opened(options.store, options.num_graphs) as store:
+with open_sample(options.store, options.num_graphs) as store:
     store.post_ids()
 """
 
@@ -34,7 +34,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def opened(store_path: str | None, num_graphs: int) -> Iterator[GraphStore]:
+def open_sample(store_path: str | None, num_graphs: int) -> Iterator[GraphStore]:
     """Yield the store at ``store_path``, or a temporary one of ``num_graphs`` generated graphs."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(store_path) if store_path else generated_store(Path(folder) / "preprocessed.db", num_graphs)

@@ -70,8 +70,8 @@ def measure(count: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for number in (WARM, count):
-            write_pairs(folder / f"{number}.jsonl", made(number))
-        encoder = make_tiny((pair.document for pair in made(WARM)), folder / "tiny")
+            write_pairs(folder / f"{number}.jsonl", random_pairs(number))
+        encoder = make_tiny((pair.document for pair in random_pairs(WARM)), folder / "tiny")
         finetune(config, encoder, PairFile(folder / f"{WARM}.jsonl"), out=folder / "warm", seed=1)
         reset_peak_memory()
         before, start = peak_memory(), time.process_time()
@@ -79,7 +79,7 @@ def measure(count: int) -> dict[str, float]:
         return {"memory": peak_memory() - before, "cpu_seconds": round(time.process_time() - start, 1)}
 
 
-def made(count: int) -> Iterator[TextPair]:
+def random_pairs(count: int) -> Iterator[TextPair]:
     """Yield pairs of random words."""
     rng = np.random.default_rng(0)
     for i in range(count):

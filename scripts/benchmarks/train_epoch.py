@@ -34,7 +34,7 @@ from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_p
 from mathamr.model.config import EncoderConfig
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import ranks
-from scripts.benchmarks.sample_graphs import opened, parser
+from scripts.benchmarks.sample_graphs import open_sample, parser
 from scripts.benchmarks.train_step import set_up
 
 EPOCHS = (45_000, 491_000)  # pairs; thesis 4.3.1 and 4.4.2
@@ -50,7 +50,7 @@ def run(
 ) -> list[dict[str, float]]:
     """Train on ``pairs`` pairs with each batch size, after a first batch that does not count."""
     encoder_config, config = read_settings(overrides)
-    with opened(store_path, num_graphs) as store:
+    with open_sample(store_path, num_graphs) as store:
         return [
             _epoch(store, encoder_config, replace(config, batch_size=batch_size), pairs) for batch_size in batch_sizes
         ]

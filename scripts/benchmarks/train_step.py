@@ -32,7 +32,7 @@ from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatches
 from mathamr.training.pairs import split_pairs
-from scripts.benchmarks.sample_graphs import opened, parser
+from scripts.benchmarks.sample_graphs import open_sample, parser
 
 WARM_UP = 2  # steps; the first allocate
 
@@ -42,7 +42,7 @@ def run(
 ) -> dict[str, float]:
     """Take ``steps`` steps, then time their parts alone."""
     encoder_config, config = read_settings(overrides)
-    with opened(store_path, num_graphs) as store, ranks(config.device) as world:
+    with open_sample(store_path, num_graphs) as store, ranks(config.device) as world:
         post_ids = np.random.default_rng(0).permutation(store.post_ids()).tolist()
         pairs = [Pair(*two) for two in zip(post_ids[::2], post_ids[1::2], strict=False)]
         batches, learner = set_up(store, pairs, encoder_config, config, world)

@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.config import register
-from experiments.logbook import Logbook, opened
+from experiments.logbook import Logbook, open_logbook
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
@@ -56,8 +56,8 @@ def composed(*overrides: str) -> DictConfig:
         return compose("config", ["+exp=vn_connectivity", *overrides])
 
 
-def open_logbook(mode: str, folder: Path, said: list[str]) -> Any:
-    return opened(settings(mode), folder, name="n", group="g", run_id="i", config={"a": 1}, say=said.append)
+def small_logbook(mode: str, folder: Path, said: list[str]) -> Any:
+    return open_logbook(settings(mode), folder, name="n", group="g", run_id="i", config={"a": 1}, say=said.append)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def wandb(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_curves_scores_and_tables_under_the_names_of_the_docs(wandb: SimpleNamespace, tmp_path: Path) -> None:
     said: list[str] = []
-    with open_logbook("offline", tmp_path, said) as book:
+    with small_logbook("offline", tmp_path, said) as book:
         book.record({"kind": "start", "step": 0, "train_pairs": 10, "missing": ("q1",)})
         book.record(STEP)
         book.record({"kind": "epoch", "step": 1, "epoch": 0, "val_mrr": 0.3, "peak_memory_bytes": 5, "best": True})
@@ -100,7 +100,7 @@ def test_curves_scores_and_tables_under_the_names_of_the_docs(wandb: SimpleNames
 
 
 def test_a_run_that_fails_is_closed_as_failed_and_its_error_stands(wandb: SimpleNamespace, tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), open_logbook("offline", tmp_path, []):
+    with pytest.raises(ZeroDivisionError), small_logbook("offline", tmp_path, []):
         raise ZeroDivisionError
     assert wandb.run.calls == [("finish", 1)]
 
@@ -120,7 +120,7 @@ def test_a_lost_connection_is_said_once_and_stops_nothing() -> None:
 
 def test_without_an_answer_an_online_run_is_kept_offline(wandb: SimpleNamespace, tmp_path: Path) -> None:
     said: list[str] = []
-    with open_logbook("online", tmp_path, said) as book:
+    with small_logbook("online", tmp_path, said) as book:
         book.record(STEP)
     assert [asked["mode"] for asked in wandb.asked] == ["online", "offline"]
     assert [name for name, _ in wandb.run.calls] == ["log", "finish"]
@@ -131,13 +131,13 @@ def test_without_an_answer_an_online_run_is_kept_offline(wandb: SimpleNamespace,
 
 def test_a_sweep_names_its_runs(wandb: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_RUN_ID", "trial7")
-    with open_logbook("offline", tmp_path, []):
+    with small_logbook("offline", tmp_path, []):
         pass
     assert wandb.asked[0]["id"] == "trial7"
 
 
 def test_disabled_opens_nothing(wandb: SimpleNamespace, tmp_path: Path) -> None:
-    with open_logbook("disabled", tmp_path, []) as book:
+    with small_logbook("disabled", tmp_path, []) as book:
         book.record(STEP)
         book.scores({"ndcg_prime": 0.4})
     assert wandb.asked == []
@@ -147,7 +147,7 @@ def test_disabled_opens_nothing(wandb: SimpleNamespace, tmp_path: Path) -> None:
 def test_another_mode_is_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(ConfigError, match=r"wandb\.mode=of is not one of offline, online, disabled"),
-        open_logbook("of", tmp_path, []),
+        small_logbook("of", tmp_path, []),
     ):
         pass
 
@@ -168,11 +168,11 @@ from omegaconf import OmegaConf
 from pathlib import Path
 import sys
 from experiments import logbook
-from experiments.logbook import opened
+from experiments.logbook import open_logbook
 logbook._INIT_TIMEOUT = 2.0  # nobody answers, however long it waits
 settings = OmegaConf.create({"mode": sys.argv[2], "project": "p", "entity": None, "artifacts": True})
 folder = Path(sys.argv[1])
-with opened(settings, folder, name="n", group="g", run_id="i", config={"a": {"b": 1}}, say=print) as book:
+with open_logbook(settings, folder, name="n", group="g", run_id="i", config={"a": {"b": 1}}, say=print) as book:
     book.record({"kind": "start", "step": 0, "train_pairs": 3, "missing": ()})
     for step in range(3):
         book.record({"kind": "step", "step": step, "epoch": 0, "loss": 1.0})

@@ -71,16 +71,16 @@ class Judgments:
         return {
             (task, year): f"{self._layout.below(found.file)} ({found.edition}"
             + (f", by {found.ids})" if task == 2 else ")")
-            for (task, year), found in self._found().items()
+            for (task, year), found in self._single_files().items()
         }
 
     def other_editions(self) -> dict[tuple[int, int], Edition | None]:
         """Return the edition that is read by task and year, where that is not the edition that is asked for."""
-        return {key: found.edition for key, found in self._found().items() if found.edition != self.edition}
+        return {key: found.edition for key, found in self._single_files().items() if found.edition != self.edition}
 
     def files_read(self) -> frozenset[PackedFile]:
         """Return the files that are read."""
-        return frozenset(found.file for found in self._found().values())
+        return frozenset(found.file for found in self._single_files().values())
 
     def places(self) -> dict[str, Place[PackedFile]]:
         """Return the places of the edition by a label; a place without a file of the edition is left out.
@@ -112,7 +112,7 @@ class Judgments:
             candidates = visual
         return self._layout.settle(candidates) if candidates else None
 
-    def _found(self) -> dict[tuple[int, int], Recognised]:
+    def _single_files(self) -> dict[tuple[int, int], Recognised]:
         """Files by task and year, where there is exactly one."""
         places = {key: self._choose(key) for key in self._places}
         chosen = {key: place.candidates[0] for key, place in places.items() if place and len(place.candidates) == 1}

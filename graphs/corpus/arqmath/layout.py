@@ -77,7 +77,7 @@ class Layout:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.notes: dict[PackedFile, str] = {}
-        self.files = _with_siblings([_look(root, file) for file in _walk(root)])
+        self.files = _with_siblings([_recognised_file(root, file) for file in _walk(root)])
         self.notes.update({found.file: found.note for found in self.files if found.note})
         found = [found for found in self.files if not found.note]
         self.posts = self._single([file for file in found if file.kind == "posts"])
@@ -236,7 +236,7 @@ def _with_siblings(files: Sequence[Recognised]) -> list[Recognised]:
     return settled
 
 
-def _look(root: Path, file: PackedFile) -> Recognised:
+def _recognised_file(root: Path, file: PackedFile) -> Recognised:
     depth = len(root.parts)
     try:
         return recognise(file, file.parts[depth:])

@@ -67,7 +67,7 @@ def open_beir(root: Path, split: str = "test", relevant: int | None = None) -> B
     folders = [path for path in sorted(root.iterdir()) if path.is_dir() and path.name != "qrels" and _splits(path)]
     if not folders:
         raise CorpusError("no judgments here: qrels/SPLIT.tsv, qrels/SPLIT.jsonl or qrels.tsv", path=root)
-    if own := [path.name for path in folders if _found(path, "corpus.jsonl") is not None]:
+    if own := [path.name for path in folders if _file_in(path, "corpus.jsonl") is not None]:
         raise CorpusError(f"{own[0]} has its own corpus; open it alone: data.root={root / own[0]}", path=root)
     return BeirSuite(root, folders, split, relevant=relevant)
 
@@ -128,7 +128,7 @@ class Beir(QueryCollection):
         )
 
     def _here_or_above(self, name: str) -> Path:
-        found = _found(self.root, name) or _found(self.root.parent, name)
+        found = _file_in(self.root, name) or _file_in(self.root.parent, name)
         if found is None:
             raise CorpusError(f"no {name} (or {name}.gz) here or in the folder above", path=self.root)
         return found
@@ -168,7 +168,7 @@ class BeirSuite:
     def test(self, name: str) -> HeldOut:
         """Return the queries and judgments of the folder ``name``; all documents are searched."""
         if name not in self._tests:
-            raise ConfigError(f"experiment.tasks: {name!r} is no test of {self.root}; known are {self._known()}")
+            raise ConfigError(f"experiment.tasks: {name!r} is no test of {self.root}; known are {self._test_names()}")
         test = self._tests[name]
         return HeldOut(test.topics(1), test.judgments(1))
 
@@ -185,7 +185,7 @@ class BeirSuite:
             judgments=_digest([part.judgments for part in parts]),
         )
 
-    def _known(self) -> str:
+    def _test_names(self) -> str:
         return ", ".join(self._tests)
 
 
@@ -302,7 +302,7 @@ def _splits(folder: Path) -> dict[str, Path]:
     return splits
 
 
-def _found(folder: Path, name: str) -> Path | None:
+def _file_in(folder: Path, name: str) -> Path | None:
     """Return the file ``name`` in ``folder``, packed or not."""
     present = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
     if len(present) == 2:

@@ -54,8 +54,8 @@ class PublishedStock:
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps, to be run in this order."""
-        posts = self._one(self._layout.posts, "the posts", _STOPS)
-        links = self._one(self._layout.links, "links between posts", _NO_DUPLICATES)
+        posts = self._only_file(self._layout.posts, "the posts", _STOPS)
+        links = self._only_file(self._layout.links, "links between posts", _NO_DUPLICATES)
         formulas = {
             name: place.candidates[0].files
             for name, place in self._layout.formulas.items()
@@ -133,7 +133,7 @@ class PublishedStock:
 
     def _topics_and_judgments(self) -> None:
         for (task, year), place in self._layout.topics.items():
-            file = self._one(place, f"topics of Task {task}, {year}", f"{year} cannot be searched in Task {task}")
+            file = self._only_file(place, f"topics of Task {task}, {year}", f"{year} cannot be searched in Task {task}")
             if file is None:
                 continue
             try:
@@ -157,7 +157,7 @@ class PublishedStock:
         for (of, represented, _), place in self._layout.topic_formulas.items():
             name = cast(Representation, represented)
             what = f"{_REPRESENTED[name]} of the topic formulas of {year}"
-            if of == year and (file := self._one(place, what, _STOPS)) is not None:
+            if of == year and (file := self._only_file(place, what, _STOPS)) is not None:
                 try:
                     ids[name] |= {formula_id for formula_id, formula in _rows(file) if formula or name == "latex"}
                 except CorpusError as error:
@@ -169,7 +169,7 @@ class PublishedStock:
 
     def _judgments(self, task: int, year: int, edition: Edition, place: Place[PackedFile]) -> None:
         what = f"{edition} judgments of Task {task}, {year}"
-        file = self._one(place, what, f"data.judgments={edition} cannot score {year} in Task {task}")
+        file = self._only_file(place, what, f"data.judgments={edition} cannot score {year} in Task {task}")
         if file is None:
             return
         try:
@@ -253,7 +253,7 @@ class PublishedStock:
 
     # -- choosing ----------------------------------------------------------------------------------------------------
 
-    def _one(self, place: Place[PackedFile] | None, what: str, consequence: str) -> PackedFile | None:
+    def _only_file(self, place: Place[PackedFile] | None, what: str, consequence: str) -> PackedFile | None:
         return place.candidates[0] if place is not None and self._settled(place, what, consequence) else None
 
     def _settled(self, place: Place, what: str, consequence: str) -> bool:

@@ -31,7 +31,7 @@ class CollectionPairs:
     def __init__(self, corpus: Corpus, files: PostFiles, console: Console) -> None:
         self._corpus, self._files, self._console = corpus, files, console
         self.topic_sets: Sequence[TopicSet] = ()
-        self._found: dict[tuple[str, int], PairsApart] = {}
+        self._pairs_apart: dict[tuple[str, int], PairsApart] = {}
         self._learned: dict[tuple[str, int, int | None], frozenset[str]] = {}
         self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
 
@@ -42,9 +42,9 @@ class CollectionPairs:
             ConfigError: there are no training pairs.
         """
         key = train.positives, train.least_score
-        if key not in self._found:
-            self._found[key] = own_pairs(self._corpus, self._files, *key, self.topic_sets, self._console)
-        return self._found[key]
+        if key not in self._pairs_apart:
+            self._pairs_apart[key] = own_pairs(self._corpus, self._files, *key, self.topic_sets, self._console)
+        return self._pairs_apart[key]
 
     def learned(self, train: TrainConfig) -> frozenset[str]:
         """Return the posts that are learned from, if every post is available."""

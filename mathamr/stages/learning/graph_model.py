@@ -172,7 +172,7 @@ def summary(training: GraphTraining) -> str:
         "best": f"{result.best}, step {result.best_step}: validation loss {result.best_val_loss:.4f}, "
         f"MRR {result.best_val_mrr:.4f}",
         "pairs": f"{result.train_pairs:,} trained on, {result.validation_pairs:,} held out, {result.left_out:,} left "
-        f"out ({len(result.missing):,} posts without graph{_some(result.missing)})",
+        f"out ({len(result.missing):,} posts without graph{_examples_of(result.missing)})",
         "epochs": f"{len(result.epochs)} of {duration(result.time_per_epoch_s)} ({result.time_per_epoch_s:.2f} s) "
         f"on average{stopped}",
         "speed": f"{result.pairs_per_s:,.1f} pairs/s{speed}",
@@ -182,5 +182,5 @@ def summary(training: GraphTraining) -> str:
     return "\n".join(f"{name + ':':13}{text}" for name, text in lines.items())
 
 
-def _some(missing: Sequence[str]) -> str:
+def _examples_of(missing: Sequence[str]) -> str:
     return f": {', '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}" if missing else ""

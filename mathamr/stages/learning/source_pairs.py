@@ -30,11 +30,11 @@ class SourcePairs:
     """
 
     def __init__(
-        self, shared: Path, opened: Callable[[PreparationSettings], Mapping[str, Source]], console: Console
+        self, shared: Path, sources_of: Callable[[PreparationSettings], Mapping[str, Source]], console: Console
     ) -> None:
-        self._shared, self._opened, self._console = shared, opened, console
+        self._shared, self._sources_of, self._console = shared, sources_of, console
         self.topic_sets: Sequence[TopicSet] = ()
-        self._found: dict[str, PairsApart] = {}
+        self._pairs_apart: dict[str, PairsApart] = {}
 
     def __call__(self, config: PreparationSettings) -> dict[str, PairsApart]:
         """Return the pairs of each source that ``config`` learns from, and those left out.
@@ -42,10 +42,10 @@ class SourcePairs:
         Raises:
             ConfigError: a source has questions with the ids of topics.
         """
-        for name, source in self._opened(config).items():
-            if name not in self._found:
-                self._found[name] = self._apart(name, source)
-        return {name: self._found[name] for name in self._opened(config)}
+        for name, source in self._sources_of(config).items():
+            if name not in self._pairs_apart:
+                self._pairs_apart[name] = self._apart(name, source)
+        return {name: self._pairs_apart[name] for name in self._sources_of(config)}
 
     def _apart(self, name: str, source: Source) -> PairsApart:
         topics = [topic for topic_set in self.topic_sets for topic in topic_set.topics]
