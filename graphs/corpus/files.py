@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
@@ -119,3 +120,20 @@ def _update_with_samples(digest: hashlib._Hash, stream: BinaryIO, size: int) -> 
     for sample in range(16):
         stream.seek((size - 65536) * sample // 15)
         digest.update(stream.read(65536))
+
+
+def file_in(folder: Path, name: str) -> Path | None:
+    """Return the file ``name`` in ``folder``, packed (``name.gz``) or not.
+
+    Raises:
+        CorpusError: both are there.
+    """
+    present = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
+    if len(present) == 2:
+        raise CorpusError(f"both {name} and {name}.gz are here; keep one", path=folder)
+    return present[0] if present else None
+
+
+def open_packed(path: Path) -> IO[bytes]:
+    """Open a file for reading, one with the ending ``.gz`` unpacked."""
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]

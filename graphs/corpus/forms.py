@@ -15,13 +15,14 @@ A folder may hold folders that each are a collection; then these are named.
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from graphs.corpus.files import open_packed
 
 SOURCES = ("problems", "titles")
 """Forms that are learned from and have no topics."""
@@ -121,7 +122,7 @@ def _keys(root: Path) -> Iterator[set[str]]:
 def _first_object(path: Path) -> dict[str, Any]:
     """Return the object of a file's first line; empty where it has none."""
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        with open_packed(path) as file:
             content = json.loads(file.readline(_LINE).decode("utf-8-sig"))
     except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         return {}

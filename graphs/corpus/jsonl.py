@@ -27,7 +27,6 @@ Pairs are made as for ARQMath: question and accepted answer, or each answer wher
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import zlib
@@ -37,8 +36,8 @@ from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from graphs.corpus.accepted import Posts, accepted_pairs
-from graphs.corpus.files import Fingerprints, hash_files
-from graphs.corpus.post import QUERY, Judgment, Pair, Post, PostKind, Topic, query_post_id
+from graphs.corpus.files import Fingerprints, file_in, hash_files, open_packed
+from graphs.corpus.post import QUERY, Judgment, Pair, Post, PostKind, Topic, is_id, query_post_id
 from graphs.corpus.qrels import read_qrels
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, CorpusError, Failure
@@ -110,12 +109,10 @@ class JsonPosts:
         return [(self._file("posts.jsonl"), None)]
 
     def _file(self, name: str) -> Path:
-        plain, packed = self.root / name, self.root / f"{name}.gz"
-        if plain.is_file() and packed.is_file():
-            raise CorpusError(f"both {name} and {name}.gz are here; keep one", path=self.root)
-        if not plain.is_file() and not packed.is_file():
+        path = file_in(self.root, name)
+        if path is None:
             raise CorpusError(f"no {name} (or {name}.gz) here; docs/your-collection.md shows the form", path=self.root)
-        return plain if plain.is_file() else packed
+        return path
 
 
 class JsonLines(JsonPosts):
@@ -129,18 +126,9 @@ class JsonLines(JsonPosts):
         return [task for task, name in names.items() for end in ("", ".gz") if (self.root / f"{name}{end}").is_file()]
 
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """The topics of a task; here every broken line is a CorpusError, for a query must not get lost."""
+        """The topics of a task, as :func:`read_topics`."""
         _check(task, years)
-        path = self._file(f"topics{_suffix(task)}.jsonl")
-        topics: list[Topic] = []
-        for line, record in read_lines(path):
-            if isinstance(record, Failure):
-                raise CorpusError(record.message)
-            try:
-                topics.append(topic_from(record, task))
-            except CorpusError as error:
-                raise CorpusError(error.message, path=path, line=line) from error
-        return topics
+        return read_topics(self._file(f"topics{_suffix(task)}.jsonl"), task)
 
     def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
         """The qrels of a task."""
@@ -241,6 +229,23 @@ def topic_from(fields: Mapping[str, Any], task: int = 1, test: str = "") -> Topi
     return Topic(post.post_id, query, numbered if numbered in known and given not in known else given)
 
 
+def read_topics(path: Path, task: int = 1, test: str = "") -> list[Topic]:
+    """Read the topics of a file; every broken line is an error, for a query must not get lost.
+
+    Raises:
+        CorpusError: names the line.
+    """
+    topics: list[Topic] = []
+    for line, record in read_lines(path):
+        if isinstance(record, Failure):
+            raise CorpusError(record.message)
+        try:
+            topics.append(topic_from(record, task, test))
+        except CorpusError as error:
+            raise CorpusError(error.message, path=path, line=line) from error
+    return topics
+
+
 def taken(post: Post, path: Path, line: int) -> Failure | None:
     """Return a Failure for a document whose id is in the name space of queries."""
     if not post.post_id.startswith(QUERY):
@@ -279,14 +284,14 @@ def _whole(text: str) -> str:
 
 def _is_id(post_id: object) -> TypeGuard[str]:
     """JSON can hold halves of surrogate pairs and control characters, which no database or run file takes."""
-    return isinstance(post_id, str) and post_id != "" and post_id.isprintable() and " " not in post_id
+    return isinstance(post_id, str) and is_id(post_id)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:
     """``(line number, object)`` of every line that is not blank; a Failure where a line is no JSON object."""
     line = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        with open_packed(path) as file:
             while raw := file.readline(MAX_LINE + 1):
                 line += 1
                 if len(raw) > MAX_LINE:

@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.files import Fingerprints, hash_files
-from graphs.corpus.jsonl import JsonPosts, post_from, read_lines, topic_from
+from graphs.corpus.jsonl import JsonPosts, post_from, read_lines, read_topics
 from graphs.corpus.post import Pair, Post
 from graphs.corpus.qrels import read_qrels
 from graphs.corpus.queries.collection import HeldOut
@@ -111,14 +111,7 @@ class PairCollection(JsonPosts):
             known = ", ".join(self.tests()) or "none"
             raise ConfigError(f"experiment.tasks: {name} is no test of the collection in {self.root}; known: {known}")
         path, judged = self.root / f"topics-{name}.jsonl", self.root / f"qrels-{name}.tsv"
-        topics = []
-        for line, record in read_lines(path):
-            if isinstance(record, Failure):
-                raise CorpusError(record.message)
-            try:
-                topics.append(topic_from(record, test=name))
-            except CorpusError as error:
-                raise CorpusError(error.message, path=path, line=line) from error
+        topics = read_topics(path, test=name)
         judgments = read_qrels(judged)
         places = {post_id: place for place, ids in enumerate(self._answers) for post_id in ids}
         lost = [one.doc_id for one in judgments if one.doc_id not in places]

@@ -24,7 +24,6 @@ root is a :class:`BeirSuite`, whose tests have the names of the folders; each fo
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
 import zlib
@@ -34,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.accepted import Posts
-from graphs.corpus.files import Fingerprints, hash_files
+from graphs.corpus.files import Fingerprints, file_in, hash_files, open_packed
 from graphs.corpus.jsonl import MAX_LINE, post_from, read_lines, taken
 from graphs.corpus.post import Judgment, Pair, Post
 from graphs.corpus.qrels import Row, grade_of, judgments_of
@@ -67,7 +66,7 @@ def open_beir(root: Path, split: str = "test", relevant: int | None = None) -> B
     folders = [path for path in sorted(root.iterdir()) if path.is_dir() and path.name != "qrels" and _splits(path)]
     if not folders:
         raise CorpusError("no judgments here: qrels/SPLIT.tsv, qrels/SPLIT.jsonl or qrels.tsv", path=root)
-    if own := [path.name for path in folders if _file_in(path, "corpus.jsonl") is not None]:
+    if own := [path.name for path in folders if file_in(path, "corpus.jsonl") is not None]:
         raise CorpusError(f"{own[0]} has its own corpus; open it alone: data.root={root / own[0]}", path=root)
     return BeirSuite(root, folders, split, relevant=relevant)
 
@@ -128,7 +127,7 @@ class Beir(QueryCollection):
         )
 
     def _here_or_above(self, name: str) -> Path:
-        found = _file_in(self.root, name) or _file_in(self.root.parent, name)
+        found = file_in(self.root, name) or file_in(self.root.parent, name)
         if found is None:
             raise CorpusError(f"no {name} (or {name}.gz) here or in the folder above", path=self.root)
         return found
@@ -223,7 +222,7 @@ def _table_rows(path: Path) -> Iterator[Row]:
     order: list[int] | None = None
     line = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        with open_packed(path) as file:
             while raw := file.readline(MAX_LINE):
                 line += 1
                 try:
@@ -300,11 +299,3 @@ def _splits(folder: Path) -> dict[str, Path]:
                 raise CorpusError(f"both {splits[split].name} and {path.name} are here; keep one", path=path.parent)
             splits[split] = path
     return splits
-
-
-def _file_in(folder: Path, name: str) -> Path | None:
-    """Return the file ``name`` in ``folder``, packed or not."""
-    present = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
-    if len(present) == 2:
-        raise CorpusError(f"both {name} and {name}.gz are here; keep one", path=folder)
-    return present[0] if present else None
