@@ -118,7 +118,7 @@ class Runner:
                 self._wait(waiting[0])
 
     def _wait(self, job: Job) -> None:
-        """Until nobody works at the model of a job, nor at those that it needs."""
+        """Wait until no process makes the model of a job, or anything that it needs."""
         with self._models.free(job):
             pass
         for need in job.needs:

@@ -1,4 +1,4 @@
-"""Look into a collection of graphs, count it, merge its shards, and move it as a Penman file.
+"""Show, count, merge, export and import a collection of graphs.
 
     mathamr collection show   collection.db 255 --figure graph.svg
     mathamr collection stats  collection.db --workers 8
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def failures(given: argparse.Namespace, console: Console) -> str:
-    """Every record of a failure, a line each."""
+    """Return every record of a failure as a line of a table."""
     import csv
     import io
 
@@ -91,7 +91,7 @@ def failures(given: argparse.Namespace, console: Console) -> str:
 
 
 def show(given: argparse.Namespace, console: Console) -> str:
-    """One graph as text; writes its figure."""
+    """Return a graph as text; write its figure."""
     from graphs.graph import drawing
     from graphs.stores.collection import Collection
 
@@ -116,7 +116,7 @@ def _facts(stored: StoredGraph) -> str:
 
 
 def stats(given: argparse.Namespace, console: Console) -> str:
-    """The counts as a table or as JSON."""
+    """Return the counts as a table or as JSON."""
     from experiments.composition import graph_config
     from graphs.errors import ConfigError
     from graphs.stores import census

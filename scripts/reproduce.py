@@ -115,7 +115,7 @@ def _judged(row: Expectation, outputs: Path) -> Verdict:
 
 
 def place_of(row: Expectation, outputs: Path) -> Path:
-    """Where the experiments on the row's data leave their results."""
+    """Return the folder of the experiments on the row's data."""
     return (outputs / row.data.name).absolute()
 
 
@@ -126,7 +126,7 @@ def root_of(data: Data) -> Path | None:
 
 
 def command_of(row: Expectation, outputs: Path) -> list[str]:
-    """The command of one row; its last argument chooses the row."""
+    """Return the command of one row; its last argument chooses the row."""
     *arguments, only = row.arguments()
     root = [f"data.root={root_of(row.data) or '$' + row.data.variable}"] if row.data.variable else []
     return ["python", "-m", "experiments.run", *arguments, *root, f"outputs={place_of(row, outputs)}", only]

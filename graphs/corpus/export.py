@@ -136,7 +136,7 @@ def plain_text(post: Post) -> str:
 
 
 def _filled(sentence: str, latex: Sequence[str], delimiters: Callable[[str, str, str], str]) -> str:
-    """A sentence with each placeholder replaced; dollars and brackets of its words open no formula."""
+    """Replace the placeholders of a sentence; dollars and brackets of its words open no formula."""
     pieces: list[str] = []
     end = 0
     for match in _PLACEHOLDER.finditer(sentence):
@@ -184,6 +184,6 @@ def _train_rows(pairs: Sequence[Pair], query_ids: dict[str, str], grade: int) ->
 
 
 def _query_id(question_id: str, topic_ids: set[str]) -> str:
-    """The id of a training question among the queries: its own, unless a topic has that."""
+    """Return the id of a training question among the queries: its own, unless a topic has that id."""
     own = question_id.removeprefix(QUERY)
     return f"question:{own}" if own in topic_ids else own

@@ -63,7 +63,7 @@ class Shard:
         return int.from_bytes(digest, "big") % self.count == self.number - 1
 
     def of(self, posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
-        """The posts of this shard, streamed. A record that could not be read and has no id goes by its message."""
+        """Stream the posts of this shard. An unreadable record without an id is assigned by its message."""
         return (p for p in posts if self.holds(p.post_id or (p.message if isinstance(p, Failure) else "")))
 
 

@@ -46,12 +46,12 @@ class NeededPosts:
 
     @cached_property
     def all(self) -> frozenset[str]:
-        """Ids of all of them."""
+        """Ids of all posts."""
         return self.learned | self.searched
 
     @cached_property
     def added(self) -> frozenset[str]:
-        """Ids of the posts that are searched and not learned from."""
+        """Ids of the posts that are searched but not used for training."""
         return self.searched - self.learned
 
 

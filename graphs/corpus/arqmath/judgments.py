@@ -30,7 +30,7 @@ _SAMPLE = 500  # formulas that decide whether visual ids are those of the TSVs
 
 
 class Judgments:
-    """The judgments of one edition in a layout.
+    """Judgments of one edition in a layout.
 
     Args:
         tables: gives the TSVs of one representation of the posts' formulas; called only where ids are re-keyed.

@@ -17,7 +17,7 @@ from mathamr.retrieval.index import Ranking
 
 @dataclass(frozen=True, slots=True)
 class FusionSettings:
-    """How runs are fused.
+    """Settings for fusing runs.
 
     Args:
         k: constant of reciprocal rank fusion; None: 60.
