@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--latex", help="a formula, without dollar signs")
     source.add_argument("--mathml", type=Path, metavar="FILE", help="a file with one <math> element")
-    source.add_argument("--stdin", action="store_true", help="LaTeX formulas, one a line; prints JSON lines")
+    source.add_argument("--stdin", action="store_true", help="read LaTeX formulas, one a line; print JSON lines")
     parser.add_argument("--figure", type=Path, metavar="SVG", help="draw the trees of --latex or --mathml")
     given = parser.parse_args(arguments)
     if given.stdin:

@@ -48,8 +48,8 @@ FREE = re.compile(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
-    parser.add_argument("table", help="e.g. 4.10, mini-4.11, mini, docs or all")
-    parser.add_argument("settings", nargs="*", help="KEY=VALUE that no result depends on")
+    parser.add_argument("table", help="table, e.g. 4.10, mini-4.11, mini, docs or all")
+    parser.add_argument("settings", nargs="*", help="settings KEY=VALUE that change no result")
     parser.add_argument("--list", action="store_true", help="print the rows, run nothing")
     parser.add_argument("--outputs", type=Path, default=Path("outputs/reproduction"), help="folder of the results")
     given = parser.parse_intermixed_args(arguments)  # settings may follow options

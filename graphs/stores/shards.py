@@ -128,7 +128,7 @@ def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
     shards: dict[Shard, Path] = {}
     for known, part in zip(meta, parts, strict=True):
         if not known.get("finished"):
-            raise StoreError("this shard is not finished; build it again, it goes on where it stopped", path=part.path)
+            raise StoreError("this shard is not finished; build it again; it resumes where it stopped", path=part.path)
         shard = Shard.parse(str(known.get("shard", "1/1")))
         if shard in shards:
             raise StoreError(f"this is shard {shard}, and so is {shards[shard]}; give each once", path=part.path)

@@ -214,11 +214,23 @@ class MathAMR:
         )
         model_folder.write(place, self._files, card(facts))
 
-    def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        data: str | None = None,
+        scores: Mapping[str, float] | None = None,
+        limits: str | None = None,
+        private: bool = False,
+        token: str | None = None,
+    ) -> str:
         """Upload the model to the Hugging Face Hub; return the address of the commit.
 
         Args:
             name: ``owner/name``; a missing repository is created.
+            data: training data, as stated on the card.
+            scores: measured values by name.
+            limits: limits, as stated on the card.
             private: visibility of a new repository.
             token: access token; None: the token of the current login.
 
@@ -227,7 +239,7 @@ class MathAMR:
         """
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(temporary) / "model"
-            self._write(place, name)
+            self._write(place, name, data=data, scores=scores, limits=limits)
             return hub.upload(place, name, private=private, token=token)
 
     # -- parts of a model --------------------------------------------------------------------------------------------
@@ -255,7 +267,7 @@ class MathAMR:
     # -- encoding and search -----------------------------------------------------------------------------------------
 
     def read(self, texts: str | Sequence[str | Post]) -> list[EncodedQuery]:
-        """Return graphs' vectors with the source of each: a formula, a sentence, the text.
+        """Return the vectors of texts with their sources: formulas, sentences, the text.
 
         Raises:
             RetrievalError: a text without a graph, named by its place.
@@ -304,7 +316,7 @@ class MathAMR:
         """Return an index of posts, which mathamr search and mathamr serve can open.
 
         Args:
-            posts: texts, with their places as ids, or posts with ids of their own.
+            posts: texts, with their places as ids, or posts with ids.
             folder: place of the index; None: a temporary folder that ``close`` removes.
 
         Raises:

@@ -31,7 +31,7 @@ class SourceSettings:
 
     Attributes:
         name: kind of the collection, as ``data.name``.
-        root: folder of the collection, where it has one.
+        root: folder of the collection, if it has one.
         most_pairs: number of its first pairs that are used; None: all.
     """
 

@@ -226,7 +226,7 @@ class Preparation:
             raise ConfigError(f"data.graphs={path} is no file")
         if config.data.collection is None:
             raise ConfigError(
-                f"data.graphs={path} has tensors alone; add data.collection=, the graphs that they are of"
+                f"data.graphs={path} has only tensors; add data.collection=, the graphs that they were made from"
             )
         tensors, formulas = GraphStore(path), spec_of(config.graph).formulas
         if tensors.spec.formulas != formulas:

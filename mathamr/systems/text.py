@@ -334,7 +334,7 @@ def _own_pairs(
     """Yield the pairs of a collection of pairs, with texts as those of its posts are read.
 
     Args:
-        leaking: pairs left out, for their questions are topics.
+        leaking: pairs left out, because their questions are topics.
     """
     files = [PairFile(path) for path in corpus.pair_files(training.positives)]
     found = (Pair(pair.query_id, pair.document_id) for file in files for pair in file)
