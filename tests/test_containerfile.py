@@ -1,4 +1,4 @@
-"""The container recipe: pinned images, an unprivileged user, no caches, every file of the wheel, and hadolint's rules."""
+"""The container recipe: pinned images, an unprivileged user, no caches, every file of the wheel; hadolint."""
 
 import re
 import shutil
