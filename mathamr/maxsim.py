@@ -95,6 +95,10 @@ class VectorSets:
         bounds = self.ptr.tolist()
         return (self.vectors[start:end] for start, end in pairwise(bounds))
 
+    def __getitem__(self, place: int) -> Tensor:
+        """Return the set at one place, of shape (V_i, p)."""
+        return self.vectors.split(self.sizes.tolist())[place]
+
     @property
     def sizes(self) -> Tensor:
         """Vectors in each set (B,)."""

@@ -288,19 +288,31 @@ class MathAMR:
         Shapes: ``vectors`` (V, p), of unit length; the last vector of a set is its document's.
 
         Raises:
-            RetrievalError: a text without a graph, named by its place.
+            RetrievalError: no text, or a text without a graph, named by its place.
         """
-        return query_sets(self.read(texts))
+        encoded = self.read(texts)
+        if not encoded:
+            raise RetrievalError("no texts to encode; give at least one")
+        return query_sets(encoded)
 
-    def similarity(self, queries: VectorSets, documents: VectorSets, *, normalize: bool = False) -> Tensor:
+    def similarity(
+        self,
+        queries: VectorSets | str | Sequence[str | Post],
+        documents: VectorSets | str | Sequence[str | Post],
+        *,
+        normalize: bool = False,
+    ) -> Tensor:
         """Return MaxSim of each query and document, (num_queries, num_documents): thesis, Equation 3.4.
 
         Args:
-            queries: sets of :meth:`encode`.
-            documents: sets of :meth:`encode`.
+            queries: sets of :meth:`encode`, or texts.
+            documents: sets of :meth:`encode`, or texts.
             normalize: divide by the number of query vectors (Equation 3.7), so that scores are at most 1.
         """
-        return maxsim.scores(queries, documents, normalize=normalize)
+        first, second = (
+            given if isinstance(given, VectorSets) else self.encode(given) for given in (queries, documents)
+        )
+        return maxsim.scores(first, second, normalize=normalize)
 
     def explain(self, query: str, document: str) -> Explanation:
         """Return the similarities of the virtual nodes of two texts (thesis, Figure 4.1).
