@@ -1,4 +1,4 @@
-"""Build collection.db, the MathAMR+ graphs of a collection's posts, and count what is in it.
+"""Build collection.db, the MathAMR+ graphs of a collection's posts, and count its contents.
 
     mathamr build graphs --corpus mathdocs --out work/collection.db --workers 2
     mathamr build formulas --corpus arqmath --root arqmath --out formulas.db --workers 16

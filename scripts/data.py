@@ -1,4 +1,4 @@
-"""Get a collection, check what is there, and write it in the form of BEIR.
+"""Download a collection, check its contents, and export it in the form of BEIR.
 
     mathamr data get arqmath --to /data/ARQMath                         # everything, about 2.9 GB
     mathamr data get arqmath --to /data/ARQMath --only topics qrels     # a part of it

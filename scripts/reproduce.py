@@ -1,4 +1,4 @@
-"""Repeat a table: run what is missing of it, and say of each row whether it came out as expected.
+"""Repeat a table: run its missing jobs, and compare each row with the expected value.
 
     mathamr reproduce docs                       # on the embedded collection, nothing to download
     ARQMATH_MINI=/data/arqmath-mini mathamr reproduce mini-4.11

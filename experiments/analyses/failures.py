@@ -1,4 +1,4 @@
-r"""First results of some topics, why they were found, and what is missed (``experiment.analyses=[failures]``).
+r"""First results of some topics, why they were found, and missed posts (``experiment.analyses=[failures]``).
 
     outputs/quality/jobs/base-seed42/failures.md
 

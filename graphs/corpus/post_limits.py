@@ -1,4 +1,4 @@
-"""Size limits of one post: a longer one is cut where it can be cut, so that no post takes a job's time and memory.
+"""Size limits of one post: a longer post is cut at a block, so that no post takes a job's time and memory.
 
 >>> cut("<p>Let <b>all</b> hold.</p><p>Then more.</p>", 30)
 '<p>Let <b>all</b> hold.</p>'

@@ -1,4 +1,4 @@
-r"""Training part of a collection: its first pairs and their posts, and which of these are asked for.
+r"""Training part of a collection: its first pairs with their posts, and the requested ones of these.
 
 >>> import tempfile
 >>> from pathlib import Path

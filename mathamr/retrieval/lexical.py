@@ -1,4 +1,4 @@
-r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one of those of equal looks.
+r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one for each visual id.
 
 >>> posts = [
 ...     Post("7", "question", body="Is $x^2=2$ solvable?", markup="text"),

@@ -1,4 +1,4 @@
-r"""An index and the model that made it, opened once, that answer what a person types.
+r"""Index with its model, opened once, for queries that a person types.
 
     engine = Engine.open(Path("index"))                                 # seconds
     answer = engine.answer(r"Why is $\sqrt 2$ irrational?", k=3)        # a tenth of one

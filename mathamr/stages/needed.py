@@ -1,4 +1,4 @@
-"""Posts of a run: those that its models learn from and those that it searches.
+"""Posts of a run: the posts of its training pairs, and the searched posts.
 
 The collection here has a judged answer, its question, and a pair to learn from; nothing else is parsed:
 

@@ -1,4 +1,4 @@
-"""Vectors of posts and topics, kept beside their model: those that were asked for so far.
+"""Vectors of posts and topics, kept beside their model and encoded on request.
 
     place = EncodedPosts(model_folder, model_hash)
     place.add(encoder, store, place.missing(post_ids), "posts")
