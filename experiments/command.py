@@ -87,7 +87,7 @@ def command(function: Callable[[Sequence[str] | None], str | int | None]) -> Mai
 
 
 def take_debug(words: list[str]) -> bool:
-    """Take ``--debug`` out of the words of a command line; return whether it was there.
+    """Remove ``--debug`` from the words of a command line; return whether it was there.
 
     >>> words = ["--out", "index", "--debug"]
     >>> take_debug(words), words
@@ -99,7 +99,7 @@ def take_debug(words: list[str]) -> bool:
 
 
 def ended_by(error: Exception | KeyboardInterrupt) -> int:
-    """Say on standard error what ended a command; return its exit code."""
+    """Print on standard error what ended a command; return its exit code."""
     if isinstance(error, KeyboardInterrupt):
         print("stopped; the same command resumes from what is saved", file=sys.stderr)
         return STOPPED
@@ -151,7 +151,7 @@ def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
         metavar="NAME",
         help="collection: arqmath, beir, ir_datasets, jsonl, mathdocs, pairs, problems or titles",
     )
-    parser.add_argument("--root", type=Path, metavar="DIR", help="folder of the collection, where it has one")
+    parser.add_argument("--root", type=Path, metavar="DIR", help="folder of the collection, if it has one")
     parser.add_argument("--id", metavar="NAME", help="data set of ir_datasets")
 
 

@@ -36,7 +36,7 @@ from mathamr.systems import registry
 
 @dataclass(frozen=True, kw_only=True)
 class GeometryConfig:
-    """How the space of a model's vectors is looked into, as in :mod:`experiments.analyses.geometry`."""
+    """Settings for analysing a model's vectors, as in :mod:`experiments.analyses.geometry`."""
 
     k: int
     samples: int
@@ -49,7 +49,7 @@ class GeometryConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class WandbConfig:
-    """Where Weights & Biases keeps a run, as in :mod:`experiments.logbook`; no result depends on it."""
+    """Settings of Weights & Biases, as in :mod:`experiments.logbook`; no result depends on them."""
 
     mode: str
     project: str

@@ -128,7 +128,7 @@ def _tensors(shared: Path, spec: VirtualNodeSpec, source: str) -> tuple[Path, ..
 
 
 def _store(path: Path, spec: VirtualNodeSpec) -> GraphStore | None:
-    """The tensors in a file with some virtual nodes; None where it has other formula trees or an earlier format."""
+    """Tensors in a file with some virtual nodes; None if it has other formula trees or an earlier format."""
     try:
         return GraphStore(path, spec)
     except StoreError:

@@ -1,4 +1,4 @@
-"""One job: a condition with a seed, from its model to scores, in its own folder.
+"""A job: a condition with a seed, from its model to scores, in a separate folder.
 
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none
@@ -163,7 +163,7 @@ def _run(
     book: Logbook,
     console: Console,
 ) -> dict[str, Any]:
-    """From the model's vectors to scores."""
+    """Search, score and analyse with the model's vectors."""
     topic_sets = [search.topic_set for search in searches]
     log = models.folder(job) / LOG
     if job.model_key and log.exists():
@@ -271,7 +271,7 @@ def _search(
 
 
 def _leave(place: Path, retrieved: Retrieved, search: ThreadSearch) -> list[str]:
-    """Leave what other conditions and the report read of a search beside its run file; return the names."""
+    """Save a search's scores and records beside its run file; return the names."""
     test, names = search.topic_set.test_name, []
     if search.depth is not None and search.topic_set.task == 1:
         pairs = cast(Mapping[str, Sequence[tuple[str, float]]], retrieved.results)
@@ -291,7 +291,7 @@ def _take_along(place: Path, folder: Path, record: Mapping[str, Any]) -> list[st
 
 
 def _show(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run) -> None:
-    """``examples.json``, and ``heat_map.json`` where the system compares part by part.
+    """Write ``examples.json``, and ``heat_map.json`` if the system compares part by part.
 
     Neither where no judged topic has an answer in the collection.
     """
@@ -336,7 +336,7 @@ def _look_into(
 
 
 def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:
-    """The job's logbook; its id tells jobs of equal configuration in two experiments apart."""
+    """Open the job's logbook; its id separates jobs of equal configuration in two experiments."""
     return logbook.open_logbook(
         job.config.wandb,
         folder,
@@ -361,7 +361,7 @@ def _identity(job: Job) -> dict[str, Any]:
 
 
 def _make_room(job: Job, place: Path, earlier: Path) -> None:
-    """Leave in ``place`` only what the configuration of ``job`` has made, whether finished or half done."""
+    """Remove from ``place`` what another configuration than that of ``job`` made."""
     stamp = place / "key"
     earlier_key = stamp.read_text(encoding="utf-8") if stamp.exists() else ""
     if earlier_key != job.key:

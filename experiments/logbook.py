@@ -1,4 +1,4 @@
-"""The logbook of a run, kept with Weights & Biases (W&B): curves while it trains, scores and tables at its end.
+"""Logbook of a run, kept with Weights & Biases (W&B): curves while it trains, scores and tables at its end.
 
     with open_logbook(config.wandb, folder, name="none-seed42", group="vn_connectivity", run_id=job.key, ...) as book:
         result = train(..., log=book.record)                    # train/loss, val/mrr ... by optimizer step
@@ -51,7 +51,7 @@ _LEFT_OUT = {"step": ("kind", "epoch"), "epoch": ("kind", "temperature")}
 
 
 def measured(record: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a training record (:mod:`mathamr.training.graph.trainer`) under W&B's names; none of kind
+    """Return the numbers of a training record (:mod:`mathamr.training.graph.trainer`) by W&B's names; none of kind
     ``start``."""
     kind = record["kind"]
     if kind not in _NAMES:
@@ -110,7 +110,7 @@ class Logbook:
         self._attempt(log)
 
     def close(self, exit_code: int) -> None:
-        """The run has ended; 0 says that it went well."""
+        """End the run; 0 means success."""
         self._attempt(lambda run: run.finish(exit_code=exit_code))
         self._run = None
 
@@ -168,7 +168,7 @@ def check(settings: WandbConfig) -> None:
 
 
 def _start(settings: WandbConfig, folder: Path, described: Mapping[str, Any], say: Callable[[str], None]) -> Any:
-    """W&B's run, ``described`` as ``wandb.init`` wants it, or ``None`` if there can be none."""
+    """Start W&B's run, ``described`` as ``wandb.init`` wants it; ``None`` if no run can start."""
     place = folder.resolve() / "wandb"
     for variable in ("WANDB_CACHE_DIR", "WANDB_DATA_DIR"):  # else in the home directory, which clusters keep small
         os.environ.setdefault(variable, str(place / ".wandb"))

@@ -51,7 +51,7 @@ State = Literal["trained", "training elsewhere", "begun", "missing", "none"]
 
 
 class Models:
-    """The models below ``shared``, the folder of a collection; ``say`` is told what becomes of them."""
+    """Models below ``shared``, the folder of a collection; ``say`` prints their progress."""
 
     def __init__(self, shared: Path, say: Callable[[str], None]) -> None:
         self._shared = shared
@@ -59,7 +59,7 @@ class Models:
         self._failed: dict[str, str] = {}
 
     def folder(self, job: Job) -> Path:
-        """Where the model of a job lies."""
+        """Return the folder of a job's model."""
         return self._shared / "models" / job.model_key
 
     def state(self, job: Job) -> State:
@@ -85,7 +85,7 @@ class Models:
     def stage(
         self, job: Job, system: System[Any], topic_sets: Sequence[TopicSet], log: Log
     ) -> tuple[Trained, Encoded] | None:
-        """The model of ``job`` and the vectors it makes, from before or made now; ``None`` while another process does.
+        """Return the model of ``job`` and its vectors, existing or made now; ``None`` while another process makes them.
 
         Of a job that trains nothing neither has anything in it.
 
@@ -206,7 +206,7 @@ class TrainingLog:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The records of a log; none where there is no log. A line that a kill has cut is left out."""
+    """Return the records of a log; empty without a log. A line cut by a kill is left out."""
     records = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

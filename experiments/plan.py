@@ -54,7 +54,7 @@ State = Literal["done", "running elsewhere", "failed", "missing"]
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One condition with one seed.
+    """A condition with a seed.
 
     Attributes:
         config: configuration that all jobs share.
@@ -186,7 +186,7 @@ def _record_of(config: DictConfig) -> dict[str, Any]:
 
 
 def _check_name(name: object) -> None:
-    """The experiment becomes a folder below ``outputs``, beside ``outputs/shared``."""
+    """Check the experiment's name: it becomes a folder below ``outputs``, beside ``outputs/shared``."""
     if not _FOLDER.fullmatch(str(name)) or str(name).lower() == "shared":
         raise ConfigError(
             f"experiment.name={str(name)!r} becomes a folder of outputs; use letters, digits and . _ + - only, and "
@@ -195,7 +195,7 @@ def _check_name(name: object) -> None:
 
 
 def _check_names(conditions: Sequence[str]) -> None:
-    """Each condition becomes a folder, also where file names do not tell upper from lower case."""
+    """Check the conditions' names: each becomes a folder, also on file systems that ignore case."""
     folders: dict[str, str] = {}
     for condition in conditions:
         if not _FOLDER.fullmatch(condition):
@@ -206,7 +206,7 @@ def _check_names(conditions: Sequence[str]) -> None:
 
 
 def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
-    """Reports tell conditions apart by their labels."""
+    """Check that labels are distinct: reports identify conditions by them."""
     names: dict[str, str] = {}
     for condition in conditions:
         label = labels.get(condition, condition)
@@ -356,7 +356,7 @@ def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
 
 
 def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = None) -> list[Job]:
-    """The jobs of ``part`` ``K/N``: every N-th, beginning with the K-th; all where ``part`` is ``None``.
+    """Return the jobs of ``part`` ``K/N``: every N-th, beginning with the K-th; all if ``part`` is ``None``.
 
     With ``only``, of these conditions alone.
 
@@ -374,13 +374,13 @@ def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = N
 
 
 def finished(job: Job, folder: Path) -> dict[str, Any] | None:
-    """The result of ``job`` if ``folder`` (``outputs/EXP``) holds it, made with this very configuration."""
+    """Return the result of ``job`` in ``folder`` (``outputs/EXP``) if it was made with this configuration."""
     record = read_result(folder / "jobs" / job.name)
     return record if record is not None and record.get("key") == job.key else None
 
 
 def failure(job: Job, folder: Path) -> str | None:
-    """Why ``job`` failed, where it did when it was last run with this very configuration."""
+    """Return why ``job`` failed, if its last run with this configuration did."""
     record = read_json(folder / "jobs" / job.name / "failed.json") or {}
     return str(record["reason"]) if record.get("key") == job.key else None
 
@@ -395,6 +395,6 @@ def state(job: Job, folder: Path) -> State:
 
 
 def status(job: Job, folder: Path) -> str:
-    """:func:`state` in a table's words: of a failed job also why."""
+    """Return :func:`state` in words, with the reason for a failed job."""
     now = state(job, folder)
     return f"failed: {failure(job, folder)}" if now == "failed" else now

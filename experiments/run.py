@@ -1,4 +1,4 @@
-"""The entry of every experiment: ``python -m experiments.run +exp=vn_connectivity [KEY=VALUE ...]``.
+"""Entry point of every experiment: ``python -m experiments.run +exp=vn_connectivity [KEY=VALUE ...]``.
 
 Plan conditions x seeds, run the missing jobs, write ``outputs/EXP/results.csv``, ``report.md`` and
 ``report.html``, and print the table of means. Any key of ``conf/`` can be set on the command line:

@@ -93,7 +93,7 @@ class Runner:
             for job in pending:
                 self._console.say(f"[{ended + 1}/{len(jobs)}] {job.name}")
                 if {need.name for need in job.needs} & {other.name for other in [*elsewhere, *waiting]}:
-                    self._console.say("  another process is at what it needs")
+                    self._console.say("  a dependency is being built by another process")
                     waiting.append(job)
                     continue
                 system = self._system(job.settings.track)
@@ -103,10 +103,10 @@ class Runner:
                 if outcome is Outcome.ENDED:
                     ended += 1
                 elif outcome is Outcome.ELSEWHERE:
-                    self._console.say("  another process is at it")
+                    self._console.say("  running in another process")
                     elsewhere.append(job)
                 else:
-                    self._console.say("  another process is at what it needs")
+                    self._console.say("  a dependency is being built by another process")
                     waiting.append(job)
             stuck = len(waiting) + len(elsewhere) == len(pending)
             # Once more: the other process may have ended, or died. Jobs that others need come first.
@@ -118,7 +118,7 @@ class Runner:
                 self._wait(waiting[0])
 
     def _wait(self, job: Job) -> None:
-        """Until nobody works at the model of a job, nor at those that it needs."""
+        """Wait until no process makes the model of a job, or anything that it needs."""
         with self._models.free(job):
             pass
         for need in job.needs:

@@ -39,11 +39,11 @@ class Collection:
     years: list[int]
 
     def topic_ids(self, task: Task) -> set[str]:
-        """The topics of a task."""
+        """Return the topics of a task."""
         return {topic.topic_id for topic in benchmark(self.corpus).topics(task, self.years)}
 
     def known_posts(self, wanted: set[str], *, formulas: bool) -> dict[str, Known]:
-        """Of the ``wanted`` posts those that are there, with the ids of their formulas; one pass over the posts."""
+        """Return the ``wanted`` posts that exist, with the ids of their formulas; one pass over the posts."""
         posts: dict[str, Known] = {}
         for post in self.corpus.posts():
             if isinstance(post, Post) and post.post_id in wanted:
@@ -107,7 +107,7 @@ def write_submission(
 
 
 def selected_row(experiment: results.Experiment, job: str) -> Row:
-    """The row of a finished job, by name or by how well it ranks held-out training pairs.
+    """Return the row of a finished job, by name or by its ranking of held-out training pairs.
 
     Raises:
         ConfigError: no such job, or it has no result.
@@ -165,7 +165,7 @@ def _print_problems(path: Path, problems: Sequence[Problem]) -> None:
 
 
 def scores(path: Path, submission: Submission, qrels: Qrels, visual_ids: Path | None) -> str:
-    """The official scores of a file as a line."""
+    """Return the official scores of a file as a line."""
     mapped = None
     if submission.task == 2:
         if visual_ids is None:

@@ -56,7 +56,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = False, patience: float = _PATIENCE) -> Iterator[bool]:
-    """Hold the lock ``path`` if it is free, or with ``wait`` when it becomes free; yields whether it is held.
+    """Lock ``path`` if it is free, or with ``wait`` when it becomes free; yield whether it is locked.
 
     Raises:
         StoreError: a file system without locks.
@@ -73,7 +73,7 @@ def locked(path: Path, *, wait: bool = False, patience: float = _PATIENCE) -> It
 
 @contextmanager
 def only_writer(folder: Path, work: str) -> Iterator[None]:
-    """Hold ``folder``, made where it is missing, as the only process that writes to it.
+    """Lock ``folder``, made if missing, for the only process that writes to it.
 
     Args:
         work: says what two processes must not do at once, e.g. ``building this index``.

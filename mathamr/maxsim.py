@@ -74,7 +74,7 @@ class VectorSets:
 
     @classmethod
     def concatenated(cls, parts: Sequence[VectorSets]) -> VectorSets:
-        """The sets of all ``parts``, in order, on the device of all; a single part is returned as it is.
+        """Join the sets of ``parts``, in order, on the device of all; a single part is returned unchanged.
 
         >>> first, second = VectorSets.of([torch.eye(2)]), VectorSets.of([torch.ones(1, 2), torch.ones(3, 2)])
         >>> VectorSets.concatenated([first, second]).sizes
@@ -94,6 +94,10 @@ class VectorSets:
         """Return the sets, each of shape (V_i, p)."""
         bounds = self.ptr.tolist()
         return (self.vectors[start:end] for start, end in pairwise(bounds))
+
+    def __getitem__(self, place: int) -> Tensor:
+        """Return the set at one place, of shape (V_i, p)."""
+        return self.vectors.split(self.sizes.tolist())[place]
 
     @property
     def sizes(self) -> Tensor:
@@ -120,7 +124,7 @@ class VectorSets:
 
 
 def _bounds(sizes: Tensor) -> Tensor:
-    """Where sets of ``sizes`` (B,) begin and end in the row of all their vectors (B + 1,) int64."""
+    """Return where sets of ``sizes`` (B,) begin and end in the row of all their vectors (B + 1,) int64."""
     return functional.pad(sizes.cumsum(0), (1, 0))
 
 
@@ -166,7 +170,7 @@ def scores_reference(queries: VectorSets, documents: VectorSets, *, normalize: b
 
 
 def _checked_ptr(name: str, sets: VectorSets) -> np.ndarray:
-    """The bounds of the sets, on the host; refuses bounds that are out of order or leave a set empty."""
+    """Return the bounds of the sets on the host; refuse bounds that are out of order or leave a set empty."""
     ptr = sets.ptr.cpu().numpy()
     if ptr[0] != 0 or ptr[-1] != len(sets.vectors) or np.any(np.diff(ptr) < 0):
         raise GraphError(f"the bounds of the {name} sets do not rise from 0 to the {len(sets.vectors)} vectors")
@@ -231,7 +235,7 @@ def _workspace(ptr: np.ndarray, chunks: tuple[Chunk, ...], device: torch.device)
 
 
 def _similarities(matrix: Tensor, queries: Tensor, chunk: Chunk, workspace: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a chunk's vectors (L * n, p) with queries (v, p): all (L, n, v), padding at -inf, and the best (n, v).
+    """Compare a chunk's vectors (L * n, p) with queries (v, p): all (L, n, v), padding at -inf, and the best (n, v).
 
     The first lies in ``workspace`` and is overwritten by the next call.
     """

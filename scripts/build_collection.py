@@ -1,4 +1,4 @@
-"""Build collection.db, the MathAMR+ graphs of a collection's posts, and count what is in it.
+"""Build collection.db, the MathAMR+ graphs of a collection's posts, and count its contents.
 
     mathamr build graphs --corpus mathdocs --out work/collection.db --workers 2
     mathamr build formulas --corpus arqmath --root arqmath --out formulas.db --workers 16
@@ -35,15 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> str:
     add_corpus(parser)
     parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
     parser.add_argument("--formulas", type=Path, metavar="DB", help="formulas.db; without it trees come from the LaTeX")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["question", "answer"], help="posts to take")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["question", "answer"], help="kinds of posts")
     parser.add_argument("--tasks", nargs="+", type=int, choices=(1, 2), default=[1], help="tasks of the topics")
     parser.add_argument("--years", nargs="+", type=int, default=[], help="years of the topics of arqmath")
-    parser.add_argument("--parser", default="embedded", help="AMR parser, as docs/amr.md names it")
+    parser.add_argument("--parser", default="embedded", help="AMR parser (docs/amr.md)")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="parser option; repeatable")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse")
     parser.add_argument("--shard", default="1/1", metavar="K/N", help="part K, from 1, of N")
-    parser.add_argument("--limit", type=int, help="for a trial: the first posts only; without it, the build resumes")
-    parser.add_argument("--retry-failures", action="store_true", help="try the posts again that failed before")
+    parser.add_argument("--limit", type=int, help="number of posts, for a trial; without it, the build resumes")
+    parser.add_argument("--retry-failures", action="store_true", help="try failed posts again")
     given = parser.parse_args(arguments)
 
     from experiments.composition import graph_config, parser_options

@@ -1,4 +1,4 @@
-"""Look into a collection of graphs, count it, merge its shards, and move it as a Penman file.
+"""Show, count, merge, export and import a collection of graphs.
 
     mathamr collection show   collection.db 255 --figure graph.svg
     mathamr collection stats  collection.db --workers 8
@@ -49,18 +49,18 @@ def _parser() -> argparse.ArgumentParser:
     show_ = commands.add_parser("show", help="draw the graph of one post")
     show_.add_argument("collection", type=Path)
     show_.add_argument("post_id")
-    show_.add_argument("--figure", type=Path, metavar="SVG", help="draw it into this file, too")
+    show_.add_argument("--figure", type=Path, metavar="SVG", help="file for a drawing")
     show_.set_defaults(run=show)
-    stats_ = commands.add_parser("stats", help="count what is in a collection")
+    stats_ = commands.add_parser("stats", help="count the contents of a collection")
     stats_.add_argument("collection", type=Path)
     stats_.add_argument("--json", action="store_true", help="one JSON object")
-    stats_.add_argument("--kinds", nargs="+", choices=KINDS, default=[], help="graphs to count; all")
+    stats_.add_argument("--kinds", nargs="+", choices=KINDS, default=[], help="kinds of graphs to count; default: all")
     stats_.add_argument("--workers", type=int, default=1, help="processes that count")
     stats_.set_defaults(run=stats)
     failures_ = commands.add_parser("failures", help="list the posts that failed, as TSV")
     failures_.add_argument("collection", type=Path)
     failures_.set_defaults(run=failures)
-    merge_ = commands.add_parser("merge", help="make one collection of all its shards")
+    merge_ = commands.add_parser("merge", help="merge all shards of a collection")
     merge_.add_argument("out", type=Path)
     merge_.add_argument("shards", type=Path, nargs="+")
     merge_.set_defaults(run=merge)
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def failures(given: argparse.Namespace, console: Console) -> str:
-    """Every record of a failure, a line each."""
+    """Return every record of a failure as a line of a table."""
     from graphs.stores.collection import Collection
     from mathamr.stages.data.failure_table import table_of
 
@@ -85,7 +85,7 @@ def failures(given: argparse.Namespace, console: Console) -> str:
 
 
 def show(given: argparse.Namespace, console: Console) -> str:
-    """One graph as text; writes its figure."""
+    """Return a graph as text; write its figure."""
     from graphs.graph import drawing
     from graphs.stores.collection import Collection
 
@@ -110,7 +110,7 @@ def _facts(stored: StoredGraph) -> str:
 
 
 def stats(given: argparse.Namespace, console: Console) -> str:
-    """The counts as a table or as JSON."""
+    """Return the counts as a table or as JSON."""
     from experiments.composition import graph_config
     from graphs.errors import ConfigError
     from graphs.stores import census

@@ -1,4 +1,4 @@
-"""Get a collection, check what is there, and write it in the form of BEIR.
+"""Download a collection, check its contents, and export it in the form of BEIR.
 
     mathamr data get arqmath --to /data/ARQMath                         # everything, about 2.9 GB
     mathamr data get arqmath --to /data/ARQMath --only topics qrels     # a part of it
@@ -62,11 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     get_ = commands.add_parser("get", help="download a collection as it is published")
     get_.add_argument("collection", choices=["arqmath"])
     get_.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder, made if needed")
-    get_.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}")
+    get_.add_argument(
+        "--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=f"parts to download: {', '.join(PARTS)}"
+    )
     get_.add_argument("--from", dest="base", metavar="URL", help="another server with the same paths")
-    get_.add_argument("--list", action="store_true", help="say what would be downloaded, and stop")
+    get_.add_argument("--list", action="store_true", help="list the files to download, and stop")
     get_.set_defaults(run=get)
-    check_ = commands.add_parser("check", help="count what is there, and say what is missing")
+    check_ = commands.add_parser("check", help="count the contents, and list what is missing")
     add_corpus(check_, required=False)
     check_.add_argument("--split", help="judgments to check, of a collection in the form of BEIR")
     check_.add_argument("--relevant-grade", type=int, metavar="N", help="lowest relevant grade")

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--latex", help="a formula, without dollar signs")
     source.add_argument("--mathml", type=Path, metavar="FILE", help="a file with one <math> element")
-    source.add_argument("--stdin", action="store_true", help="LaTeX formulas, one a line; prints JSON lines")
+    source.add_argument("--stdin", action="store_true", help="read LaTeX formulas, one a line; print JSON lines")
     parser.add_argument("--figure", type=Path, metavar="SVG", help="draw the trees of --latex or --mathml")
     given = parser.parse_args(arguments)
     if given.stdin:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse_file(path: Path) -> ParsedFormula:
-    """Both trees of a MathML file, as far as it has the markup for them."""
+    """Return both trees of a MathML file, as far as it has the markup for them."""
     from graphs.errors import FormulaError
     from graphs.formulas.content import parse_opt
     from graphs.formulas.presentation import parse_slt
@@ -83,7 +83,7 @@ def parse_file(path: Path) -> ParsedFormula:
 
 
 def print_trees(formula: ParsedFormula) -> None:
-    """Each tree as a string and as indented text, or the reason for a missing tree."""
+    """Return each tree as a string and as indented text, or the reason for a missing tree."""
     from graphs.formulas.drawing import indented
 
     reasons = dict(formula.errors)
@@ -96,7 +96,7 @@ def print_trees(formula: ParsedFormula) -> None:
 
 
 def print_json_lines() -> None:
-    """The trees of the formulas on standard input, as they come."""
+    """Print the trees of the formulas on standard input, as they come."""
     from graphs.formulas.latex import parse_latex
 
     for stream in (sys.stdin, sys.stdout):

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         nargs="+",
         default=["answer"],
         choices=("answer", "question"),
-        help="answers are what Task 1 finds; Task 2 finds formulas of questions as well",
+        help="posts to index: Task 1 finds answers, Task 2 also formulas of questions",
     )
     parser.add_argument("--backend", default="exact", help="exact or qdrant")
     parser.add_argument("--location", help="URL of a Qdrant server; without it, qdrant works in this process")
@@ -63,14 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--shards", type=int, help="shards of the collection on the server; default: 1")
     parser.add_argument("--replicas", type=int, help="copies of each shard; default: 1")
     parser.add_argument(
-        "--quantization", choices=("none", "scalar", "binary"), help="smaller vectors in the server's memory"
+        "--quantization", choices=("none", "scalar", "binary"), help="compression of the vectors in the server's memory"
     )
     parser.add_argument("--on-disk", action="store_true", help="keep the server's original vectors on disk")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "float16"), help="type of the vectors kept")
-    parser.add_argument("--posts-a-shard", type=int, help="posts of a shard")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "float16"), help="type of the stored vectors")
+    parser.add_argument("--posts-a-shard", type=int, help="posts in each shard")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    parser.add_argument("--update", action="store_true", help="keep the vectors that OUT has")
-    parser.add_argument("--remove", type=Path, help="ids of posts to leave out, one a line")
+    parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
+    parser.add_argument("--remove", type=Path, help="file with ids of posts to leave out, one in each line")
     given = parser.parse_args(arguments)
     if given.job is None:
         needed = {

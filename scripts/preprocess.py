@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--graphs-db", "--collection", dest="graphs_db", type=Path, required=True, help="collection.db")
     parser.add_argument("--out", type=Path, required=True, help="output folder")
     parser.add_argument("--workers", type=int, default=1, help="processes that convert")
-    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="keys of the groups graph and train")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the groups graph and train")
     given = parser.parse_args(arguments)
 
     from experiments.composition import read_groups

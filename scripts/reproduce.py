@@ -1,4 +1,4 @@
-"""Repeat a table: run what is missing of it, and say of each row whether it came out as expected.
+"""Repeat a table: run its missing jobs, and compare each row with the expected value.
 
     mathamr reproduce docs                       # on the embedded collection, nothing to download
     ARQMATH_MINI=/data/arqmath-mini mathamr reproduce mini-4.11
@@ -48,8 +48,8 @@ FREE = re.compile(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
-    parser.add_argument("table", help="e.g. 4.10, mini-4.11, mini, docs or all")
-    parser.add_argument("settings", nargs="*", help="KEY=VALUE that no result depends on")
+    parser.add_argument("table", help="table, e.g. 4.10, mini-4.11, mini, docs or all")
+    parser.add_argument("settings", nargs="*", help="settings KEY=VALUE that change no result")
     parser.add_argument("--list", action="store_true", help="print the rows, run nothing")
     parser.add_argument("--outputs", type=Path, default=Path("outputs/reproduction"), help="folder of the results")
     given = parser.parse_intermixed_args(arguments)  # settings may follow options
@@ -115,7 +115,7 @@ def _judged(row: Expectation, outputs: Path) -> Verdict:
 
 
 def place_of(row: Expectation, outputs: Path) -> Path:
-    """Where the experiments on the row's data leave their results."""
+    """Return the folder of the experiments on the row's data."""
     return (outputs / row.data.name).absolute()
 
 
@@ -126,7 +126,7 @@ def root_of(data: Data) -> Path | None:
 
 
 def command_of(row: Expectation, outputs: Path) -> list[str]:
-    """The command of one row; its last argument chooses the row."""
+    """Return the command of one row; its last argument chooses the row."""
     *arguments, only = row.arguments()
     root = [f"data.root={root_of(row.data) or '$' + row.data.variable}"] if row.data.variable else []
     return ["python", "-m", "experiments.run", *arguments, *root, f"outputs={place_of(row, outputs)}", only]

@@ -96,7 +96,7 @@ def show(engine: Engine, text: str, settings: Settings, as_json: bool = False) -
 
 
 def printable(line: str) -> str:
-    """``line`` without characters that would steer a terminal: a post may hold any.
+    """Remove control characters from ``line``: a post may contain any.
 
     >>> printable("a\\x1b[2Jb")
     'a [2Jb'

@@ -81,7 +81,7 @@ def place(words: Sequence[str]) -> tuple[str, int]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that is bound before anything is loaded; :class:`ConfigError` where it cannot be."""
+    """Bind a socket before anything is loaded; raise :class:`ConfigError` if that fails."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family)
@@ -91,7 +91,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str) -> None:
-    """Answer on ``listener`` until Ctrl-C."""
+    """Answer requests on ``listener`` until Ctrl-C."""
     if not listener.getsockname()[0].startswith(("127.", "::1")):
         print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
     try:

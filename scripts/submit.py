@@ -32,17 +32,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of(__doc__)
     parser.add_argument("experiment", type=Path, nargs="?", help="folder outputs/EXP")
     parser.add_argument("--job", default="best", help="CONDITION-seedN; best: by the held-out training pairs")
-    parser.add_argument("--team", help="first part of the files' names")
-    parser.add_argument("--run", help="name of the run: in the files' names and last column")
+    parser.add_argument("--team", help="team, the first part of file names")
+    parser.add_argument("--run", help="name of the run, in file names and the last column")
     parser.add_argument("--alternate", action="store_true", help="an alternate run (A), not the primary one (P)")
-    parser.add_argument("--out", type=Path, help="folder that the files are written to")
+    parser.add_argument("--out", type=Path, help="folder of the files")
     parser.add_argument("--check", type=Path, nargs="+", metavar="FILE", help="check these files")
     parser.add_argument(
-        "--task", type=int, choices=(1, 2), help="task of the checked files; without it, by their columns"
+        "--task", type=int, choices=(1, 2), help="task of the checked files; default: the one that fits their columns"
     )
     add_corpus(parser, required=False)
     parser.add_argument("--years", type=int, nargs="*", default=[], help="years of the topics, e.g. 2022")
-    parser.add_argument("--qrels", type=Path, nargs="+", default=[], help="print the scores by these")
+    parser.add_argument("--qrels", type=Path, nargs="+", default=[], help="judgments for scores")
     parser.add_argument("--visual-ids", type=Path, help="scores of Task 2: formula TSV, or a folder of them")
     given = parser.parse_args(arguments)
     if (given.experiment is None) == (given.check is None):

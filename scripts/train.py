@@ -31,11 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--tensors", "--graphs", dest="tensors", type=Path, required=True, help="preprocessed.db")
-    parser.add_argument("--pairs", type=Path, required=True, help="question id and answer id, a tab between")
+    parser.add_argument("--pairs", type=Path, required=True, help="TSV of question ids and answer ids")
     default = "default: that of the file"
     parser.add_argument("--structure", help=f"virtual nodes: full, global or none; {default}")
     parser.add_argument("--connectivity", help=f"their edges: none, sequential, circular or fully_connected; {default}")
-    parser.add_argument("--negatives", type=Path, help="hard negatives: question id and post id, a tab between")
+    parser.add_argument("--negatives", type=Path, help="hard negatives: TSV of question ids and post ids")
     parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoints")
     parser.add_argument("--resume", choices=("auto", "never"), default="auto", help="never: start anew")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="e.g. train.epochs=3 model.hidden_dim=128")

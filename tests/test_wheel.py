@@ -1,62 +1,116 @@
-"""The wheel in a new environment, in an empty folder: an experiment, an index and a search.
+"""The wheel in a new environment, in an empty folder: experiment, index, search, library, server and notebook.
 
 Dependencies are those of this environment, which the new one finds by a path; the project itself is in the wheel alone.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
 import venv
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
 from tests.experiments.test_every_experiment import write_collection
 
 ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOK = ROOT / "docs" / "notebooks" / "tour.py"
 SMALL = [
     "model.hidden_dim=8", "model.projection_dim=4", "model.num_layers=1", "model.num_bases=2", "train.epochs=1",
     "train.device=cpu", "train.batch_size=8", "workers=1", "experiment.seeds=[1]", "index=exact", "wandb=disabled",
 ]  # fmt: skip
-LIBRARY = """
+ONE_PROCESS = """
+import sys
+from experiments import cli
+assert cli.__file__.startswith({environment!r})
+assert cli.main(["index", "--from", "outputs/trial-alone", "configured", "--out", "index"]) == 0
+assert cli.main(["search", "index=index", "Is every ring finite?"]) == 0
 from mathamr import MathAMR
 model = MathAMR.from_checkpoint({best!r}, {tensors!r})
 model.save_pretrained("saved")
-print(MathAMR.from_pretrained("saved").encode("Is $x^2+1$ prime?").vectors.shape[1])
+print("dimension", MathAMR.from_pretrained("saved").encode("Is $x^2+1$ prime?").vectors.shape[1])
 """
+CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-@pytest.mark.slow
-def test_the_wheel_runs_in_an_empty_folder(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the programs of an environment with the wheel."""
     pytest.importorskip("build")
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path / "dist"), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True, cwd=tmp_path)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    environment, work = tmp_path / "environment", tmp_path / "work"
+    place = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(place / "dist"), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, cwd=place)
+    (wheel,) = (place / "dist").glob("*.whl")
+    environment = place / "environment"
     venv.create(environment, with_pip=False)
     own = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
     (own / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--no-deps"]
-    subprocess.run([*install, "--no-index", "--quiet", str(wheel)], check=True, capture_output=True, cwd=tmp_path)
+    subprocess.run([*install, "--no-index", "--quiet", str(wheel)], check=True, capture_output=True, cwd=place)
+    return environment / "bin"
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_wheel_run_in_an_empty_folder(programs: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
     work.mkdir()
     data = write_collection(tmp_path / "data")
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
-    def mathamr(*words: str, program: str = "mathamr") -> str:
-        command = [str(environment / "bin" / program), *words]
-        done = subprocess.run(command, cwd=work, env=clean, capture_output=True, text=True, check=False)
+    def output(program: str, *words: str) -> str:
+        command = [str(programs / program), *words]
+        done = subprocess.run(command, cwd=work, env=CLEAN, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    place = mathamr("-c", "import mathamr, experiments.cli; print(mathamr.__file__)", program="python")
-    assert str(environment) in place
-    assert "trial-alone" in mathamr("run", "+exp=trial", "data=jsonl", f"data.root={data}", *SMALL)
-    assert "search:" in mathamr("index", "--from", "outputs/trial-alone", "configured", "--out", "index")
-    assert "score" in mathamr("search", "index=index", "Is every ring finite?")
+    assert "trial-alone" in output("mathamr", "run", "+exp=trial", "data=jsonl", f"data.root={data}", *SMALL)
     (best,), (tensors,) = work.glob("outputs/shared/*/models/*/best"), work.glob("outputs/shared/*/preprocessed-*.db")
-    assert mathamr("-c", LIBRARY.format(best=str(best), tensors=str(tensors)), program="python").strip() == "4"
-    assert "mathamr serve" in mathamr("serve", "--help") or "browser" in mathamr("serve", "--help")
+    script = ONE_PROCESS.format(environment=str(programs.parent), best=str(best), tensors=str(tensors))
+    printed = output("python", "-c", script)
+    assert "search:" in printed
+    assert "score" in printed
+    assert printed.splitlines()[-1] == "dimension 4"
+    assert answer_of_a_server([str(programs / "mathamr"), "serve", "index=index", "port=0", "k=2"], work) == 2
     assert not list(work.glob("conf"))
+
+
+def answer_of_a_server(command: list[str], folder: Path) -> int:
+    """Start a server, ask it one question, stop it; return the number of results."""
+    pytest.importorskip("fastapi")
+    pytest.importorskip("uvicorn")
+    with subprocess.Popen(command, cwd=folder, env=CLEAN, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            home = server.stdout.readline().strip()
+            body = json.dumps({"query": "Is every ring finite?"}).encode()
+            request = Request(f"{home}/api/search", data=body, headers={"Content-Type": "application/json"})
+            with urlopen(request, timeout=60) as answer:
+                found = json.load(answer)
+            with urlopen(f"{home}/", timeout=60) as page:
+                assert b"<title>MathAMR+ search</title>" in page.read()
+            server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=60) == 0
+        finally:
+            server.kill()
+    return len(found["results"])
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_in_an_empty_folder(programs: Path, tmp_path: Path) -> None:
+    jupytext, nbclient = pytest.importorskip("jupytext"), pytest.importorskip("nbclient")
+    notebook = jupytext.read(NOTEBOOK)
+    client = nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}})
+    client.create_kernel_manager().kernel_spec.argv[0] = str(programs / "python")
+    client.execute(env=CLEAN)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    kinds = [kind for output in outputs for kind in output.get("data", {})]
+    assert kinds.count("image/svg+xml") == 2
+    assert kinds.count("image/png") == 1
+    printed = "".join(output["text"] for output in outputs if output.get("name") == "stdout")
+    assert printed.count("best match") == 3
+    assert (tmp_path / "demo-model" / "model.safetensors").is_file()

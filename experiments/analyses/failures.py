@@ -1,4 +1,4 @@
-r"""First results of some topics, why they were found, and what is missed (``experiment.analyses=[failures]``).
+r"""First results of some topics, why they were found, and missed posts (``experiment.analyses=[failures]``).
 
     outputs/quality/jobs/base-seed42/failures.md
 
@@ -44,7 +44,7 @@ _SHOWN = 200  # characters of a post
 
 
 def describe(space: EmbeddingSpace, topic_set: TopicSet, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
-    """The content of ``failures.md``, of the posts of :func:`experiments.analyses.sampling.judged_space`."""
+    """Return the content of ``failures.md`` for the posts of :func:`experiments.analyses.sampling.judged_space`."""
     scores = evaluate(run, qrels, relevant=topic_set.relevant).per_topic
     topics = {topic.topic_id: topic for topic in topic_set.topics}
     known = sorted((name for name in space.topics if name in scores), key=natural)
@@ -62,7 +62,7 @@ def describe(space: EmbeddingSpace, topic_set: TopicSet, qrels: Qrels, run: Run,
 
 
 def best_matches(space: EmbeddingSpace, topic: str) -> NDArray[np.floating]:
-    """The best match of each of a topic's vectors in each post, (vectors, posts)."""
+    """Return the best match of each of a topic's vectors in each post, (vectors, posts)."""
     query = space.queries.select(torch.tensor([space.topics.index(topic)])).vectors
     each = VectorSets(query, torch.arange(len(query) + 1))
     matches: NDArray[np.floating] = maxsim.scores(each, space.documents).numpy()

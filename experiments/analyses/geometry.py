@@ -110,7 +110,7 @@ def of_run(run: Run, qrels: Qrels, config: GeometryConfig, relevant: int = RELEV
 
 
 def of_collapse(space: EmbeddingSpace) -> dict[str, Any]:
-    """How alike the vectors within a document are, by kind; empty of a model with one vector a document."""
+    """Measure the similarity of vectors within a document, by kind; empty for single-vector models."""
     if len(space.documents.vectors) == len(space.documents):
         return {}
     table = collapse(space.documents.vectors.numpy(), space.documents.ptr.numpy(), space.document_kinds)
@@ -120,7 +120,7 @@ def of_collapse(space: EmbeddingSpace) -> dict[str, Any]:
 def of_space(
     space: EmbeddingSpace, qrels: Qrels, with_formulas: Sequence[bool], config: GeometryConfig, relevant: int = RELEVANT
 ) -> dict[str, Any]:
-    """Everything but the collapse.
+    """Return all measures except collapse.
 
     Args:
         with_formulas: of each of the space's posts whether it has a formula.
@@ -154,7 +154,7 @@ def of_space(
 
 
 def columns(content: dict[str, Any]) -> dict[str, float]:
-    """The scalars of ``geometry.json``, for a row of the results."""
+    """Return the scalars of ``geometry.json``, for a row of the results."""
     row = {f"collapse_{kind}_{key}": one[key] for kind, one in content.get("collapse", {}).items() for key in _COLLAPSE}
     for name in ("accuracy", "mrr", "ndcg"):
         if "run" in content:
@@ -196,7 +196,7 @@ class _Judged:
 
 @dataclass(frozen=True)
 class _Way:
-    """One way to compare: sets of vectors, and which topics and posts (their numbers in the space) have any."""
+    """A comparison: sets of vectors, and the topics and posts (numbers in the space) that have any."""
 
     queries: VectorSets
     topics: NDArray[np.int64]
@@ -225,7 +225,7 @@ def _ways(space: EmbeddingSpace) -> dict[str, _Way]:
 
 
 def _survey(way: _Way, judged: _Judged, config: GeometryConfig) -> Survey | None:
-    """All similarities of a way, of the topics that have vectors and a right document with vectors."""
+    """Return all similarities of a comparison, for topics with vectors and a right document with vectors."""
     place = {int(post): number for number, post in enumerate(way.posts)}
     row = {int(topic): number for number, topic in enumerate(way.topics)}
     pairs = [
@@ -283,7 +283,7 @@ def _isotropy(way: _Way, judged: _Judged, config: GeometryConfig) -> dict[str, A
 
 
 def _words(vectors: Floats, with_formulas: Sequence[bool]) -> dict[str, Any] | None:
-    """From each post with formulas the distance to the nearest without; None where all posts are of one kind."""
+    """Measure distances from posts with formulas to the nearest without; None if all posts are of one kind."""
     among = np.asarray(with_formulas, dtype=bool)
     domain, general = np.flatnonzero(among), np.flatnonzero(~among)
     if not domain.size or not general.size:
@@ -328,7 +328,7 @@ def _statements(space: EmbeddingSpace, qrels: Qrels, config: GeometryConfig, rel
 
 
 def _lengths(space: EmbeddingSpace, statements: dict[str, Any] | None) -> dict[str, Any] | None:
-    """How long the vectors of the statements' tokens are; None of a model without tokens."""
+    """Measure the lengths of the statements' token vectors; None for a model without tokens."""
     if space.lengths is None or statements is None:
         return None
     tokens, pooled = space.lengths(statements["posts"])

@@ -35,7 +35,7 @@ EXAMPLE_RESULTS = 3
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Sorts ids as people do.
+    """Return a key that sorts numbers in ids by value.
 
     >>> sorted(["A.10", "A.9", "B.1"], key=natural)
     ['A.9', 'A.10', 'B.1']
@@ -44,7 +44,7 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
 
 
 def candidates(qrels: Qrels, topic: str | None, post: str | None) -> Iterator[tuple[str, str]]:
-    """The topic and post of the heat map, as they are named; else judged topics in order, and their posts by grade.
+    """Return the named topic and post of the heat map; else judged topics in order, their posts by grade.
 
     The first that has a graph is taken; so all conditions show the same.
 
@@ -61,7 +61,7 @@ def candidates(qrels: Qrels, topic: str | None, post: str | None) -> Iterator[tu
 
 
 def heat_map(topic_id: str, post_id: str, grade: int | None, explanation: Explanation) -> dict[str, Any]:
-    """The content of ``heat_map.json``; ``score`` is MaxSim, ``grade`` null where nobody judged."""
+    """Return the content of ``heat_map.json``; ``score`` is MaxSim, ``grade`` null without a judgment."""
     return {
         "topic": topic_id,
         "post": post_id,
@@ -80,7 +80,7 @@ def examples(
     results: Mapping[str, Sequence[tuple[str, float]]],
     texts: Callable[[Sequence[str]], Mapping[str, PostText]],
 ) -> list[dict[str, Any]]:
-    """The content of ``examples.json``: the first results of some topics."""
+    """Return the content of ``examples.json``: the first results of some topics."""
     by_id = {topic.topic_id: topic for topic in topic_set.topics}
     first = {topic_id: list(results.get(topic_id, ()))[:EXAMPLE_RESULTS] for topic_id in topic_ids}
     shown = texts([post_id for found in first.values() for post_id, _ in found])

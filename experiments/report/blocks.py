@@ -78,7 +78,7 @@ class Legend:
 
 @dataclass(frozen=True)
 class Found:
-    """One result of a search; ``grade``: None without a judgment."""
+    """A result of a search; ``grade``: None without a judgment."""
 
     rank: int
     post: str

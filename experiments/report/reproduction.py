@@ -65,7 +65,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One row of one table: a condition of an experiment, and its expected results.
+    """A row of a table: a condition of an experiment, and its expected results.
 
     Attributes:
         expected: column, as in the thesis -> value; empty before a first measurement.
@@ -95,7 +95,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One column of a row: measured value, expected value (None: unknown), and their distance."""
+    """A column of a row: measured value, expected value (None: unknown), and their difference."""
 
     column: str
     measured: float

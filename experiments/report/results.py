@@ -41,7 +41,7 @@ _BETTER = (
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment: its plan, and a row for each condition x seed.
+    """An experiment: its plan, and a row for each condition and seed.
 
     Attributes:
         commands: how it was run; one for each folder that it was joined from.

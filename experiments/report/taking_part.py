@@ -35,4 +35,4 @@ def leaks(experiment: Experiment) -> list[Block]:
     if found == [(0, 0)]:
         return [Text("Leak control: no question of a training pair is a topic.")]
     said = "; ".join(f"{pairs:,} training pairs ({questions:,} questions)" for pairs, questions in found)
-    return [Text(f"Leak control: left out, for their questions are topics: {said}; leaks.tsv of a job lists them.")]
+    return [Text(f"Leak control: left out, because their questions are topics: {said}; leaks.tsv of a job lists them.")]

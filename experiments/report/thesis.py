@@ -73,7 +73,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ThesisTable:
-    """One table of the thesis.
+    """A table of the thesis.
 
     Attributes:
         number: number in the thesis, e.g. ``4.10``.

@@ -1,4 +1,4 @@
-"""Tables of weights: those that learned ranking has found, and the scores of other weights of virtual nodes.
+"""Tables of weights: weights of learned ranking, and scores with other weights of virtual nodes.
 
 | Feature | 2020 left out | 2021 left out | all years |
 |---|---|---|---|

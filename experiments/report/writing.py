@@ -380,7 +380,9 @@ def _development(experiment: Experiment) -> list[Block]:
 def main(arguments: Sequence[str] | None = None) -> str:
     """Read the folders, write the report, print its place."""
     parser = argparse.ArgumentParser(prog="python -m experiments.report", description=__doc__.partition("\n")[0])
-    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="outputs/EXP, or outputs with several")
+    parser.add_argument(
+        "folders", nargs="+", type=Path, metavar="DIR", help="folder outputs/EXP, or outputs with several experiments"
+    )
     parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")
     options = parser.parse_args(arguments)
     write([results.read(folder) for folder in results.find(options.folders)], options.out)

@@ -101,7 +101,7 @@ class _Lengths:
             model.generate = self._generated
 
     def begin(self, sentences: Sequence[str]) -> None:
-        """Forget the batch before, and remember the sentences of the next."""
+        """Start a batch: clear the state, and store the sentences."""
         self._sentences, self._cut = sentences, []
 
     def _generated(self, *arguments: Any, **options: Any) -> Any:

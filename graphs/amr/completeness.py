@@ -1,4 +1,4 @@
-"""Parses that lack a part of what was sent: found by the tokens that a parser reports, split, and parsed again.
+"""Incomplete parses: detected by the tokens that a parser reports, split, and parsed again.
 
 A neural parser may read only the first part of a chunk and return a graph of it, without an error. The graph says which
 tokens it is of:

@@ -247,7 +247,7 @@ def _written(constant: str) -> str:
 
 @dataclass(slots=True)
 class Block:
-    """One graph of a Penman file: its place, its ``# ::key value`` lines, and its text."""
+    """A graph of a Penman file: its place, its ``# ::key value`` lines, and its text."""
 
     line: int
     metadata: dict[str, str] = field(default_factory=dict)

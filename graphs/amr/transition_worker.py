@@ -62,7 +62,7 @@ def _answer(answers, parser, batch):
 
 
 class _Heard:
-    """Pass on what is printed, and note whether the parser says that it did not merge a document."""
+    """Output filter that notes whether the parser says that it did not merge a document."""
 
     def __init__(self):
         self.not_merged = False
@@ -77,7 +77,7 @@ class _Heard:
         sys.stdout, sys.stderr = self._out, self._err
 
     def write(self, text):
-        """Print, and compare."""
+        """Pass text on, and search it for the message."""
         self._tail = (self._tail + text)[-4000:]
         self.not_merged = self.not_merged or _NOT_MERGED in self._tail
         return self._err.write(text)

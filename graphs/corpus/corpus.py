@@ -72,7 +72,7 @@ class Documents(Protocol):
         ...
 
     def formulas(self) -> FormulaFiles | None:
-        """Where the trees of the formulas are published; ``None``: make them from the posts' LaTeX."""
+        """Location of the published formula trees; ``None``: make them from the posts' LaTeX."""
         ...
 
     def fingerprints(self) -> Fingerprints:
@@ -96,11 +96,11 @@ class Benchmark(Protocol):
         ...
 
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
-        """The queries of a task (1: answers, 2: formulas). ``years`` is empty where a collection knows none."""
+        """Return the queries of a task (1: answers, 2: formulas). ``years`` is empty for collections without years."""
         ...
 
     def judgments(self, task: int, years: Sequence[int]) -> list[Judgment]:
-        """The qrels of a task; Task 2 judges visual ids. Not restricted to posts that are in the collection."""
+        """Return the qrels of a task, also of posts outside the collection; Task 2 judges visual ids."""
         ...
 
 
@@ -109,7 +109,7 @@ class TrainingPairs(Protocol):
     """A collection with pairs to learn from."""
 
     def pairs(self) -> Iterator[Pair]:
-        """The training pairs, in a fixed order; both posts of a pair are in the collection, no topic is in any."""
+        """Yield the training pairs, in a fixed order; both posts are in the collection, and neither is a topic."""
         ...
 
 
@@ -127,7 +127,7 @@ class Completed(Protocol):
     """A collection that completes some posts by other files, which are read after the posts."""
 
     def posts_as_read(self) -> Iterator[Post | Failure]:
-        """The posts in their order, in one pass; some are incomplete."""
+        """Yield the posts in their order, in one pass; some are incomplete."""
         ...
 
     def is_incomplete(self, post: Post) -> bool:

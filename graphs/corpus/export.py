@@ -136,7 +136,7 @@ def plain_text(post: Post) -> str:
 
 
 def _filled(sentence: str, latex: Sequence[str], delimiters: Callable[[str, str, str], str]) -> str:
-    """A sentence with each placeholder replaced; dollars and brackets of its words open no formula."""
+    """Replace the placeholders of a sentence; dollars and brackets of its words open no formula."""
     pieces: list[str] = []
     end = 0
     for match in _PLACEHOLDER.finditer(sentence):
@@ -180,6 +180,6 @@ def _write_judgments(file: TextIO, rows: Iterator[tuple[str, str, int]]) -> int:
 
 
 def _query_id(question_id: str, topic_ids: set[str]) -> str:
-    """The id of a training question among the queries: its own, unless a topic has that."""
+    """Return the id of a training question among the queries: its own, unless a topic has that id."""
     plain_id = question_id.removeprefix(QUERY)
     return f"question:{plain_id}" if plain_id in topic_ids else plain_id

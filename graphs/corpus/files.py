@@ -1,4 +1,4 @@
-"""The files of a collection: where its formula TSVs lie, and a hash by which a change of any file shows.
+"""Files of a collection: places of its formula TSVs, and a hash that changes with any file.
 
 >>> FormulaFiles(latex=(PackedFile(Path("latex.zip"), "1.tsv"),), slt=(), opt=(), topics=()).latex[0].name
 '1.tsv'
@@ -19,7 +19,7 @@ from graphs.errors import CorpusError
 
 @dataclass(frozen=True, slots=True)
 class TopicFormulaFiles:
-    """The formula TSVs of one year's topics, or of one task of it where the tasks have different ones.
+    """Formula TSVs of one year's topics, or of one of its tasks if the tasks have separate files.
 
     Columns are ``id, topic_id, thread_id, type, <formula>``.
 
@@ -34,7 +34,7 @@ class TopicFormulaFiles:
 
 @dataclass(frozen=True, slots=True)
 class FormulaFiles:
-    """The formula TSVs of a collection's posts, in order (``1.tsv``, ``2.tsv`` ...), and those of its topics."""
+    """Formula TSVs of a collection's posts, in order (``1.tsv``, ``2.tsv`` ...), and those of its topics."""
 
     latex: tuple[PackedFile, ...]
     slt: tuple[PackedFile, ...]
@@ -44,7 +44,7 @@ class FormulaFiles:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """One hash for each part of a collection, so that each stage names the parts that it depends on.
+    """Hashes of the parts of a collection, so that each stage names the parts that it depends on.
 
     >>> from dataclasses import replace
     >>> parts = Fingerprints(posts="1f", formulas="2e", topics="3d", judgments="4c")

@@ -58,14 +58,14 @@ MAX_LINE = 32 << 20
 
 
 class JsonPosts:
-    """The posts in folder ``root``."""
+    """Posts in folder ``root``."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.posts_files = self._posts_files()
 
     def posts(self) -> Iterator[Post | Failure]:
-        """The posts in the order of the files; a line without a post is a Failure with file and line."""
+        """Yield the posts in the order of the files; a line without a post is a Failure with file and line."""
         for path, kind in self.posts_files:
             for line, record in read_lines(path):
                 if isinstance(record, Failure):
@@ -82,7 +82,7 @@ class JsonPosts:
                     yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
 
     def formulas(self) -> None:
-        """None: the trees are made from the LaTeX in the posts."""
+        """Return None: the trees are made from the LaTeX in the posts."""
         return
 
     def _hash(self, *names: str) -> str:
@@ -91,7 +91,7 @@ class JsonPosts:
         return hash_files(self.root, [path for path in files if path.is_file()])
 
     def _posts_files(self) -> list[tuple[Path, str | None]]:
-        """The files of posts in order, each with the kind of its posts where its name tells it."""
+        """Return the files of posts in order, each with the kind of its posts if its name tells it."""
         named: list[tuple[Path, str | None]] = [
             (path, kind)
             for kind in ("question", "answer")
@@ -126,12 +126,12 @@ class JsonLines(JsonPosts):
         return [task for task, name in names.items() for end in ("", ".gz") if (self.root / f"{name}{end}").is_file()]
 
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """The topics of a task, as :func:`read_topics`."""
+        """Return the topics of a task, as :func:`read_topics`."""
         _check(task, years)
         return read_topics(self._file(f"topics{_suffix(task)}.jsonl"), task)
 
     def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
-        """The qrels of a task."""
+        """Return the qrels of a task."""
         _check(task, years)
         path = self.root / f"qrels{_suffix(task)}.tsv"
         if not path.is_file():
@@ -143,7 +143,7 @@ class JsonLines(JsonPosts):
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Like :meth:`pairs`, of posts that were read before."""
+        """Yield the same as :meth:`pairs`, from posts already read."""
         return accepted_pairs(posts)
 
     def fingerprints(self) -> Fingerprints:
@@ -255,7 +255,7 @@ def taken(post: Post, path: Path, line: int) -> Failure | None:
 
 
 def _renamed(fields: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
-    """``fields`` by this project's names; two names of one thing are an error."""
+    """Rename ``fields`` to this project's names; two names of one field are an error."""
     if names.keys().isdisjoint(fields):
         return fields
     renamed: dict[str, Any] = {}
@@ -268,7 +268,7 @@ def _renamed(fields: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str
 
 
 def _id(key: str, value: object) -> str | None:
-    """An id as a string."""
+    """Return an id as a string."""
     if value is None:
         return None
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -278,17 +278,17 @@ def _id(key: str, value: object) -> str | None:
 
 
 def _whole(text: str) -> str:
-    """``text`` with U+FFFD for halves of surrogate pairs, left by programs that cut a text; no file takes them."""
+    """Replace halves of surrogate pairs in ``text`` by U+FFFD: files cannot hold them."""
     return _HALF_PAIR.sub("\ufffd", text)
 
 
 def _is_id(post_id: object) -> TypeGuard[str]:
-    """JSON can hold halves of surrogate pairs and control characters, which no database or run file takes."""
+    """Return whether databases and run files can hold an id: no control characters, no half surrogate pairs."""
     return isinstance(post_id, str) and is_id(post_id)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:
-    """``(line number, object)`` of every line that is not blank; a Failure where a line is no JSON object."""
+    """Yield ``(line number, object)`` of every line that is not blank; a Failure if a line is no JSON object."""
     line = 0
     try:
         with open_packed(path) as file:

@@ -59,7 +59,7 @@ class PackedFile:
 
     @property
     def is_plain(self) -> bool:
-        """True where ``path`` itself holds the content, so that any part of it can be read on its own."""
+        """True if ``path`` itself has the content, so that any part of it can be read alone."""
         return not self.member and self.path.suffix.lower() != ".gz"
 
     @property
@@ -158,7 +158,7 @@ def members(path: Path) -> list[PackedFile]:
 
 
 def same_content(one: PackedFile, other: PackedFile) -> bool:
-    """True where two files hold the same bytes.
+    """Return whether two files have the same bytes.
 
     Content of up to 4 MiB is compared whole. Beyond, two packed files are compared by size and checksum, and a plain
     file with another by size and first 256 KiB: a collection is opened often and has 300 files of 100 MB.
@@ -183,7 +183,7 @@ def same_content(one: PackedFile, other: PackedFile) -> bool:
 
 
 class _Member(io.RawIOBase):
-    """One member of a zip."""
+    """A member of a zip."""
 
     def __init__(self, file: PackedFile) -> None:
         self._file = file

@@ -51,7 +51,7 @@ class Related(Protocol):
 
 
 def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Posts | None = None) -> list[Pair]:
-    """The pairs of ``corpus``, accepted answers first, no pair twice.
+    """Yield the pairs of ``corpus``, accepted answers first, no pair twice.
 
     Args:
         positives: one of :data:`POSITIVES`. ``answers`` adds every answer with votes, ``duplicates`` to each question

@@ -39,7 +39,7 @@ def is_id(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One post of a collection, or a topic in the form of a post (``kind='topic'``).
+    """A post of a collection, or a topic in the form of a post (``kind='topic'``).
 
     ``title`` and ``body`` hold markup: ``html`` (formulas in ``<span class="math-container" id="...">$...$</span>``,
     or between dollar signs) or plain ``text`` (formulas between dollar signs, ``\\(..\\)`` or ``\\[..\\]``).
@@ -61,7 +61,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class FormulaRef:
-    """One occurrence of a formula in a post: its collection-wide id and its LaTeX."""
+    """An occurrence of a formula in a post: its collection-wide id and its LaTeX."""
 
     formula_id: str
     latex: str
@@ -69,7 +69,7 @@ class FormulaRef:
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderText:
-    """The sentences of a post, formula ``formulas[i]`` written as ``FORMULA_i`` in them.
+    """Sentences of a post, with formula ``formulas[i]`` written as ``FORMULA_i``.
 
     ``cut`` is empty, or says why the end of the post is missing (:mod:`graphs.corpus.post_limits`).
     """
@@ -102,7 +102,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One line of a qrels file: how well ``doc_id`` answers ``topic_id``, from 0 (not); ARQMath's highest is 3."""
+    """A line of a qrels file: how well ``doc_id`` answers ``topic_id``, from 0 (not); ARQMath's highest is 3."""
 
     topic_id: str
     doc_id: str

@@ -1,4 +1,4 @@
-"""Size limits of one post: a longer one is cut where it can be cut, so that no post takes a job's time and memory.
+"""Size limits of one post: a longer post is cut at a block, so that no post takes a job's time and memory.
 
 >>> cut("<p>Let <b>all</b> hold.</p><p>Then more.</p>", 30)
 '<p>Let <b>all</b> hold.</p>'
@@ -33,7 +33,7 @@ _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
 
 
 def cut(markup: str, room: int) -> str:
-    """At most ``room`` characters from the beginning of ``markup``, HTML or plain text.
+    """Return at most ``room`` characters from the beginning of ``markup``, HTML or plain text.
 
     It is cut after the last end of an element or paragraph before the bound, else after a sentence, else between two
     words; never within a tag or a ``math-container``.
@@ -57,7 +57,7 @@ def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match
 
 
 def shortened(text: PlaceholderText) -> PlaceholderText:
-    """The sentences of ``text`` within the bounds, and the formulas that they mention; ``cut`` says what was left out.
+    """Return the sentences of ``text`` within the bounds, and their formulas; ``cut`` names what was left out.
 
     >>> from graphs.corpus.post import FormulaRef
     >>> many = PlaceholderText(("FORMULA_0 is.",) * 5_001, (FormulaRef("7", "x"),))

@@ -90,7 +90,7 @@ def relevant_grade(judgments: Iterable[Judgment], given: int | None = None) -> t
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """The lines of a file in TREC's form that are not blank."""
+    """Yield the lines of a file in TREC's form, without blank ones."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for line, text in enumerate(file, 1):

@@ -1,4 +1,4 @@
-r"""Training part of a collection: its first pairs and their posts, and which of these are asked for.
+r"""Training part of a collection: its first pairs with their posts, and the requested ones of these.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -27,7 +27,7 @@ from graphs.errors import Failure
 
 
 class Source:
-    """The first ``most_pairs`` pairs of ``corpus`` (all of them: None). The same pairs wherever the files lie."""
+    """First ``most_pairs`` pairs of ``corpus`` (None: all), the same pairs wherever the files are."""
 
     def __init__(self, corpus: Corpus, most_pairs: int | None = None) -> None:
         self._corpus = corpus
@@ -35,7 +35,7 @@ class Source:
         self.name = corpus.name
 
     def pairs(self) -> list[Pair]:
-        """The pairs, in the order of the collection."""
+        """Return the pairs, in the order of the collection."""
         return self._pairs
 
     @cached_property
@@ -57,7 +57,7 @@ class Source:
                     return
 
     def formulas(self) -> FormulaFiles | None:
-        """Where the trees of the collection's formulas are published."""
+        """Location of the published trees of the collection's formulas."""
         return self._corpus.formulas()
 
     @cached_property

@@ -21,7 +21,7 @@ from graphs.formulas.tsv import Place, Row, open_source, pieces, rows
 
 @dataclass(frozen=True, slots=True)
 class PublishedFormula:
-    """One occurrence of a formula in a post."""
+    """An occurrence of a formula in a post."""
 
     formula_id: str
     latex: str

@@ -118,7 +118,7 @@ class FormulaTree:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFormula:
-    """Both trees of one formula; a missing tree is ``None`` and ``errors`` has the reason, by kind of tree."""
+    """Both trees of a formula; a missing tree is ``None`` and ``errors`` has the reason, by kind of tree."""
 
     slt: FormulaTree | None
     opt: FormulaTree | None

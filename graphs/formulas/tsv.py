@@ -74,7 +74,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One formula: its id with prefix, its post (or topic), its visual id, its MathML."""
+    """A formula: its id with prefix, its post (or topic), its visual id, its MathML."""
 
     formula_id: str
     post_id: str

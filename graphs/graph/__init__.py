@@ -1,1 +1,1 @@
-"""One post as a MathAMR+ graph, from Penman text to the arrays of a batch."""
+"""A post as a MathAMR+ graph, from Penman text to the arrays of a batch."""

@@ -76,11 +76,11 @@ class GraphBatch:
         return self.relation.size(0)
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> GraphBatch:
-        """The batch on ``device``."""
+        """Return the batch on ``device``."""
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> GraphBatch:
-        """The batch in page-locked memory, from which copies to a GPU do not wait."""
+        """Return the batch in page-locked memory, which GPUs copy without waiting."""
         return self._map(lambda tensor: tensor.pin_memory())
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> GraphBatch:
@@ -90,7 +90,7 @@ class GraphBatch:
 
 
 def collate(graphs: Sequence[GraphArrays]) -> GraphBatch:
-    """One batch of graphs. Edges of equal relation keep the order of the graphs, and their order within a graph."""
+    """Join graphs into a batch. Edges of equal relation keep the order of the graphs, and their order in a graph."""
     nodes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
     offsets = np.cumsum(nodes) - nodes
     relations = _cat([graph.relations for graph in graphs])
@@ -122,7 +122,7 @@ def batch_of(
     kinds: Int64,
     counts: Int64,
 ) -> GraphBatch:
-    """The batch of some graphs, from flat arrays.
+    """Join some graphs into a batch, from flat arrays.
 
     Args:
         labels: labels of the virtual nodes too, which are the last ones of each graph, (N,).
@@ -152,7 +152,7 @@ def batch_of(
 
 
 def mask_nodes(batch: GraphBatch, probability: float, generator: torch.Generator) -> GraphBatch:
-    """Each node that is not virtual gets the label ``[MASK]`` with ``probability`` (thesis, 3.4.4: 0.1).
+    """Label each node that is not virtual ``[MASK]`` with ``probability`` (thesis, 3.4.4: 0.1).
 
     The generator may live on the CPU or on the batch's device.
     """
@@ -161,7 +161,7 @@ def mask_nodes(batch: GraphBatch, probability: float, generator: torch.Generator
 
 
 def drop_edges(batch: GraphBatch, probability: float, generator: torch.Generator) -> GraphBatch:
-    """Each edge is left out with ``probability`` (thesis, 3.4.4: 0.1), but for those of virtual nodes.
+    """Drop each edge with ``probability`` (thesis, 3.4.4: 0.1), except those of virtual nodes.
 
     An edge and its inverse are two edges and are drawn independently, as the thesis has it. Auxiliary edges stay also
     where they run between formula nodes and sentence roots (structures ``global`` and ``none``).

@@ -142,7 +142,7 @@ class _Outline:
         return outline
 
     def order(self, root: int) -> list[int]:
-        """The nodes of the spanning tree, each before those below it."""
+        """Return the nodes of the spanning tree, each before those below it."""
         order, stack = [], [root]
         while stack:
             order.append(node := stack.pop())

@@ -36,7 +36,7 @@ from graphs.graph import mathamr_plus
 
 @dataclass(frozen=True, slots=True)
 class StoredGraph:
-    """One row of the collection: ``kind`` is question, answer or topic; ``reattached`` counts the parts of its AMR
+    """A row of the collection: ``kind`` is question, answer or topic; ``reattached`` counts the parts of its AMR
     that were connected to nothing when they came from the parser."""
 
     post_id: str
@@ -71,14 +71,14 @@ _NO_TREES = ParsedFormula(None, None)
 
 
 class FormulaTrees:
-    """The trees of formulas: from formulas.db where it has them, else made from the LaTeX in process."""
+    """Trees of formulas: from formulas.db if it has them, else made from the LaTeX in process."""
 
     def __init__(self, formulas_db: str | os.PathLike[str] | None = None) -> None:
         self._store = None if formulas_db is None else FormulaStore.open(formulas_db)
         self._parsed: dict[str, ParsedFormula] = {}  # short formulas such as ``n`` occur thousands of times
 
     def of(self, formulas: Sequence[FormulaRef], beyond: list[str] | None = None) -> list[ParsedFormula]:
-        """Both trees of each formula of a post; where the store lacks one of them, the LaTeX supplies it.
+        """Return both trees of each formula of a post; trees missing in the store are made from the LaTeX.
 
         Macros that one formula of the post defines hold in all of them, as they do where posts are rendered. A formula
         past a bound (of characters, tokens, depth, macros, operands; :data:`MAX_TREE_NODES`, :data:`MAX_POST_NODES`)
@@ -199,7 +199,7 @@ _RECORDS = 10
 def _numbered_by(
     formula_map: dict[str, str], formulas: Sequence[FormulaRef], prefix: str = ""
 ) -> tuple[FormulaRef, ...]:
-    """The formulas of a post as a graph made elsewhere numbers them; those that it does not know come after its own.
+    """Return the formulas of a post as numbered by a graph made elsewhere; formulas unknown to it come last.
 
     Raises :class:`FormulaError` where the post has no formula with an id of the map.
     """
@@ -217,12 +217,12 @@ def _numbered_by(
 
 
 def _penman_of_nothing() -> penman.Graph:
-    """The graph of a post whose text no parser could read: its formulas still hang from this root."""
+    """Return the graph of a post that no parser could read: its formulas hang from this root."""
     return penman.Graph([("a", ":instance", "amr-empty")], top="a")
 
 
 def single(posts: list[Post | Failure]) -> list[list[Post | Failure]]:
-    """Batches of one post each: what a batch that takes its process down with it is tried again in."""
+    """Split a batch into single posts, to retry a batch that ended its process."""
     return [[post] for post in posts]
 
 

@@ -109,7 +109,7 @@ class Hierarchy:
 
 
 def hierarchy(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
-    """Place the virtual nodes of ``spec``; of its formula mode the graphs are already."""
+    """Place the virtual nodes of ``spec``; the graphs already have its formula mode."""
     return _full(parts, spec.connectivity) if spec.structure == "full" else _flat(parts, spec)
 
 

@@ -64,7 +64,7 @@ def normalize(label: str, kind: NodeKind) -> str:
 
 
 def number_type(label: str) -> str | None:
-    """The token of a rare number like ``label``, bare or behind ``N!``; ``None`` where it is no number."""
+    """Return the token of a rare number like ``label``, also after ``N!``; ``None`` for other labels."""
     value = label[2:] if label.startswith("N!") else label
     for token, pattern in zip(UNKNOWN_NUMBERS, (_INTEGER, _DECIMAL, _RATIONAL), strict=True):
         if pattern.fullmatch(value):

@@ -149,7 +149,7 @@ def _rename_clashes(amr: penman.Graph) -> penman.Graph:
 
 
 def _attach(amr: penman.Graph, num_formulas: int) -> tuple[penman.Graph, list[str]]:
-    """Give every formula one node ``F{i}`` with concept ``FORMULA_i``, and say how each is attached."""
+    """Make one node ``F{i}`` with concept ``FORMULA_i`` for every formula; return how each is attached."""
     variables = amr.variables()
     how = [""] * num_formulas
     renamed: dict[str, str] = {}  # variable of a placeholder concept -> formula variable
@@ -212,7 +212,7 @@ def _attach(amr: penman.Graph, num_formulas: int) -> tuple[penman.Graph, list[st
 
 
 def _mentioned(text: str, num_formulas: int) -> list[int]:
-    """The placeholders of this post in a concept or constant, in any case: ``Formula_0-th`` mentions 0."""
+    """Return this post's placeholders in a concept or constant, in any case: ``Formula_0-th`` mentions 0."""
     if "ormula" not in text and "ORMULA" not in text:
         return []
     numbers = (int(number) for number in _PLACEHOLDER.findall(text))
@@ -225,7 +225,7 @@ def _plain(concept: str | None) -> str:
 
 
 def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:
-    """The triples of one tree below the formula node, in pre-order."""
+    """Yield the triples of one tree below the formula node, in pre-order."""
     prefix = f"{formula}{tree.kind[0]}"
     triples: list[Triple] = [(formula, f":{tree.kind}", f"{prefix}0")]
     for i, label in enumerate(tree.labels):
@@ -236,7 +236,7 @@ def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:
 
 
 def _tree_role(tree: FormulaTree, node: int) -> str:
-    """The role of the edge to ``node``: ``:slt-n``, ``:opt-12``; Tangent-S's letters for positions become numbers."""
+    """Return the role of the edge to ``node``: ``:slt-n``, ``:opt-12``; Tangent-S's letters become numbers."""
     label = tree.edge_labels[node]
     return f":opt-{position_of(label)}" if tree.kind == "opt" else f":slt-{label}"
 

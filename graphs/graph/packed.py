@@ -41,7 +41,7 @@ def collate_packed(
     num_labels: int | None = None,
     num_relations: int | None = None,
 ) -> GraphBatch:
-    """One batch of stored graphs (:func:`graphs.graph.stored.encode`), with virtual nodes.
+    """Join stored graphs (:func:`graphs.graph.stored.encode`) into a batch, with virtual nodes.
 
     Args:
         spec: structure and connectivity of the virtual nodes; the formula mode is that of the stored graphs.
@@ -90,7 +90,7 @@ _VIRTUAL_RELATIONS = np.arange(NUM_VIRTUAL_RELATIONS)
 
 
 def extended(blob: bytes, spec: VirtualNodeSpec, post_id: str) -> GraphArrays:
-    """One stored graph with its virtual nodes; raises as :func:`collate_packed`."""
+    """Decode one stored graph with its virtual nodes; raises as :func:`collate_packed`."""
     batch = collate_packed([blob], spec, post_ids=[post_id])
     return GraphArrays(
         labels=batch.labels.numpy().astype(np.int32),

@@ -80,7 +80,7 @@ BODY = np.array(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredArrays:
-    """One graph without virtual nodes: N nodes, E edges, F formulas, S sentences, T tree nodes, C concepts.
+    """A graph without virtual nodes: N nodes, E edges, F formulas, S sentences, T tree nodes, C concepts.
 
     Attributes:
         labels: int32 (N,), ids of the vocabulary.
@@ -225,7 +225,7 @@ def encode(arrays: StoredArrays) -> bytes:
 
 
 def decode(blob: bytes, post_id: str) -> StoredArrays:
-    """The inverse of :func:`encode`; ``post_id`` is named in errors.
+    """Invert :func:`encode`; errors name ``post_id``.
 
     Raises:
         GraphError: when the bytes are cut off, are no stored graph of this format, or contradict each other.
@@ -288,7 +288,7 @@ def _outside(numbers: Int32, bound: int) -> int | None:
 
 
 def check_header(blob: bytes, post_id: str) -> tuple[int, ...]:
-    """The numbers of the header (``HEADER_FIELDS``), once they fit the length of the blob.
+    """Return the numbers of the header (``HEADER_FIELDS``) if they fit the length of the blob.
 
     Raises:
         GraphError: when they do not.

@@ -31,7 +31,7 @@ alone. ``train=modern``, for tens of gigabytes, encodes 1,000,000 nodes and 4,00
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphArrays:
-    """One graph: N nodes, E edges (inverses included), V representatives.
+    """A graph: N nodes, E edges (inverses included), V representatives.
 
     Attributes:
         labels: int32 (N,), ids of the vocabulary.

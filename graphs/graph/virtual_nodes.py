@@ -1,4 +1,4 @@
-"""The hierarchy of virtual nodes over a MathAMR+ graph, and which nodes are a document's retrieval vectors.
+"""Hierarchy of virtual nodes over a MathAMR+ graph, and the choice of a document's retrieval vectors.
 
 "Solve FORMULA_0." has the concepts ``solve-01`` and ``FORMULA_0``; the operator tree of the formula is ``V!x``:
 
@@ -230,7 +230,7 @@ def check_fully_connected(members: int) -> None:
 
 
 def in_document_order(graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]]) -> list[int]:
-    """The nodes of ``members`` (kind, number, node) as a reader meets them: each sentence, then its formulas."""
+    """Return the nodes of ``members`` (kind, number, node) in reading order: each sentence, then its formulas."""
     place = places(graph)
 
     def position(member: tuple[VirtualKind, int, int]) -> tuple[int, int, int]:
@@ -254,7 +254,7 @@ def places(graph: DocumentGraph) -> list[int]:
 
 
 def select_formulas(graph: DocumentGraph, formulas: FormulaMode) -> DocumentGraph:
-    """The graph with only the formula trees of the mode (thesis, 4.3.1).
+    """Return the graph with only the formula trees of the mode (thesis, 4.3.1).
 
     ``opt`` and ``slt`` drop the nodes of the other tree. ``none`` excludes mathematics entirely: trees and formula
     nodes go. What only a formula node held together is then tied to that node's parent (or, where it had none, to the

@@ -119,12 +119,12 @@ class Counts:
         self.failures += other.failures
 
     def to_json(self) -> str:
-        """One JSON object in ASCII, keys sorted: labels made elsewhere may hold what UTF-8 has no bytes for."""
+        """Return a JSON object in ASCII with sorted keys: labels made elsewhere may be invalid in UTF-8."""
         return json.dumps({name: getattr(self, name) for name in self.__slots__}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Counts:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls(**json.loads(text))
 
 
@@ -176,7 +176,7 @@ def _keeps(index: int, count: int, number_threshold: int) -> bool:
 
 
 def own_roles(graph: DocumentGraph) -> DocumentGraph:
-    """The graph with ``:unknown`` for the roles that only virtual nodes have, which a graph made elsewhere may hold."""
+    """Replace roles that only virtual nodes have by ``:unknown``; graphs made elsewhere may contain them."""
     if not any(role in _VIRTUAL_ROLES for _, role, _ in graph.edges):
         return graph
     edges = [(s, UNKNOWN_RELATION if role in _VIRTUAL_ROLES else role, t) for s, role, t in graph.edges]
@@ -294,11 +294,11 @@ class Vocabulary:
         return UNKNOWN_RELATION
 
     def label_name(self, label: int) -> str:
-        """The label with this id."""
+        """Return the label with this id."""
         return self.labels[label]
 
     def relation_name(self, relation: int) -> str:
-        """The relation with this id; inverses end in ``*``."""
+        """Return the relation with this id; inverses end in ``*``."""
         return self.relations[relation // 2] + "*" * (relation % 2)
 
     def _identity(self) -> str:
@@ -306,7 +306,7 @@ class Vocabulary:
         return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
     def to_json(self) -> str:
-        """One JSON object in ASCII: format, labels, relations, statistics."""
+        """Return a JSON object in ASCII: format, labels, relations, statistics."""
         content = {
             "format": _FORMAT,
             "labels": self.labels,
@@ -317,7 +317,7 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """The inverse of :meth:`to_json`.
+        """Invert :meth:`to_json`.
 
         Raises:
             GraphError: when it is not such JSON, or of another format.

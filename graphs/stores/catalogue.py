@@ -184,5 +184,5 @@ def _failure(row: tuple[Any, ...]) -> Failure:
 
 
 def _json(value: object) -> str:
-    """ASCII, so that halves of surrogate pairs, which a message may quote, are kept."""
+    """Return JSON in ASCII, which keeps halves of surrogate pairs in quoted messages."""
     return json.dumps(value)

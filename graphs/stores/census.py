@@ -39,7 +39,7 @@ class Spread:
 
     @classmethod
     def of(cls, histogram: Mapping[int, int]) -> Spread:
-        """Of how often each number occurs."""
+        """Summarise how often each number occurs."""
         number = sum(histogram.values())
         if not number:
             return cls(0.0, 0.0, 0)
@@ -48,7 +48,7 @@ class Spread:
 
 
 def _nth(histogram: Mapping[int, int], n: int) -> int:
-    """The ``n``-th of the sorted numbers, from 0."""
+    """Return the ``n``-th of the sorted numbers, from 0."""
     for size in sorted(histogram):
         n -= histogram[size]
         if n < 0:
@@ -105,7 +105,7 @@ class Census:
     relations: int
 
     def to_json(self) -> str:
-        """One JSON object, indented."""
+        """Return an indented JSON object."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False)
 
 
@@ -205,7 +205,7 @@ class _Tally:
 
 
 def _without_trees(graph: DocumentGraph) -> Counter[str]:
-    """How many formulas of a graph have no operator tree, no layout tree, and neither."""
+    """Count a graph's formulas without operator tree, without layout tree, and without both."""
     trees = {kind: {graph.formula[i] for i, k in enumerate(graph.kinds) if k is kind} for kind in _TREES}
     missing = {kind: {i for i in range(len(graph.formula_ids)) if i not in trees[kind]} for kind in _TREES}
     opt, slt = missing[NodeKind.OPT], missing[NodeKind.SLT]
@@ -226,7 +226,7 @@ class _Count:
 
 
 def table(census: Census) -> str:
-    """The census as lines of text, one count a line."""
+    """Return the census as lines of text, one count a line."""
     rows: list[tuple[str, str]] = [
         ("source", census.source),
         ("parser", census.parser),

@@ -204,7 +204,7 @@ def _pending_batches(
 
 
 def _identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
-    """The posts, no two with one id.
+    """Yield the posts, no two with one id.
 
     A record that could not be read may have no id, and a post an invalid one (:func:`graphs.corpus.post.is_id`): the
     message, which names its place, or the id itself gives it one. A post with the id of an earlier one becomes a
@@ -268,11 +268,11 @@ class Collection(database.OpenFile):
 
     @property
     def meta(self) -> dict[str, object]:
-        """Where the collection comes from: source, parser, shard; ``finished``: whether all its posts went through."""
+        """Origin of the collection: source, parser, shard; ``finished``: whether all its posts were processed."""
         return database.read_meta(self._connection)
 
     def get(self, post_id: str) -> StoredGraph:
-        """The graph of one post.
+        """Return the graph of one post.
 
         Raises:
             StoreError: when the collection has none, with the reason where there is one.
@@ -293,7 +293,7 @@ class Collection(database.OpenFile):
         return self.graphs()
 
     def graphs(self, *kinds: str) -> Iterator[StoredGraph]:
-        """Every graph (of some kinds)."""
+        """Yield every graph (of some kinds)."""
         where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
         for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph{where} ORDER BY post_id", kinds):
             yield self._stored(row)
@@ -306,7 +306,7 @@ class Collection(database.OpenFile):
             yield row[0], row[2], row[3]
 
     def failures(self) -> Iterator[Failure]:
-        """Every record of a failure."""
+        """Yield every record of a failure."""
         for row in self._connection.execute(
             "SELECT post_id, stage, kind, message FROM failure ORDER BY post_id, rowid"
         ):
@@ -324,7 +324,7 @@ class Collection(database.OpenFile):
         return int(self._connection.execute(query).fetchone()[0])
 
     def fingerprint(self) -> str:
-        """Identifies the content: changes when a graph is added, removed or changed."""
+        """Return a hash of the content, which changes when a graph is added, removed or changed."""
         digest = hashlib.sha256()
         for row in self._connection.execute("SELECT post_id, penman FROM graph ORDER BY post_id"):
             digest.update("\0".join(row).encode())
@@ -346,7 +346,7 @@ INSERT_FAILURE = "INSERT INTO failure(post_id, stage, kind, message) VALUES (?, 
 
 
 def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str, int, int]:
-    """The values of :data:`INSERT_GRAPH`."""
+    """Return the values of :data:`INSERT_GRAPH`."""
     maps = json.dumps(graph.formula_map), json.dumps(graph.attachments)
     row = graph.post_id, graph.kind, graph.penman, *maps, graph.reattached
     return *row, row_digest(*row)

@@ -118,7 +118,7 @@ class _Roles:
     unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def ours(self, graph: penman.Graph, document: DocumentGraph) -> penman.Graph:
-        """The graph with our names, from the same graph as arrays."""
+        """Return the graph with our names, from the same graph as arrays."""
         if not document.formula_nodes:
             return graph
         triples, kinds = list(graph.triples), document.kinds
@@ -168,14 +168,14 @@ def _identity(source: Path) -> dict[str, str]:
 
 
 def _word(text: str) -> str:
-    """A value of a metadata line: bare where it reads back as the same, else as a JSON string."""
+    """Return a value of a metadata line: bare if it reads back as the same, else as a JSON string."""
     if text and text.isprintable() and text == text.strip() and "::" not in text and not text.startswith('"'):
         return text
     return _json(text)
 
 
 def _json(value: object) -> str:
-    """JSON in which ``::``, with which the next key of a metadata line would begin, does not stand."""
+    """Return JSON without ``::``, which would begin the next key of a metadata line."""
     return json.dumps(value).replace("::", r":\u003a")
 
 
@@ -188,7 +188,7 @@ def _text(word: str) -> str:
 
 
 def _read(post_id: str, metadata: dict[str, str], text: str, roles: _Roles) -> StoredGraph:
-    """One graph of the file.
+    """Return one graph of the file.
 
     Raises MathAMRError, ``ValueError``, ``AttributeError`` or ``RecursionError`` where it or its JSON is not what it
     should be.
@@ -211,6 +211,6 @@ _LAST_NUMBER = re.compile(r"([0-9]{1,9})$")
 
 
 def _number(placeholder: str) -> float:
-    """The number of a placeholder; names without one come last, in their own order."""
+    """Return the number of a placeholder; names without one come last, in their order."""
     match = _LAST_NUMBER.search(placeholder)
     return math.inf if match is None else int(match[1])

@@ -72,15 +72,15 @@ class PostText:
 
     @property
     def title(self) -> str:
-        """The title in one line, formulas between dollars."""
+        """Return the title in one line, formulas between dollars."""
         return re.sub(r"\s+", " ", with_latex(" ".join(self.heading.sentences), self.heading))
 
     def snippet(self, characters: int = SNIPPET_CHARACTERS) -> str:
-        """The beginning of the text, formulas between dollars and not cut apart."""
+        """Return the beginning of the text, with formulas between dollars and never cut."""
         return with_latex(self.beginning(characters), self.text)
 
     def beginning(self, characters: int = SNIPPET_CHARACTERS) -> str:
-        """The beginning of the text, some ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``."""
+        """Return the first ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``."""
         return beginning_of(self.text, characters)
 
     def question_snippet(self, characters: int = SNIPPET_CHARACTERS) -> str:
@@ -199,7 +199,7 @@ class PostTexts(database.OpenFile):
         return [post_id for post_id in post_ids if post_id in with_text]
 
     def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
-        """The posts of these ids, as far as they are there."""
+        """Return the posts with these ids, without missing ones."""
         posts = self.posts(post_ids)
         questions = self.posts(list({post.parent_id for post in posts.values() if post.parent_id is not None}))
         formulas = self._formulas(list(posts))

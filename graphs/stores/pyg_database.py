@@ -30,18 +30,18 @@ class GraphDatabase(Database):
         self._post_ids = self.store.post_ids()
 
     def connect(self) -> None:
-        """Nothing to do: every process and thread connects at its first read."""
+        """Do nothing: every process and thread connects at its first read."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.store.close()
 
     def insert(self, index: int, data: Any) -> None:
-        """Refused."""
+        """Refuse to write: the database is read-only."""
         raise StoreError("read only; graphs.stores.store.build makes such files", path=self.store.path)
 
     def get(self, index: int) -> Data:
-        """The graph with this number."""
+        """Return the graph with this number."""
         return self.store.get(self._post_ids[index])
 
     def _multi_get(self, indices: Sequence[int] | Tensor) -> list[Data]:

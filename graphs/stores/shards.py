@@ -63,7 +63,7 @@ class Shard:
         return int.from_bytes(digest, "big") % self.count == self.number - 1
 
     def of(self, posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
-        """The posts of this shard, streamed. A record that could not be read and has no id goes by its message."""
+        """Stream the posts of this shard. An unreadable record without an id is assigned by its message."""
         return (p for p in posts if self.holds(p.post_id or (p.message if isinstance(p, Failure) else "")))
 
 
@@ -128,7 +128,7 @@ def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
     shards: dict[Shard, Path] = {}
     for known, part in zip(meta, parts, strict=True):
         if not known.get("finished"):
-            raise StoreError("this shard is not finished; build it again, it goes on where it stopped", path=part.path)
+            raise StoreError("this shard is not finished; build it again; it resumes where it stopped", path=part.path)
         shard = Shard.parse(str(known.get("shard", "1/1")))
         if shard in shards:
             raise StoreError(f"this is shard {shard}, and so is {shards[shard]}; give each once", path=part.path)

@@ -188,7 +188,7 @@ class SentenceNodeVectors(Protocol):
         """Return float32 (sum(counts), dimension): vectors of the ``counts[i]`` sentence nodes of each graph."""
 
     def close(self) -> None:
-        """Let go of the files in this thread."""
+        """Close the files of this thread."""
 
 
 class GraphStore:
@@ -266,7 +266,7 @@ class GraphStore:
         return self._file.connection
 
     def close(self) -> None:
-        """Let go of the file in this thread; the next read opens it again."""
+        """Close the file of this thread; the next read opens it again."""
         self._file.close()
         if self.sentence_vectors is not None:
             self.sentence_vectors.close()
@@ -303,7 +303,7 @@ class GraphStore:
         return sizes[:, 0].copy(), sizes[:, 1].copy()
 
     def get_blobs(self, post_ids: Sequence[str]) -> list[bytes]:
-        """The graphs in their packed form, without virtual nodes; digests are compared at the first read of a row."""
+        """Return the packed graphs, without virtual nodes; digests are compared at the first read of a row."""
         rows = self._select("g.idx, a.blob", post_ids, _ARRAYS)
         checked = self._checked
         first = {post_id: row for post_id, row in rows.items() if not checked[row[0]]}
@@ -315,7 +315,7 @@ class GraphStore:
         return [rows[post_id][1] for post_id in post_ids]
 
     def get_arrays(self, post_ids: Sequence[str]) -> list[GraphArrays]:
-        """The graphs as arrays, with their virtual nodes.
+        """Return the graphs as arrays, with their virtual nodes.
 
         Raises:
             GraphError: when a stored graph is cut off or damaged.
@@ -349,7 +349,7 @@ class GraphStore:
         return replace(batch, sentence_vectors=self.sentence_vectors.of(post_ids, counts))
 
     def get(self, post_id: str) -> Data:
-        """One graph for exploration, as PyTorch Geometric's ``Data``.
+        """Return one graph for exploration, as PyTorch Geometric's ``Data``.
 
         ``x`` (N,) are labels and ``edge_attr`` (E,) relations (names: ``vocabulary.label_name``, ``relation_name``).
         """

@@ -1,4 +1,4 @@
-"""One value for each query, to be bootstrapped: from a survey or from a run's scores (the paper's section II-A).
+"""Values to bootstrap, one for each query: from a survey or from a run's scores (the paper's section II-A).
 
 Two queries with two results each; the second query's right document has rank 2:
 

@@ -41,7 +41,7 @@ HIGHER = tuple(range(5, 100, 5))  # percentiles of all top-k similarities, for t
 
 @dataclass(frozen=True)
 class Threshold:
-    """One point of the curve: percentile ``psi``, threshold ``tau``, the metric with it, and without it.
+    """A point of the curve: percentile ``psi``, threshold ``tau``, the metric with the threshold, and without it.
 
     Above the smallest similarities of all samples there is no ``psi``: None. ``removed`` is the share of the top-k
     results with a similarity below ``tau``.

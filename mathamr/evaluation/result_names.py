@@ -1,4 +1,4 @@
-"""How results name what was measured: columns of results.csv and files of a job, by task or test.
+"""Names of measurements: columns of results.csv and files of a job, by task or test.
 
 The name of a test is a task of ARQMath, 1 or 2, or a test that the collection has a name for (``experiment.tasks``):
 

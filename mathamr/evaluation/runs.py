@@ -48,7 +48,7 @@ MAX_PER_TOPIC = 1000
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result: a post (Task 1), or a formula with its post (Task 2)."""
+    """A result: a post (Task 1), or a formula with its post (Task 2)."""
 
     doc_id: str
     score: float

@@ -41,7 +41,7 @@ class TTest:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One condition against the baseline on one metric; ``low`` and ``high`` bound the mean difference (bootstrap)."""
+    """Condition against baseline on one metric; ``low`` and ``high`` bound the mean difference (bootstrap)."""
 
     condition: str
     metric: str

@@ -46,7 +46,7 @@ _AT_ONCE = 1_000  # texts encoded at once, queries mined at once
 
 
 class Shortlist:
-    """At most ``count`` documents of the pairs ``train`` for each of their queries, by BM25 of words and LaTeX.
+    """Hard negatives: up to ``count`` documents of ``train`` for each query, by BM25 of words and LaTeX.
 
     The query's own documents are ranked too, and count.
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-UNKNOWN = "Not stated by those who saved the model."
+UNKNOWN = "Not stated by the author of the model."
 
 _CARD = """---
 library_name: mathamr-plus
 license: mit
+language: en
+pipeline_tag: sentence-similarity
 tags:
 - mathematical-information-retrieval
 - abstract-meaning-representation

@@ -214,11 +214,23 @@ class MathAMR:
         )
         model_folder.write(place, self._files, card(facts))
 
-    def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        data: str | None = None,
+        scores: Mapping[str, float] | None = None,
+        limits: str | None = None,
+        private: bool = False,
+        token: str | None = None,
+    ) -> str:
         """Upload the model to the Hugging Face Hub; return the address of the commit.
 
         Args:
             name: ``owner/name``; a missing repository is created.
+            data: training data, as stated on the card.
+            scores: measured values by name.
+            limits: limits, as stated on the card.
             private: visibility of a new repository.
             token: access token; None: the token of the current login.
 
@@ -227,7 +239,7 @@ class MathAMR:
         """
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(temporary) / "model"
-            self._write(place, name)
+            self._write(place, name, data=data, scores=scores, limits=limits)
             return hub.upload(place, name, private=private, token=token)
 
     # -- parts of a model --------------------------------------------------------------------------------------------
@@ -255,7 +267,7 @@ class MathAMR:
     # -- encoding and search -----------------------------------------------------------------------------------------
 
     def read(self, texts: str | Sequence[str | Post]) -> list[EncodedQuery]:
-        """Return graphs' vectors with the source of each: a formula, a sentence, the text.
+        """Return the vectors of texts with their sources: formulas, sentences, the text.
 
         Raises:
             RetrievalError: a text without a graph, named by its place.
@@ -276,19 +288,31 @@ class MathAMR:
         Shapes: ``vectors`` (V, p), of unit length; the last vector of a set is its document's.
 
         Raises:
-            RetrievalError: a text without a graph, named by its place.
+            RetrievalError: no text, or a text without a graph, named by its place.
         """
-        return query_sets(self.read(texts))
+        encoded = self.read(texts)
+        if not encoded:
+            raise RetrievalError("no texts to encode; give at least one")
+        return query_sets(encoded)
 
-    def similarity(self, queries: VectorSets, documents: VectorSets, *, normalize: bool = False) -> Tensor:
+    def similarity(
+        self,
+        queries: VectorSets | str | Sequence[str | Post],
+        documents: VectorSets | str | Sequence[str | Post],
+        *,
+        normalize: bool = False,
+    ) -> Tensor:
         """Return MaxSim of each query and document, (num_queries, num_documents): thesis, Equation 3.4.
 
         Args:
-            queries: sets of :meth:`encode`.
-            documents: sets of :meth:`encode`.
+            queries: sets of :meth:`encode`, or texts.
+            documents: sets of :meth:`encode`, or texts.
             normalize: divide by the number of query vectors (Equation 3.7), so that scores are at most 1.
         """
-        return maxsim.scores(queries, documents, normalize=normalize)
+        first, second = (
+            given if isinstance(given, VectorSets) else self.encode(given) for given in (queries, documents)
+        )
+        return maxsim.scores(first, second, normalize=normalize)
 
     def explain(self, query: str, document: str) -> Explanation:
         """Return the similarities of the virtual nodes of two texts (thesis, Figure 4.1).
@@ -304,7 +328,7 @@ class MathAMR:
         """Return an index of posts, which mathamr search and mathamr serve can open.
 
         Args:
-            posts: texts, with their places as ids, or posts with ids of their own.
+            posts: texts, with their places as ids, or posts with ids.
             folder: place of the index; None: a temporary folder that ``close`` removes.
 
         Raises:

@@ -88,6 +88,9 @@ class PostIndex:
     def __len__(self) -> int:
         return len(self._engine.catalog)
 
+    def __repr__(self) -> str:
+        return f"PostIndex({len(self):,} posts)"
+
     def search(
         self,
         query: str,
@@ -109,6 +112,8 @@ class PostIndex:
         Raises:
             MathAMRError: a query that cannot be read, or a number of results out of range.
         """
+        if not isinstance(query, str):
+            raise RetrievalError(f"the query {query!r:.80} is not a text; search one text at a time")
         results = self._engine.answer(query, task=task, strategy=strategy, k=k).results
         return results if explain else [replace(result, explanation=None) for result in results]
 

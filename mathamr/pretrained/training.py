@@ -83,7 +83,11 @@ def _posts(pairs: Iterable[tuple[str, str]]) -> tuple[list[Post], list[Pair]]:
             posts.append(Post(ids[text], "question" if kind == "question" else "answer", body=text, markup="text"))
         return ids[text]
 
-    known = [Pair(post_of(question, "question"), post_of(answer, "answer")) for question, answer in pairs]
+    known = []
+    for place, pair in enumerate(pairs):
+        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise ConfigError(f"pair {place} is {pair!r:.80}; give (question, answer), two texts")
+        known.append(Pair(post_of(pair[0], "question"), post_of(pair[1], "answer")))
     if not known:
         raise ConfigError("no pairs to learn from; give questions with their answers")
     return posts, list(dict.fromkeys(known))

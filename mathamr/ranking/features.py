@@ -1,4 +1,4 @@
-"""Features of answers for a topic: what systems score them, and what is known of them and of their questions.
+"""Features of answers for a topic: scores of systems, and properties of the answers and their questions.
 
 >>> from mathamr.retrieval.scores import topic_scores
 >>> text = {"A.1": topic_scores([("a", 2.0), ("b", 1.0)], 9)}

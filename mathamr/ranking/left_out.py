@@ -38,7 +38,7 @@ _READ: Mapping[str, Callable[[Mapping[str, Any], int], LinearRanker | TreeRanker
 
 
 class Learner(Protocol):
-    """Makes a ranker of judged topics, with one of some ``settings``."""
+    """Maker of a ranker for judged topics, with given ``settings``."""
 
     @property
     def settings(self) -> tuple[Mapping[str, float], ...]: ...
@@ -84,7 +84,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rankers by the years that they have seen.
+    """Rankers by their training years.
 
     Attributes:
         learner: name of the learner.

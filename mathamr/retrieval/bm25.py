@@ -129,7 +129,7 @@ class BM25Index:
         *,
         allowed: Iterable[npt.NDArray[np.bool_] | None] = repeat(None),
     ) -> list[Ranking]:
-        """At most ``k`` posts for each query, those that share a token with it; equal scores by id, descending.
+        """Return at most ``k`` posts that share a token with each query; equal scores by id, descending.
 
         A query without a known token finds nothing. ``allowed`` has for each query the posts that may be found, bool
         (posts,), in the order they were indexed in, or None for all.

@@ -195,7 +195,7 @@ class ExactIndex:
         return of_vectors + len(self) * (self._post_ids.itemsize + self._sizes.itemsize)
 
     def close(self) -> None:
-        """Let go of the vectors."""
+        """Release the vectors."""
         self._vectors = self._vectors.new_empty(0, self.dim)
         self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0], self._sizes[:0], [], None
 
@@ -205,7 +205,7 @@ class ExactIndex:
         return ids
 
     def vectors_of(self, post_ids: Sequence[str]) -> VectorSets:
-        """The vectors of these documents, as they were given to :meth:`build`, in float32.
+        """Return the vectors of these documents in float32, as :meth:`build` received them.
 
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
@@ -338,7 +338,7 @@ class ExactIndex:
         return rows if rows.dtype == torch.float32 else space[:count].copy_(rows)
 
     def _sets(self, places: np.ndarray) -> VectorSets:
-        """The sets of the documents at ``places``, each with its document's vector last."""
+        """Return the sets of the documents at ``places``, each with its document's vector last."""
         sizes = self._sizes[places].astype(np.int64)
         ptr = np.concatenate([[0], np.cumsum(sizes)])
         position = np.repeat(ptr[1:], sizes) - 1 - np.arange(ptr[-1])  # size - 1 ... 0 within each set
@@ -357,7 +357,7 @@ class ExactIndex:
 
 
 def _top(scores: Tensor, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each row of ``scores`` (num_queries, N), places of the k best and of all that equal the k-th, and scores."""
+    """Return, for each row of ``scores`` (num_queries, N), places and scores of the k best and all ties."""
     if scores.device.type == "cpu" or k >= scores.shape[1]:
         values = scores.cpu().numpy()
         for row in values:  # numpy selects several times as fast as torch

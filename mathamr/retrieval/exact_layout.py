@@ -41,7 +41,7 @@ def blocks(sizes: np.ndarray, block: int) -> Iterator[Block]:
 
 
 def products(block: Block, rows: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The positions of a block in groups of at most ``rows`` vectors: where a group starts, and its runs of positions
+    """Positions of a block in groups of at most ``rows`` vectors: where a group starts, and its runs of positions
     that have equal counts, ``(count, positions)``.
 
     >>> list(products(Block(0, starts=[0, 4, 8, 12, 14, 15], counts=[4, 4, 4, 2, 1, 1]), rows=8))

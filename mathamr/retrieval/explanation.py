@@ -80,7 +80,7 @@ class Explanation:
 def explain(
     query: Tensor, query_nodes: Sequence[VirtualNode], document: Tensor, document_nodes: Sequence[VirtualNode]
 ) -> Explanation:
-    """Hold every virtual node of a query against every one of a document.
+    """Compare every virtual node of a query with every one of a document.
 
     Shapes: ``query`` (num_query_nodes, p), ``document`` (num_document_nodes, p). Raises :class:`RetrievalError` where
     nodes and vectors do not fit.

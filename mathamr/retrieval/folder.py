@@ -69,7 +69,7 @@ def switch(path: Path, data: Path, header: dict[str, Any], further: Sequence[Pat
 def read_header(
     path: Path, index_format: str, version: int, *, model_hash: str | None = None
 ) -> tuple[dict[str, Any], Path]:
-    """The header of the index in ``path`` and its data folder.
+    """Return the header of the index in ``path`` and its data folder.
 
     Raises :class:`StoreError` if it is missing, damaged, of another format, or (with ``model_hash``) of
     another model.

@@ -60,7 +60,7 @@ def formula_points(
     formula_ids: Sequence[Sequence[str]],
     visual_ids: Mapping[str, str],
 ) -> FormulaPoints:
-    """The formulas of encoded posts. ``formula_ids[d]`` are the values of the formula map of post ``d``, by FORMULA_i.
+    """Collect the formulas of posts. ``formula_ids[d]`` are the formula map's values of post ``d``, by FORMULA_i.
 
     A formula id that occurs again is left out: an id names one occurrence of a formula in a collection. Raises
     :class:`RetrievalError` for a post with more formulas than vectors, as from graphs without formulas.
@@ -86,7 +86,7 @@ def formula_points(
 
 
 def query_vectors(topics: VectorSets, formula_ids: Sequence[Sequence[str]], query_formulas: Sequence[str]) -> Tensor:
-    """The vector of the query formula of each topic, found through the topic's formula map -> (num_topics, p).
+    """Return the query formula's vector for each topic, by the topic's formula map -> (num_topics, p).
 
     Raises :class:`RetrievalError` for a query formula that its topic's map does not have.
     """
@@ -199,7 +199,7 @@ class FormulaIndex:
         return len(self._index)
 
     def search(self, queries: Tensor, k: int = MAX_PER_TOPIC, *, exact: bool = True) -> list[list[Hit]]:
-        """At most ``k`` formulas of different visual ids for each of the query vectors (num_queries, p), best first.
+        """Return at most ``k`` formulas with different visual ids for each query vector (num_queries, p), best first.
 
         A formula without a visual id is its own group. Of formulas of equal looks the best counts. More formulas than
         ``k`` are looked up, until enough of them differ.

@@ -27,7 +27,7 @@ Rankings = Mapping[str, Ranking]
 
 
 def rankings_of(run: Run) -> dict[str, Ranking]:
-    """The rankings of a run file, ready to be fused: by score, as the evaluation reads them, whatever the lines' order.
+    """Read the rankings of a run file for fusion: by score, as the evaluation reads them, in any order of lines.
 
     A document that is listed twice counts as it is listed first; equal scores go by id, descending.
     """
@@ -133,7 +133,7 @@ def tune_weight(
     *,
     steps: int = 20,
 ) -> float:
-    """The weight of ``first`` in 0 ... 1 with which interpolation scores best on ``topics``, and on no others.
+    """Return the weight of ``first`` in 0 ... 1 with the best interpolation on ``topics``, and no others.
 
     ``score`` gives a fused run of these topics a number, e.g. nDCG'. Of equal weights the one nearest to 0.5 is taken.
     """

@@ -94,7 +94,7 @@ class Index(Protocol):
         """Bytes that the index takes, on disk where it lies there, else in memory; 0 where a server keeps it."""
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
-        """At most ``k`` documents for each query; :class:`RetrievalError` for what this backend cannot do."""
+        """Return at most ``k`` documents for each query; :class:`RetrievalError` for what this backend cannot do."""
 
     def close(self) -> None:
         """Release files and locks; the index cannot be searched afterwards."""

@@ -1,4 +1,4 @@
-r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one of those of equal looks.
+r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one for each visual id.
 
 >>> posts = [
 ...     Post("7", "question", body="Is $x^2=2$ solvable?", markup="text"),
@@ -47,13 +47,13 @@ class Tokens:
         self._trees = FormulaTrees(formulas_db) if by == "formulas" else None
 
     def of_post(self, post: Post) -> list[str]:
-        """The tokens of a post, or of all its formulas."""
+        """Return the tokens of a post, or of all its formulas."""
         if self._trees is None:
             return tokens_of_post(post)
         return [token for own in self.of_formulas(extract(post).formulas) for token in own]
 
     def of_formulas(self, formulas: Sequence[FormulaRef]) -> Iterator[list[str]]:
-        """The tokens of each formula of one post."""
+        """Return the tokens of each formula of one post."""
         if self._trees is None:
             return (tokens_of_latex(formula.latex) for formula in formulas)
         return (list(tokens_of_formula(parsed)) for parsed in self._trees.of(formulas))
@@ -72,7 +72,7 @@ class FormulaDocuments:
     visual_ids: dict[str, str]
 
     def search(self, queries: Iterable[Sequence[str]], k: int = MAX_PER_TOPIC) -> list[list[Hit]]:
-        """At most ``k`` formulas for each query."""
+        """Return at most ``k`` formulas for each query."""
         rankings = self.index.search(queries, k)
         return [[Hit(name, score, self.post_of[name]) for name, score in ranking] for ranking in rankings]
 

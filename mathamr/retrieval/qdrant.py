@@ -1,4 +1,4 @@
-"""The Qdrant engine in this process: named vectors ``doc`` and ``all``, HNSW, a folder, no server.
+"""Qdrant engine in this process: named vectors ``doc`` and ``all``, HNSW, a folder, no server.
 
 >>> import torch
 >>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])

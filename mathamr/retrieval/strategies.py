@@ -1,4 +1,4 @@
-"""One way to search every index: ``search(index, queries, strategy, k)``.
+"""Search of every index by one function: ``search(index, queries, strategy, k)``.
 
 >>> import torch
 >>> from mathamr.retrieval.backends import build
@@ -31,7 +31,7 @@ def search(
     *,
     model_hash: str | None = None,
 ) -> list[Ranking]:
-    """At most ``k`` ``(post_id, score)`` for each query, best first, equal scores by post id, descending.
+    """Return at most ``k`` ``(post_id, score)`` for each query, best first, equal scores by post id, descending.
 
     ``strategy`` is a :class:`Strategy`, or the name of one that is exact. With ``model_hash``, the hash of the model
     that encoded the queries, an index of another model is refused. No queries give no rankings.

@@ -182,7 +182,7 @@ def check_backend(backend: str, location: str | None = None) -> None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold ``path`` as its only builder; a second one is refused with a :class:`StoreError`."""
+    """Lock ``path`` for its only builder; a second one is refused with a :class:`StoreError`."""
     with only_writer(path, "building this index"):
         yield
 
@@ -258,7 +258,7 @@ class Catalog:
 
     @property
     def formulas(self) -> FormulaIndex:
-        """The index of formulas, opened when it is first asked for."""
+        """Index of formulas, opened at its first use."""
         if not self.has_formulas:
             raise RetrievalError(
                 f"this index has no formulas: its graphs were made with formulas={self.spec.formulas}; "
@@ -276,7 +276,7 @@ class Catalog:
         return self._formulas
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         if self._formulas is not None:
             self._formulas.close()
         if self.index is not self.vectors:
@@ -285,16 +285,16 @@ class Catalog:
         self.texts.close()
 
     def search(self, queries: VectorSets, strategy: Strategy | str = "maxsim", k: int = 1000) -> list[Ranking]:
-        """The best posts for each query; see :func:`mathamr.retrieval.strategies.search`."""
+        """Return the best posts for each query; see :func:`mathamr.retrieval.strategies.search`."""
         return search(self.index, queries, strategy, k)
 
     def search_formulas(self, query: Tensor, k: int = 1000) -> list[Hit]:
-        """The formulas most like the one with the vector ``query`` (p,), each look once."""
+        """Return the formulas most similar to the vector ``query`` (p,), one for each visual id."""
         (hits,) = self.formulas.search(query.unsqueeze(0), k)
         return hits
 
     def explain(self, query: EncodedQuery, post_ids: Sequence[str]) -> dict[str, Explanation]:
-        """Why each of the posts fits the query."""
+        """Explain how each of the posts matches the query."""
         if not post_ids:
             return {}
         shown = self.texts.get(post_ids)
@@ -310,7 +310,7 @@ class Catalog:
         return found
 
     def spread(self, count: int) -> VectorSets:
-        """The vectors of ``count`` posts from all over the catalog, fewer where it is smaller: queries for a check."""
+        """Return vectors of up to ``count`` posts, spread over the catalog: queries for a check."""
         ids = sorted(self.vectors.post_ids())
         places = np.unique(np.linspace(0, len(ids) - 1, count).astype(int))
         sets = self.vectors.vectors_of([ids[place] for place in places])

@@ -1,4 +1,4 @@
-r"""An index and the model that made it, opened once, that answer what a person types.
+r"""Index with its model, opened once, for queries that a person types.
 
     engine = Engine.open(Path("index"))                                 # seconds
     answer = engine.answer(r"Why is $\sqrt 2$ irrational?", k=3)        # a tenth of one
@@ -67,7 +67,7 @@ class Answer:
 
 
 class Engine:
-    """Take the parts that :meth:`open` makes. One thread at a time may search."""
+    """Store the parts that :meth:`open` makes. One thread at a time may search."""
 
     def __init__(self, catalog: Catalog, reader: QueryEncoder) -> None:
         self.catalog = catalog
@@ -105,11 +105,11 @@ class Engine:
         return [s for exact in (True, False) for name in STRATEGIES if self._can(s := Strategy(name, exact))]
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         self.catalog.close()
 
     def answer(self, text: str, *, task: str = "answers", strategy: Strategy | None = None, k: int = RESULTS) -> Answer:
-        """At most ``k`` posts that answer ``text``, or formulas that are like its first one.
+        """Return at most ``k`` posts that answer ``text``, or formulas similar to its first one.
 
         Raises :class:`MathAMRError` for a query that cannot be read or of which the model knows nothing, and for what
         the index cannot do.
@@ -157,7 +157,7 @@ class Engine:
         return Answer(query, [Result(post, why.score, why)], float(len(query.nodes)), seconds)
 
     def post(self, post_id: str) -> PostText:
-        """A post by its id; :class:`RetrievalError` where the index has none."""
+        """Return a post by its id; raise :class:`RetrievalError` if the index has none."""
         _check_id(post_id)
         posts = self.catalog.texts.get([post_id])
         if post_id not in posts:
@@ -208,7 +208,7 @@ class Engine:
 
 
 def _check_id(post_id: str) -> None:
-    """Refuse what no id can be: JSON and addresses can hold half of a surrogate pair, which no file has."""
+    """Refuse an invalid id: JSON and addresses can contain half of a surrogate pair, which no file has."""
     try:
         post_id.encode()
     except UnicodeEncodeError:

@@ -58,7 +58,7 @@ class EncodedQuery:
 
 
 class QueryEncoder:
-    """Holds an AMR parser, a vocabulary and an encoder ready; making one takes seconds, a query a few hundredths.
+    """Encoder of queries: an AMR parser, a vocabulary and a model, loaded once in seconds.
 
     Args:
         parser: as the posts of the index were parsed, where that can be had.
@@ -90,7 +90,7 @@ class QueryEncoder:
         self._make = GraphMaker(parser, formulas_db)
 
     def encode(self, query: str) -> EncodedQuery:
-        """The vectors of a query as it was typed.
+        """Encode a query as it was typed.
 
         Raises :class:`RetrievalError` for a query that is empty, too long, or has nothing that a parser can read.
         """
@@ -107,7 +107,7 @@ class QueryEncoder:
         return encoded
 
     def encode_posts(self, posts: Sequence[Post], collection: Collection | None = None) -> list[EncodedQuery | Failure]:
-        """The vectors of posts or topics, in their order; a failure in the place of one that has no graph.
+        """Encode posts or topics, in their order; a post without a graph gives a failure in its place.
 
         Graphs that ``collection`` has are taken from there, made by the parser that made the posts'.
         """
@@ -138,7 +138,7 @@ class QueryEncoder:
 
     @torch.no_grad()
     def _vectors(self, graphs: Sequence[DocumentGraph]) -> list[torch.Tensor]:
-        """The vectors (V, p) of each graph, on the CPU."""
+        """Return the vectors (V, p) of each graph, on the CPU."""
         if not graphs:
             return []
         device = next(self._encoder.parameters()).device
@@ -147,5 +147,5 @@ class QueryEncoder:
 
 
 def query_sets(queries: Sequence[EncodedQuery]) -> VectorSets:
-    """The sets of several queries as one."""
+    """Join the sets of several queries."""
     return VectorSets.of(list(chain.from_iterable(query.vectors for query in queries)))

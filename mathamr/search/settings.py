@@ -32,7 +32,7 @@ class Settings:
 
 
 def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list[str]]:
-    """The settings ``KEY=VALUE`` among the words, and the other words, in any order.
+    """Split the words of a command line into settings ``KEY=VALUE`` and other words, in any order.
 
     Words of the keys ``more`` are left among the others. Raises :class:`ConfigError` for an unknown key
     or value; a word with spaces, or with ``=`` after something else than a name, such as ``$a=b$``, is no setting.
@@ -80,7 +80,7 @@ def as_settings(words: Sequence[str]) -> list[str]:
 
 
 def open_engine(settings: Settings) -> tuple[Engine, str]:
-    """The engine of these settings; and a line that tells what was loaded, and another one if there is a note."""
+    """Open the engine of these settings; return it with a line on what was loaded, and any note."""
     start = time.perf_counter()
     engine = Engine.open(settings.index, model=settings.model, device=settings.device)
     loaded = f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s"

@@ -1,4 +1,4 @@
-"""Words and formulas of a query: those that a model knows, and those that it has never seen.
+"""Words and formulas of a query, known and unknown to a model.
 
 >>> from graphs.graph.mathamr_plus import decode
 >>> from graphs.graph.vocabulary import Counts

@@ -1,4 +1,4 @@
-"""The graphs of one collection in its folder below ``outputs/shared``: posts -> formula trees -> graphs -> counts.
+"""Graphs of one collection in its folder below ``outputs/shared``: posts -> formula trees -> graphs -> counts.
 
     parsed = ParsedCollection(corpus, Path("outputs/shared/arqmath-c2cab975a849"), console, needed=None)
     with parsed.alone():
@@ -52,7 +52,7 @@ class Content:
 
 
 class ParsedCollection:
-    """The files of ``corpus`` in ``folder``; of several processes that want the same, one makes it, others wait.
+    """Files of ``corpus`` in ``folder``; one of several processes makes them, others wait.
 
     Args:
         needed: the posts to parse; None: all.
@@ -74,7 +74,7 @@ class ParsedCollection:
 
     @property
     def folder(self) -> Path:
-        """Where the files lie."""
+        """Folder of the files."""
         return self._folder
 
     @property
@@ -84,7 +84,7 @@ class ParsedCollection:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the folder."""
+        """Lock the folder."""
         with held(self._folder, ".lock", self._console):
             yield
 

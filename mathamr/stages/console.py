@@ -40,7 +40,7 @@ class Stage:
         self._report(self)
 
     def expect(self, total: int) -> None:
-        """There will be ``total`` items."""
+        """Set the expected number of items."""
         self.total = total
         self._report(self)
 
@@ -51,24 +51,24 @@ class Stage:
 
 
 class Console:
-    """Where an experiment says what it is doing."""
+    """Output of an experiment: what it is doing."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._rich = RichConsole(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
         self._said: set[str] = set()
 
     def say(self, message: str) -> None:
-        """One line."""
+        """Print a line."""
         self._rich.print(message, markup=False)
 
     def once(self, message: str) -> None:
-        """One line, unless it was said before."""
+        """Print a line, unless it was printed before."""
         if message not in self._said:
             self._said.add(message)
             self.say(message)
 
     def failures(self, what: str, counts: Mapping[tuple[str, str], int]) -> None:
-        """A table of failures by stage and kind; nothing without failures."""
+        """Print a table of failures by stage and kind, if there are any."""
         if counts:
             self.say(f"  {sum(counts.values()):,} {what}:")
         for (stage, kind), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -76,7 +76,7 @@ class Console:
 
     @contextmanager
     def stage(self, name: str, total: int | None = None, unit: str = "items") -> Iterator[Stage]:
-        """A stage of the work, to be told of its progress; leaves a summary line."""
+        """Show the progress of a stage, which the block reports; print a summary line at its end."""
         if self._rich.is_terminal:
             bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
             with Progress(*bar, console=self._rich, transient=True) as progress:
@@ -92,7 +92,7 @@ class Console:
         sys.stderr.flush()
 
     def _log_line(self) -> Callable[[Stage], None]:
-        """Prints the progress of a stage, every half minute."""
+        """Return a function that prints the progress of a stage every half minute."""
         last = time.monotonic()
 
         def report(stage: Stage) -> None:
@@ -110,7 +110,7 @@ class Console:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them.
+    """Return a duration in words.
 
     >>> duration(7.2), duration(75), duration(7300)
     ('7 s', '1 min 15 s', '2 h 1 min')

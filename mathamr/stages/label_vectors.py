@@ -36,7 +36,7 @@ class LabelText:
             self._sound.add(name)
 
     def __call__(self, name: str, graphs: GraphStore, counts: Callable[[], Counts]) -> str:
-        """The hash of the vectors of the vocabulary of ``graphs``, in the folder of which they lie.
+        """Return the hash of the vectors for the vocabulary of ``graphs``, which names their folder.
 
         Args:
             name: of the encoder.

@@ -1,4 +1,4 @@
-"""Posts of a run: those that its models learn from and those that it searches.
+"""Posts of a run: the posts of its training pairs, and the searched posts.
 
 The collection here has a judged answer, its question, and a pair to learn from; nothing else is parsed:
 
@@ -46,12 +46,12 @@ class NeededPosts:
 
     @cached_property
     def all(self) -> frozenset[str]:
-        """Ids of all of them."""
+        """Ids of all posts."""
         return self.learned | self.searched
 
     @cached_property
     def added(self) -> frozenset[str]:
-        """Ids of the posts that are searched and not learned from."""
+        """Ids of the posts that are searched but not used for training."""
         return self.searched - self.learned
 
 

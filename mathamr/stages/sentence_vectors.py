@@ -32,13 +32,13 @@ Collections = Mapping[str, ParsedCollection]
 
 
 class SentenceText:
-    """Makes what is missing of the vectors of collections, and opens them."""
+    """Maker and opener of a collection's sentence vectors."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def __call__(self, name: str, collections: Collections) -> SentenceVectors:
-        """The vectors by the encoder called ``name``, where :meth:`make` has made them."""
+        """Open the vectors of the encoder called ``name``, made by :meth:`make`."""
         known = identity(name)
         return SentenceVectors({source: _path(own, known) for source, own in collections.items()}, encoder=known)
 
@@ -78,7 +78,7 @@ def _path(parsed: ParsedCollection, known: str) -> Path:
 
 
 def _sentences(posts: PostTexts, post_ids: Sequence[str], topics: Iterable[Post]) -> Iterator[tuple[str, list[str]]]:
-    """The sentences of posts and topics, formulas as LaTeX between dollars."""
+    """Yield the sentences of posts and topics, formulas as LaTeX between dollars."""
     for start in range(0, len(post_ids), IDS_PER_QUERY):
         for post_id, post in posts.get(post_ids[start : start + IDS_PER_QUERY]).items():
             yield post_id, _with_formulas(post.text)

@@ -31,7 +31,7 @@ class SourceSettings:
 
     Attributes:
         name: kind of the collection, as ``data.name``.
-        root: folder of the collection, where it has one.
+        root: folder of the collection, if it has one.
         most_pairs: number of its first pairs that are used; None: all.
     """
 
@@ -42,7 +42,7 @@ class SourceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """The collection, as :func:`graphs.corpus.corpus.open_corpus` opens it, and what is used of it.
+    """Collection, as :func:`graphs.corpus.corpus.open_corpus` opens it, and the used part of it.
 
     Attributes:
         years: years of the topics.
@@ -75,7 +75,7 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class ExampleSettings:
-    """The topic and the post whose similarities every job shows; None: the first judged topic, and its best post."""
+    """Topic and post of every job's heat map; None: the first judged topic, and its best post."""
 
     topic: str | None = None
     post: str | None = None
@@ -169,7 +169,7 @@ class JobSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GraphConfig:
-    """How posts become graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity``,
+    """Settings of graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity``,
     ``formulas`` and ``thread`` as in ``VirtualNodeSpec``."""
 
     parser: str
@@ -190,7 +190,7 @@ class GraphConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexConfig:
-    """Where vectors are kept: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL.
+    """Storage of vectors: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL.
 
     Of qdrant's HNSW graphs, ``m``: edges a node of the one of document vectors; ``m_all``: of the one of all vectors,
     without which approximate maxsim is refused; ``ef_construct``: breadth of building. A server keeps the index of each
@@ -208,7 +208,7 @@ class IndexConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalConfig:
-    """How the index is searched, as in :class:`mathamr.retrieval.Strategy`, and how many results a topic gets."""
+    """Search of an index, as in :class:`mathamr.retrieval.Strategy`, and the number of results for each topic."""
 
     strategy: str
     exact: bool
@@ -219,7 +219,7 @@ class RetrievalConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadConfig:
-    """How the thread of an answer takes part in its score (:mod:`mathamr.stages.retrieval.threads`).
+    """Use of an answer's thread in its score (:mod:`mathamr.stages.retrieval.threads`).
 
     Attributes:
         read: the posts that are compared with a topic: answer; question, the one that it answers; or both together.

@@ -124,7 +124,7 @@ def check_apart(own: Iterable[Pair], found: Mapping[str, Source]) -> None:
 
 
 def source_of(post_id: str, known: Container[str]) -> str:
-    """Which of the ``known`` sources a post is of; "" of the collection itself.
+    """Return which of the ``known`` sources a post is from; "" for the collection itself.
 
     >>> source_of("math/train-1/solution", {"math"}), source_of("154", {"math"}), source_of("a/7", {"math"})
     ('math', '', '')

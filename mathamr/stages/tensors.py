@@ -58,7 +58,7 @@ from mathamr.training.config import TrainConfig
 
 @dataclass(frozen=True)
 class Prepared:
-    """Where the stages of a configuration lie.
+    """Paths of the stages of a configuration.
 
     Attributes:
         collection: graphs of the posts.
@@ -90,12 +90,12 @@ class Prepared:
 
     @property
     def tensors(self) -> list[Path]:
-        """The files with tensors of posts."""
+        """Files with tensors of posts."""
         return [self.posts, *([self.searched] if self.searched else [])]
 
 
 class Preparation:
-    """Makes the stages in ``shared``; of several processes that want the same, one makes it and the others wait."""
+    """Maker of the stages in ``shared``; one of several processes makes a stage, the others wait."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Preparation:
         return together([parsed.counts(config) for parsed in self.collections(config).values()])
 
     def collections(self, config: PreparationSettings) -> Mapping[str, ParsedCollection]:
-        """The collection of a prepared configuration, under the name "", and its sources."""
+        """Open the collection of a prepared configuration, under the name "", and its sources."""
         return self._parsed[self._key(config)]
 
     def sources(self, config: PreparationSettings) -> dict[str, Source]:
@@ -226,7 +226,7 @@ class Preparation:
             raise ConfigError(f"data.graphs={path} is no file")
         if config.data.collection is None:
             raise ConfigError(
-                f"data.graphs={path} has tensors alone; add data.collection=, the graphs that they are of"
+                f"data.graphs={path} has only tensors; add data.collection=, the graphs that they were made from"
             )
         tensors, formulas = GraphStore(path), spec_of(config.graph).formulas
         if tensors.spec.formulas != formulas:
@@ -272,7 +272,7 @@ class Preparation:
 
 
 def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[str] | None) -> Iterator[Row]:
-    """The rows of several collections, ids with the name of the source before them where there is one.
+    """Join the rows of several collections; the ids of a source have its name before them.
 
     Raises:
         ConfigError: a post of the collection itself whose id is as if it were a source's.

@@ -88,6 +88,6 @@ def encode_texts(
         add(topics, new_topics, "topics")
     if cut:
         console.say(
-            f"  {cut:,} texts are longer than text.max_length={opened.model.max_seq_length} tokens, and read to there "
-            "alone"
+            f"  {cut:,} texts are longer than text.max_length={opened.model.max_seq_length} tokens; the rest "
+            "is not read"
         )

@@ -37,7 +37,7 @@ SelectPosts = Callable[[Sequence[str]], Sequence[str]]
 
 @dataclass(frozen=True)
 class TopicSet:
-    """The topics of a task or a test, with the judgments that answers to them are measured by.
+    """Topics of a task or a test, with the judgments of their answers.
 
     Attributes:
         collection: ids of all posts, in the regime mini.
@@ -72,7 +72,7 @@ class TopicSet:
 
     @property
     def indexed(self) -> frozenset[str] | None:
-        """Ids of the only answers that are searched: those asked for, or in the regime judged the judged; else None."""
+        """Return the ids of the searched answers, if only some are: those asked for, or the judged ones; else None."""
         if self.regime == "judged":
             return frozenset(judgment.doc_id for judgment in self.judgments)
         return self.searched
@@ -114,7 +114,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """At most 1,000 results for each topic, best first, and the ``costs`` of finding them (queries_per_second).
+    """Up to 1,000 results for each topic, best first, and the ``costs`` of the search (queries_per_second).
 
     ``visual_ids`` (formula id -> visual id) are those of all formulas that could be found, in Task 2. Of answers there
     may be more results, for conditions that learn from scores. ``records`` are left in the job's folder, as JSON, by

@@ -1,4 +1,4 @@
-"""Vectors of posts and topics, kept beside their model: those that were asked for so far.
+"""Vectors of posts and topics, kept beside their model and encoded on request.
 
     place = EncodedPosts(model_folder, model_hash)
     place.add(encoder, store, place.missing(post_ids), "posts")
@@ -67,7 +67,7 @@ class EncodedPosts:
         return [post_id for post_id in post_ids if post_id in self._encoded]
 
     def forget_changed(self, digests: Mapping[str, str]) -> None:
-        """Forget the vectors of posts and topics whose content is not what it was when they were encoded.
+        """Delete the vectors of posts and topics whose content has changed since they were encoded.
 
         Args:
             digests: hash of the content by id, of those whose content may change while the model stays.
@@ -86,7 +86,7 @@ class EncodedPosts:
         return self._index.vectors_of(post_ids)
 
     def index(self, post_ids: Sequence[str]) -> ExactIndex:
-        """An exact index of posts that are :meth:`there`, over the vectors on disk where most of them are wanted.
+        """Return an exact index of encoded posts, over the vectors on disk if most of them are wanted.
 
         Every vector is compared with a query then; for few posts a copy in memory is the faster.
         """
@@ -102,7 +102,7 @@ class EncodedPosts:
         self._measured["texts_cut"] = self._measured.get("texts_cut", 0) + cut
 
     def costs(self, posts: int) -> dict[str, float]:
-        """Columns of the results table: posts and topics encoded a second, and the seconds for the number ``posts``.
+        """Return columns of the results: posts and topics encoded a second, and the seconds for ``posts``.
 
         Each vector was made once; every row that uses it names the same rates. Empty where a kill lost the times. With
         a text encoder ``texts_cut`` is the share of texts that are longer than it reads.

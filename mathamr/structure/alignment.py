@@ -118,7 +118,7 @@ def _take(
     choices: Integers,
     total: Floats,
 ) -> None:
-    """Let each of the query's children take a free one of ``below`` under each parent; write choices, add to totals."""
+    """Match the query's children with free ones of ``below`` under each parent; write choices, add to totals."""
     if len(children) == 1 and np.bincount(parents).max() == 1:
         gains = scores[children[0], below]
         found = gains > 0

@@ -62,7 +62,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class _Tree:
-    """One tree of the query, with its keys and the weight of the whole."""
+    """A tree of the query, with its keys and the weight of the whole."""
 
     query: Query
     keys: Keys

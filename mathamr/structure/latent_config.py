@@ -9,7 +9,7 @@ from graphs.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class LatentConfig:
-    """How formulas become vectors.
+    """Settings for making vectors of formulas.
 
     Attributes:
         dimensions: size of a vector.

@@ -77,7 +77,7 @@ def _key(kind: int, table: int, upper: npt.NDArray[np.int32], lower: npt.NDArray
 
 
 class Postings:
-    """For each key the formulas that have it, how often, and its part in their BM25 score.
+    """Posting lists: for each key its formulas, their counts, and their parts of the BM25 score.
 
     Attributes:
         keys: different keys, in ascending order (K,).

@@ -85,7 +85,7 @@ class BM25System(System[BM25Settings]):
 
     @contextmanager
     def _questions(self, settings: BM25Settings) -> Iterator[Callable[[Post], Post | None] | None]:
-        """Give a function from an answer to its question, where both are read as one text."""
+        """Return a function from an answer to its question, if both are read as one text."""
         if settings.thread.read != "both" or self._texts is None:
             yield None
             return
@@ -124,4 +124,4 @@ class _Searchable:
     made: BM25Index | FormulaDocuments
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""

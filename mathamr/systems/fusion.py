@@ -53,7 +53,7 @@ class FusionSystem(System[FusionSettings]):
             raise ConfigError(f"fusion: {error}") from error
 
     def index(self, settings: FusionSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
-        """Nothing is indexed again; the costs are the sums of the parts'."""
+        """Return the sums of the parts' costs; nothing is indexed again."""
         return Indexed(None, joint_size(settings, settings.fusion.of, topic_set))
 
     def retrieve(self, settings: FusionSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:

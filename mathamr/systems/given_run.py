@@ -30,7 +30,7 @@ from mathamr.systems.system import System
 
 @system("run")
 class GivenRunSystem(System[GivenRunSettings]):
-    """Take the rankings of run files."""
+    """Rankings of given run files."""
 
     def check(self, settings: GivenRunSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Read every file once: a run that cannot be read is refused before anything runs."""
@@ -74,7 +74,7 @@ class GivenRunSystem(System[GivenRunSettings]):
         return Run(run.name, {name: hits for name, hits in run.rankings.items() if name in topics}, run.task)
 
     def _say_judged(self, topic_set: TopicSet, run: Run) -> None:
-        """Say how many results are judged: none is a sign of other ids."""
+        """Print how many results are judged: 0 suggests that the ids differ."""
         if topic_set.task == 2:  # judged by visual id
             return
         judged = {(judgment.topic_id, judgment.doc_id) for judgment in topic_set.judgments}

@@ -283,7 +283,7 @@ class GraphSystem(System[GraphSettings]):
     # -- retrieval ---------------------------------------------------------------------------------------------------
 
     def index(self, settings: GraphSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
-        """Put posts (Task 1) or their formulas (Task 2) into an index."""
+        """Index posts (Task 1) or their formulas (Task 2)."""
         prepared = self._preparation.of(settings)
         vectors: EncodedPosts = encoded.vectors
         post_ids = vectors.encoded(self._searched(prepared, topic_set))

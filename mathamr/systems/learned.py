@@ -85,11 +85,11 @@ class LearnedSystem(System[LearnedSettings]):
         super().prepare(settings, topic_sets)
 
     def index(self, settings: LearnedSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
-        """Nothing is indexed again; the costs are the sums of the parts'."""
+        """Return the sums of the parts' costs; nothing is indexed again."""
         return Indexed(None, joint_size(settings, settings.learned.of, topic_set))
 
     def retrieve(self, settings: LearnedSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
-        """Learn the weights, and rank each topic with those that its year did not teach."""
+        """Learn the weights, and rank each topic with weights of other years."""
         own, k = settings.learned, settings.retrieval.k
         places = places_of(settings, own.of)
         visual_ids = self.visual_ids(settings) if topic_set.task == 2 else None

@@ -80,7 +80,7 @@ class RerankSystem(System[RerankSettings]):
         return {"": self._pairs(settings.train)} if settings.rerank.scorer == "attention" else {}
 
     def index(self, settings: RerankSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
-        """Nothing is indexed again; the costs are those of the other condition."""
+        """Return the costs of the other condition; nothing is indexed again."""
         return Indexed(None, joint_size(settings, settings.needs()[:1], topic_set))
 
     def retrieve(self, settings: RerankSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:

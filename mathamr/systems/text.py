@@ -275,7 +275,7 @@ class TextSystem(System[TextSettings]):
         return posts if wanted is None else [post_id for post_id in posts if post_id in wanted]
 
     def index(self, settings: TextSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
-        """Put posts into an index."""
+        """Index posts."""
         vectors: EncodedPosts = encoded.vectors
         post_ids = vectors.encoded(self._searched(topic_set))
         return index_posts(settings, vectors, post_ids, folder, self.joined_questions(settings, post_ids))
@@ -334,7 +334,7 @@ def _own_pairs(
     """Yield the pairs of a collection of pairs, with texts as those of its posts are read.
 
     Args:
-        leaking: pairs left out, for their questions are topics.
+        leaking: pairs left out, because their questions are topics.
     """
     files = [PairFile(path) for path in corpus.pair_files(training.positives)]
     pairs = (Pair(pair.query_id, pair.document_id) for file in files for pair in file)

@@ -1,1 +1,1 @@
-"""The text track: statements, queries and pairs from LaTeX and posts, and text encoders trained on them."""
+"""Text track: statements, queries and pairs from LaTeX and posts, and text encoders trained on them."""

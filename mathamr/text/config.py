@@ -160,7 +160,7 @@ class TextConfig:
 
     @property
     def opening(self) -> Opening:
-        """How the encoder is opened."""
+        """Return the settings for opening the encoder."""
         return Opening(**{one.name: getattr(self, one.name) for one in fields(Opening)})
 
     def set_away_from_default(self) -> dict[str, Any]:

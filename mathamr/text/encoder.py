@@ -72,7 +72,7 @@ KNOWN = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How an encoder is opened; the defaults take it as its authors publish it, in float32.
+    """Settings for opening an encoder; by default as its authors publish it, in float32.
 
     Attributes:
         revision: branch, tag or commit of a model of the hub; None: the newest.

@@ -79,7 +79,7 @@ class PaperQueries:
 
 
 class ModelQueries:
-    """One question for each statement from a language model; answers are kept in a file, one by one.
+    """Questions of a language model, one for each statement; answers are kept in a file.
 
     Args:
         model: model that is asked.

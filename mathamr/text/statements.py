@@ -1,4 +1,4 @@
-r"""The theorems, lemmas, definitions, propositions and corollaries of a paper.
+r"""Theorems, lemmas, definitions, propositions and corollaries of a paper.
 
 >>> text = r'''
 ... \newtheorem{satz}{Theorem}[section]

@@ -99,7 +99,7 @@ class Checkpoints(Protocol):
 
 
 class Run:
-    """One training run; ``state`` is its progress.
+    """A training run; ``state`` is its progress.
 
     Args:
         patience: epochs in a row without a lower validation loss before training stops.

@@ -102,7 +102,7 @@ def run_ranks(
 
 
 class _Watch:
-    """Reads the messages of all ranks until all have ended."""
+    """Reader of the messages of all ranks, until all have ended."""
 
     def __init__(self, processes: list[SpawnProcess], pipes: list[Connection], log: Log, stop: StopSignal) -> None:
         self._processes, self._pipes, self._log, self._stop = processes, pipes, log, stop
@@ -224,7 +224,7 @@ def _die_with_parent() -> None:
 
 
 def _leave_signals_to_training() -> None:
-    """Die of no signal before and after training, which listens: the process that has started this one ends it."""
+    """Ignore signals before and after training, which handles them: the parent process ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; it is passed on as SIGTERM
     for number in _PASSED_ON:
         signal.signal(number, lambda *_: None)
@@ -253,7 +253,7 @@ def _undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _few_threads(count: int) -> Iterator[None]:
-    """Let the processes that start now share the cores, unless the environment says how many threads each has."""
+    """Divide the cores among new processes, unless the environment sets their threads."""
     name = "OMP_NUM_THREADS"
     if name in os.environ:
         yield

@@ -20,7 +20,7 @@ class ValidationScore:
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """One epoch: mean training loss, scores on the held-out pairs, and seconds of training without validation."""
+    """An epoch: mean training loss, scores on the held-out pairs, and seconds of training without validation."""
 
     epoch: int
     step: int

@@ -115,13 +115,15 @@ class Watch:
 def main() -> None:
     parser = argparse.ArgumentParser(description="posts a second and memory of a build of a collection")
     parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
-    parser.add_argument("--root", type=Path, help="folder of the collection, where it has one")
+    parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
     parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
     parser.add_argument("--parser", default="embedded", help=f"one of {', '.join(parsers.PARSERS)}")
-    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of the parser; repeatable")
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="parser option; repeatable")
     parser.add_argument("--workers", type=int, default=2, help="processes that parse")
     parser.add_argument("--limit", type=int, help="the first posts only")
-    parser.add_argument("--every", type=float, default=10.0, metavar="SECONDS", help="between samples (default 10)")
+    parser.add_argument(
+        "--every", type=float, default=10.0, metavar="SECONDS", help="time between samples (default 10)"
+    )
     parser.add_argument("--samples", type=Path, metavar="TSV", help="keep every sample in this file")
     given = parser.parse_args()
     options = parser_options(given.parser, given.option)

@@ -92,7 +92,7 @@ def _concepts(text: str | Failure) -> set[str] | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="validity and speed of the embedded AMR parser, sentence by sentence")
     parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
-    parser.add_argument("--root", type=Path, help="folder of the collection, where it has one")
+    parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
     parser.add_argument("--limit", type=int, help="the first posts only")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse")
     given = parser.parse_args()

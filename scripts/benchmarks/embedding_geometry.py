@@ -110,8 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=1_000)
     parser.add_argument("--dimension", type=int, default=768)
-    parser.add_argument("--domain", type=int, default=10_000, help="documents whose nearest others are looked for")
-    parser.add_argument("--samples", type=int, default=10_000, help="of the bootstrap")
+    parser.add_argument("--domain", type=int, default=10_000, help="number of documents to find nearest neighbours of")
+    parser.add_argument("--samples", type=int, default=10_000, help="number of bootstrap samples")
     options = parser.parse_args(arguments)
     if options.domain >= options.documents or options.queries > options.documents:
         parser.error("--domain must be less than --documents, and --queries not more")

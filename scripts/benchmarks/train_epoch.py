@@ -103,7 +103,7 @@ def main() -> None:
     """Print a row for each batch size, then all as JSON."""
     arguments = parser(__doc__)
     arguments.add_argument("--pairs", type=int, default=1024, help="pairs for each batch size, at least one batch")
-    arguments.add_argument("--batch-sizes", default="32", help="with commas between")
+    arguments.add_argument("--batch-sizes", default="32", help="batch sizes, separated by commas")
     arguments.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
     options = arguments.parse_intermixed_args()
     try:

@@ -40,7 +40,7 @@ WARM_UP = 2  # steps; the first allocate
 def run(
     store_path: str | None = None, *, num_graphs: int = 2000, steps: int = 20, overrides: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Take ``steps`` steps, then time their parts alone."""
+    """Run ``steps`` steps, then time their parts alone."""
     encoder_config, config = read_settings(overrides)
     with open_sample(store_path, num_graphs) as store, ranks(config.device) as world:
         post_ids = np.random.default_rng(0).permutation(store.post_ids()).tolist()

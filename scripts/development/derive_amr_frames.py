@@ -224,7 +224,7 @@ def count_words(
 
 
 def count_roles(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]]) -> dict[str, str]:
-    """Which role each kind of dependency became most often, where both its words are found in the gold graph."""
+    """Return the most frequent role of each kind of dependency whose words are both in the gold graph."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     links: set[Link] = set()
     for (draft, _), (_, graph) in zip(parser.drafts(sentence for sentence, _ in gold), gold, strict=True):

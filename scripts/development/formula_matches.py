@@ -1,4 +1,4 @@
-"""Show what a finished formula search found: one HTML page with the query and the first formulas of some topics.
+"""Show the results of a finished formula search: one HTML page with the query and the first formulas of some topics.
 
     python scripts/development/formula_matches.py outputs/formula_search/jobs/structure-seed42 \\
         --corpus arqmath --root D --years 2020 2021 \\

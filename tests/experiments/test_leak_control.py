@@ -60,8 +60,8 @@ def test_pairs_of_topics_are_left_out_listed_and_reported(leaking: Path, capsys:
     learned = ["train.pairs=[jsonl,other]", "train.epochs=1", "train.validation_fraction=0.1"]
     run(trial("experiment.name=demo", *TINY, *places, source, *learned), "command")
     said = capsys.readouterr().err
-    assert "4 of 24 training pairs are left out, for their questions are topics, e.g. q0" in said
-    assert "source other: 22 pairs; left out, for their questions are topics: 2, e.g. s2" in said
+    assert "4 of 24 training pairs are left out, because their questions are topics, e.g. q0" in said
+    assert "source other: 22 pairs; left out, because their questions are topics: 2, e.g. s2" in said
     (place,) = (leaking / "out" / "demo" / "jobs").iterdir()
     result = json.loads((place / "result.json").read_text())
     assert (result["pairs_left_out"], result["questions_left_out"]) == (6, 6)
@@ -72,7 +72,7 @@ def test_pairs_of_topics_are_left_out_listed_and_reported(leaking: Path, capsys:
     assert found == [*own, ("other", "other/s2", "T.2", "near", "1"), ("other", "other/s3", "T.3", "near", "1")]
     assert all(0.7 <= float(row["similarity"]) < 1 for row in rows)
     report = (leaking / "out" / "demo" / "report.md").read_text()
-    assert "Leak control: left out, for their questions are topics: 6 training pairs (6 questions)" in report
+    assert "Leak control: left out, because their questions are topics: 6 training pairs (6 questions)" in report
     ((header, row),) = [list(csv.reader((leaking / "out" / "demo" / "results.csv").read_text().splitlines()))]
     assert dict(zip(header, row, strict=True))["pairs_left_out"] == "6"
 

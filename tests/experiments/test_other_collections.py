@@ -161,7 +161,7 @@ def test_a_topic_that_is_a_post_is_not_learned(
         file.write("q3\t0\ta3\t3\n")
     settings = ("data=jsonl", "data.regime=full")
     run(configured(collection, tmp_path / "out", *settings), "command")
-    assert "4 of 41 training pairs are left out, for their questions are topics, e.g. q3" in capsys.readouterr().err
+    assert "4 of 41 training pairs are left out, because their questions are topics, e.g. q3" in capsys.readouterr().err
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_sources_are_learned_from_and_never_found(
     config.experiment.baseline = "alone"
     assert run(validated(config), "the command").failed == 0
     said = capsys.readouterr().err
-    assert "source math: 12 pairs; left out, for their questions are topics: 0\n" in said
+    assert "source math: 12 pairs; left out, because their questions are topics: 0\n" in said
     assert "epoch 1, pretraining: loss" in said
     assert "graphs have changed" not in said
     results = jobs(config)

@@ -257,7 +257,7 @@ def test_pairs_of_topics_are_left_out_listed_and_reported(place: Path, tmp_path:
     rows = list(csv.DictReader((job / "leaks.tsv").read_text().splitlines(), delimiter="\t"))
     assert [(row["question"], row["reason"]) for row in rows] == [("leak1", "equal"), ("leak2", "near")]
     report = (tmp_path / "out" / "leaks" / "report.md").read_text()
-    assert "Leak control: left out, for their questions are topics: 2 training pairs (2 questions)" in report
+    assert "Leak control: left out, because their questions are topics: 2 training pairs (2 questions)" in report
 
 
 def test_a_test_of_trained_queries_leaves_no_pair_out(place: Path, tmp_path: Path) -> None:

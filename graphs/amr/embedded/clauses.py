@@ -47,11 +47,11 @@ class Composer:
         return depth
 
     def children(self, token: Token, *deps: str) -> list[Token]:
-        """The token's dependents with one of these labels."""
+        """Return the token's dependents with one of these labels."""
         return [self.tokens[c] for c in token.children if self.tokens[c].dep in deps]
 
     def subject(self, token: Token) -> Token | None:
-        """The token's subject, if it is in the graph."""
+        """Return the token's subject, if it is in the graph."""
         return next((s for s in self.children(token, *SUBJECTS) if s.node >= 0 or s.constant), None)
 
     def _compose(self, token: Token) -> None:
@@ -234,7 +234,7 @@ class Composer:
         return None
 
     def _compare(self, token: Token) -> None:
-        """Put have-degree-91 over the adjective of ``larger than x``."""
+        """Insert have-degree-91 above the adjective of ``larger than x``."""
         degree, other = self.degree(token), self.compared(token)
         if degree and other is not None and token.lower not in QUANTITIES:
             draft = self.draft
@@ -325,7 +325,7 @@ class Composer:
         return self.draft.node(concept)
 
     def _join(self, token: Token) -> None:
-        """Put ``and`` or ``or`` over the members of a conjunction, ``contrast-01`` where the link is ``but``."""
+        """Insert ``and`` or ``or`` above the members of a conjunction, or ``contrast-01`` for ``but``."""
         chain, links = [token], [""]
         self._follow(token, chain, links)
         if len(chain) < 2:

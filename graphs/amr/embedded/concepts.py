@@ -35,7 +35,7 @@ _ODD = re.compile(r"[^\w]+")
 
 
 def place_concepts(draft: Draft, lexicon: Lexicon) -> None:
-    """Give each word its concept or constant, if it has one."""
+    """Assign each word its concept or constant, if it has one."""
     pronouns: dict[str, int] = {}
     _mend_verbs(draft, lexicon)
     _join_particles(draft, lexicon)

@@ -97,7 +97,7 @@ class Draft:
         return token.node
 
     def wrap(self, token: Token, concept: str, role: str) -> int:
-        """Put a node over the token."""
+        """Insert a node above the token."""
         wrapper = self.node(concept)
         self.edge(wrapper, role, token.outer)
         token.outer = wrapper

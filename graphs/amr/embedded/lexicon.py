@@ -109,7 +109,7 @@ class Link:
 
 
 class Lexicon:
-    """The tables of ``frames.json``, each from key to value."""
+    """Tables of ``frames.json``, each from key to value."""
 
     def __init__(self, tables: dict[str, dict[str, str]]) -> None:
         self._verbs = tables["verbs"]

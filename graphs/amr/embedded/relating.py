@@ -24,7 +24,7 @@ _PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "n
 
 
 class Relater(Subordination):
-    """Attaches the words of a composed draft below their heads."""
+    """Relations of a composed draft: attach words below their heads."""
 
     def relate(self) -> None:
         for token in self.tokens:

@@ -17,7 +17,7 @@ _OBJECT_CONTROL = frozenset(
 
 
 class Subordination(Relations):
-    """Attaches subordinate clauses."""
+    """Subordination: attach subordinate clauses."""
 
     def hang_condition(self, token: Token) -> bool:
         """Attach the clause of ``such that CLAUSE`` below the nearest noun before it; return whether there is one."""
@@ -133,7 +133,7 @@ class Subordination(Relations):
             draft.edge(place, self.role(place, f"advcl:{marks[0]}", token.outer, role), token.outer)
 
     def share_subject(self, token: Token) -> None:
-        """Give an infinitive or participle the subject, or the object, of its head as its subject (control)."""
+        """Set the subject of an infinitive or participle to its head's subject or object (control)."""
         if token.node < 0 or token.dep not in ("xcomp", "advcl") or self.composer.subject(token) is not None:
             return
         if not self.draft.is_frame(token.inner) or self.composer.children(token, *SUBJECTS):

@@ -101,7 +101,7 @@ class ArqMath:
             yield with_ids(post, listed[post.post_id]) if isinstance(post, Post) and post.post_id in listed else post
 
     def posts_as_read(self) -> Iterator[Post | Failure]:
-        """Like :meth:`posts`, in one pass: ids of formulas that got lost are missing."""
+        """Yield the posts as :meth:`posts` does, in one pass: ids of lost formulas are missing."""
         count = 0
         first: Failure | None = None
         for line, row in surviving_rows(self.posts_file):
@@ -148,7 +148,7 @@ class ArqMath:
         return self.pairs_of(self._intact_posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Like :meth:`pairs`, of posts that were read before."""
+        """Yield the same as :meth:`pairs`, from posts already read."""
         return accepted_pairs(posts)
 
     def _intact_rows(self) -> Iterator[Mapping[str, str]]:
@@ -167,7 +167,7 @@ class ArqMath:
 
     @cached_property
     def _lost_ids(self) -> Listed:
-        """For each post with nameless formula spans: the formulas that the TSVs list for it and no span names."""
+        """Return, for each post with nameless formula spans, the listed formulas of the TSVs that no span names."""
         named: dict[str, set[str]] = {}
         for row in self._intact_rows():
             known = named_formulas(row.get("Title", "") + row.get("Body", ""))
@@ -186,7 +186,7 @@ class ArqMath:
         return sorted({task for task, _ in self.topic_files()} | unplaced)
 
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
-        """The topics of ``years``; their formula ids, and ``formula_id`` in Task 2, have the prefix ``{year}:``."""
+        """Topics of ``years``; their formula ids, and ``formula_id`` in Task 2, have the prefix ``{year}:``."""
         _check(task, years)
         return [topic for year in years for topic in self._topics_of(task, year)]
 
@@ -241,7 +241,7 @@ class ArqMath:
         return "; ".join([f"no topics of Task {task}, {year}, below this folder; there is: {present}", *unplaced])
 
     def judgments(self, task: int, years: Sequence[int]) -> list[Judgment]:
-        """The qrels of ``years``, whether the posts are in this collection or not; Task 2's documents: visual ids.
+        """Return the qrels of ``years``, also of posts outside this collection; Task 2's documents: visual ids.
 
         Judgments by formula id are re-keyed, which leaves out formulas that no TSV of the collection lists.
         """
@@ -297,7 +297,7 @@ class ArqMath:
         )
 
     def inventory(self) -> Inventory:
-        """Every file below the root with its part of the collection, and the reason where it is not read."""
+        """Return every file below the root with its part of the collection, or the reason why it is not read."""
         self._judgments.files()
         return inventory_of(self._layout, self._judgments.files_read())
 
@@ -331,7 +331,7 @@ def _numbered(places: Mapping[str, Place[PackedFile]]) -> dict[str, PackedFile]:
 
 
 def _post(row: Mapping[str, str], path: PackedFile, line: int) -> Post | Failure | None:
-    """The post of a row; None for rows that are neither question nor answer (wikis, tag texts)."""
+    """Return the post of a row; None for rows that are neither question nor answer (wikis, tag texts)."""
     post_id, kind = row.get("Id", ""), row.get("PostTypeId", "")
     if not post_id or not kind:
         missing = "Id" if not post_id else "PostTypeId"

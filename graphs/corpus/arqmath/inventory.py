@@ -16,7 +16,7 @@ from graphs.corpus.packed import PackedFile
 
 @dataclass(frozen=True, slots=True)
 class InventoryFile:
-    """One file, or one member of a zip.
+    """A file, or a member of a zip.
 
     Attributes:
         place: path below the root.
@@ -45,7 +45,7 @@ class InventoryFile:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All files below the root of a collection."""
+    """Files below the root of a collection."""
 
     files: tuple[InventoryFile, ...]
 

@@ -1,4 +1,4 @@
-"""Judgments of ARQMath: the edition that is asked for, one file for each task and year, Task 2 by visual id.
+"""Judgments of ARQMath: the requested edition, one file for each task and year, Task 2 by visual id.
 
     judgments = Judgments(layout, "official", tables)
     judgments.read(2, 2020)                       # [Judgment('B.1', '1051844', 2), ...], re-keyed where necessary
@@ -30,7 +30,7 @@ _SAMPLE = 500  # formulas that decide whether visual ids are those of the TSVs
 
 
 class Judgments:
-    """The judgments of one edition in a layout.
+    """Judgments of one edition in a layout.
 
     Args:
         tables: gives the TSVs of one representation of the posts' formulas; called only where ids are re-keyed.

@@ -30,7 +30,7 @@ Candidate = TypeVar("Candidate")
 
 @dataclass(frozen=True, slots=True)
 class Place(Generic[Candidate]):
-    """One place in the collection, with the candidates that are left for it: one, or several in conflict."""
+    """Place in the collection, with its remaining candidates: one, or several in conflict."""
 
     root: Path
     candidates: tuple[Candidate, ...]
@@ -46,7 +46,7 @@ class Place(Generic[Candidate]):
 
 @dataclass(frozen=True, slots=True)
 class FormulaFolder:
-    """The TSVs of one representation in one folder, on disk or in a zip, in the order of their numbers."""
+    """TSVs of one representation in one folder, on disk or in a zip, in the order of their numbers."""
 
     representation: Representation
     version: tuple[int, ...]
@@ -58,7 +58,7 @@ class FormulaFolder:
 
 
 class Layout:
-    """The files of ARQMath below ``root``.
+    """Files of ARQMath below ``root``.
 
     Attributes:
         files: every file that was looked at.
@@ -247,7 +247,7 @@ def _recognised_file(root: Path, file: PackedFile) -> Recognised:
 
 
 def _walk(root: Path) -> Iterator[PackedFile]:
-    """Every file below ``root``, those in zips included; hidden ones are left out, folders are entered once."""
+    """List every file below ``root``, also in zips, without hidden ones; folders are entered once."""
     entered: set[tuple[int, int]] = set()
     count = 0
 

@@ -75,5 +75,5 @@ def _comparable(latex: str) -> str:
 
 
 def number_of(topic_id: str) -> str:
-    """``B.201`` and ``A.201`` ask about the same post."""
+    """Return the number of a topic: ``B.201`` and ``A.201`` ask about the same post."""
     return topic_id.rpartition(".")[2]

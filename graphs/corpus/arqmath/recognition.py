@@ -85,7 +85,7 @@ class Recognised:
 
 
 def recognise(file: PackedFile, parts: Sequence[str]) -> Recognised:
-    """Look at a file whose folders below the root, and name, are ``parts``.
+    """Inspect a file; ``parts`` are its folders below the root, and its name.
 
     Raises CorpusError where not a single byte can be read.
     """

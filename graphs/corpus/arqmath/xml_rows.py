@@ -74,7 +74,7 @@ def surviving_rows(path: Path | PackedFile) -> Iterator[tuple[int, dict[str, str
 
 
 class _Rows:
-    """The rows of one file. The buffer holds the row that has begun, and starts with it."""
+    """Rows of one file. The buffer starts with the row that has begun."""
 
     def __init__(self, file: PackedFile) -> None:
         self._file = file
@@ -154,7 +154,7 @@ class _Rows:
         yield self._line, Failure("", "read", "broken_xml", message)
 
     def _blocks(self) -> Iterator[bytes]:
-        """The content in UTF-8, or in the declared encoding, which has ASCII's letters for tags."""
+        """Decode the content from UTF-8, or from the declared encoding, which has ASCII's letters for tags."""
         try:
             with self._file.open() as stream:
                 decode = codecs.getincrementaldecoder(self._wide)("replace").decode if self._wide else None
@@ -171,7 +171,7 @@ class _Rows:
         return size
 
     def _read(self, rows: bytes, line: int) -> Iterator[tuple[int, dict[str, str] | Failure]]:
-        """The rows in ``rows``, together if they are intact, else one by one."""
+        """Parse the rows in ``rows``, together if they are intact, else one by one."""
         try:
             yield from self._parsed(rows, line)
             return
@@ -320,7 +320,7 @@ _NO_DOCTYPE = "has a document type declaration (<!DOCTYPE ...>), which is refuse
 
 
 def _refuse_doctype(file: PackedFile) -> None:
-    """Look at the file's first 64 KiB, before any parser does."""
+    """Inspect the file's first 64 KiB before a parser reads it."""
     text = decoded(file.head(_HEAD))
     match = _PROLOG.match(text)
     rest = text[match.end() :] if match else text

@@ -1,4 +1,4 @@
-"""The files of ARQMath as the lab publishes them: names, rounded sizes, and what is impossible without each.
+"""ARQMath's files as the lab publishes them: names, rounded sizes, and what is impossible without each.
 
 >>> [file.path for file in published_files(["collection"])]
 ['Collection/Posts.V1.3.zip', 'Collection/PostLinks.V1.3.xml', 'Collection/README_DATA.md']

@@ -50,7 +50,7 @@ class UnfinishedFile:
 
     @property
     def resumable(self) -> bool:
-        """True if it is known of which version the bytes are, and some are missing or none."""
+        """True if the version of the bytes is known, and some or all bytes are missing."""
         return self.total is not None and 0 < self.size <= self.total
 
     def begin(self, total: int | None, tag: str) -> int:
@@ -79,7 +79,7 @@ class UnfinishedFile:
         os.fsync(self._file.fileno())
 
     def finish(self, local: Path) -> None:
-        """Give the file its name."""
+        """Rename the complete file to its final name."""
         self.path.replace(local)
         self._note.unlink(missing_ok=True)
 

@@ -219,7 +219,7 @@ class Downloads:
                 raise CorpusError(str(error), path=url_of(self.base, offer.path)) from error
 
     def _attempt(self, part: UnfinishedFile, offer: Offer, progress: Callable[[int], None], wanted: int | None) -> bool:
-        """One request. Returns True if the file is complete, False if ``wanted`` bytes are there."""
+        """Send a request; return True if the file is complete, False if ``wanted`` bytes are there."""
         offset = part.size if part.resumable else 0
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         if offset and part.tag:
@@ -288,7 +288,7 @@ class _Refused(Exception):
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to http and https, with the method and the range that were asked for."""
+    """Handler of redirects to http and https that keeps the method and the range."""
 
     def redirect_request(
         self,

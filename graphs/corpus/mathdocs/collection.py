@@ -83,12 +83,12 @@ class _Entry:
 
 
 class MathDocs:
-    """The collection in the docstrings of :data:`PACKAGES`; the same for the same versions of them."""
+    """Collection in the docstrings of :data:`PACKAGES`; it depends only on their versions."""
 
     name = "mathdocs"
 
     def posts(self) -> Iterator[Post | Failure]:
-        """Every training question and every answer, by name; the questions of test objects are topics, not posts."""
+        """Yield every training question and answer, by name; questions of test objects are topics, not posts."""
         for entry in self._entries:
             if not is_topic(entry.name):
                 yield Post(_question_id(entry), "question", entry.title, entry.question, tags=_tags(entry))
@@ -100,7 +100,7 @@ class MathDocs:
         return [1]
 
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """The questions of the test objects; the topic id is the object's name."""
+        """Return the questions of the test objects; the topic id is the object's name."""
         _check(task, years)
         return [
             Topic(entry.name, Post(entry.name, "topic", entry.title, entry.question, tags=_tags(entry)))
@@ -129,7 +129,7 @@ class MathDocs:
                 yield Pair(_question_id(entry), _answer_id(entry))
 
     def formulas(self) -> None:
-        """None: the trees are made from the LaTeX in the posts."""
+        """Return None: the trees are made from the LaTeX in the posts."""
         return
 
     def fingerprints(self) -> Fingerprints:
@@ -177,7 +177,7 @@ def _tags(entry: _Entry) -> tuple[str, ...]:
 
 @functools.cache
 def _read_all() -> tuple[_Entry, ...]:
-    """All usable objects by name. Some seconds; done once in a process."""
+    """Read all usable objects by name. Takes some seconds, once in a process."""
     documented = [docstring for package in PACKAGES for docstring in docstrings.read_package(package)]
     if not documented:
         message = f"none of {', '.join(PACKAGES)} is installed with its sources; mathdocs is read from their docstrings"
@@ -304,7 +304,7 @@ def _words(paragraphs: Sequence[Paragraph]) -> list[str]:
 
 
 def _see_also(text: str) -> list[str]:
-    """The names in a See Also section: ``jv, yv : Bessel functions`` or ``:func:`~scipy.special.jv```."""
+    """Return the names in a See Also section: ``jv, yv : Bessel functions`` or ``:func:`~scipy.special.jv```."""
     names: list[str] = []
     for line in text.splitlines():
         if line and not line[0].isspace():

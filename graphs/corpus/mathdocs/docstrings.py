@@ -1,4 +1,4 @@
-"""The docstrings of an installed package, read from its source with ``ast``: nothing of it is imported or run.
+"""Docstrings of an installed package, read from its source with ``ast``: nothing of it is imported or run.
 
 >>> names = [found.name for found in read_package("networkx") if found.name.endswith("katz_centrality")]
 >>> names
@@ -35,7 +35,7 @@ class Docstring:
 
 
 def read_package(package: str) -> list[Docstring]:
-    """The docstrings with formulas of ``package`` in the order of files and lines; none if it is not installed.
+    """Return the docstrings with formulas of ``package``, by file and line; none if it is not installed.
 
     A file that Python cannot parse is passed over: it belongs to another version of Python than this one.
     """
@@ -102,7 +102,7 @@ def _docstrings(tree: ast.Module, is_index: bool) -> Iterator[tuple[list[str], s
 
 
 def _added(call: ast.Call) -> Iterator[tuple[list[str], str, str]]:
-    """The docstring in ``add_newdoc(name, text)``, ``add_newdoc(module, name, text)``, or ``.., (method, text))``."""
+    """Docstring in ``add_newdoc(name, text)``, ``add_newdoc(module, name, text)``, or ``.., (method, text))``."""
     function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if function not in ("add_newdoc", "add_docstring") or len(call.args) < 2:
         return
@@ -117,7 +117,7 @@ def _added(call: ast.Call) -> Iterator[tuple[list[str], str, str]]:
 
 
 def _string(node: ast.AST) -> str | None:
-    """The value of a string constant, alone or as the receiver of a call such as ``"...".replace(..)``; else None."""
+    """Return the string constant, alone or as the receiver of a call such as ``"...".replace(..)``; else None."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         node = node.func.value
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

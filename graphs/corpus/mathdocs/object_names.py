@@ -1,4 +1,4 @@
-"""The names of objects in the questions of :mod:`graphs.corpus.mathdocs.collection`, and how they are masked.
+"""Names of objects in the questions of :mod:`graphs.corpus.mathdocs.collection`, and their masking.
 
 >>> found = [Docstring("scipy.special.jv", "function", "Bessel."), Docstring("a.center", "function", "Its center.")]
 >>> names = Names(found)
@@ -21,7 +21,7 @@ _PATHS = frozenset(["scipy", "sympy", "numpy", "networkx", "mpmath", "np", "nx",
 
 
 class Names:
-    """The names of the objects, and which of them are everyday words."""
+    """Names of the objects, and those that are everyday words."""
 
     def __init__(self, found: Sequence[Docstring]) -> None:
         written = {docstring.name.rpartition(".")[2].removesuffix("_gen") for docstring in found}
@@ -87,5 +87,5 @@ class Names:
 
 
 def short_name(name: str) -> str:
-    """The last part of a dotted name, as it is written in prose: ``scipy.stats.alpha_gen`` -> ``alpha``."""
+    """Return the last part of a dotted name, as prose has it: ``scipy.stats.alpha_gen`` -> ``alpha``."""
     return name.rpartition(".")[2].lower().strip("_").removesuffix("_gen")

@@ -73,7 +73,7 @@ _EATEN = str.maketrans({"\x07": "\\a", "\x08": "\\b", "\x0c": "\\f", "\x0b": "\\
 
 
 def sections(docstring: str) -> list[Section]:
-    """The sections of a docstring in order: titles are underlined, or stand alone in bold (mpmath)."""
+    """Yield the sections of a docstring in order: titles are underlined, or a bold line (mpmath)."""
     restored = _EATEN_TAB.sub(r"\\t", docstring.translate(_EATEN))
     lines = restored.expandtabs().splitlines()
     lines = textwrap.dedent("\n".join(lines)).splitlines()
@@ -95,7 +95,7 @@ def sections(docstring: str) -> list[Section]:
 
 
 def paragraphs(text: str, *, backticks_are_math: bool = False) -> list[Paragraph]:
-    """The paragraphs of a section's text; with ``backticks_are_math`` (SymPy, mpmath) ```x^2``` is a formula."""
+    """Yield the paragraphs of a section; with ``backticks_are_math`` (SymPy, mpmath) ```x^2``` is a formula."""
     return [
         spans
         for block, is_formula_block in _blocks(text)
@@ -187,7 +187,7 @@ def _paragraph(lines: list[str], number: int) -> tuple[list[str], int]:
 
 
 def _math(argument: str, content: list[str]) -> list[str]:
-    """The formulas of a ``math`` directive: its argument and lines, blank lines parting one from the next."""
+    """Return the formulas of a ``math`` directive: its argument and its lines, separated by blank lines."""
     body = textwrap.dedent("\n".join(line for line in content if not _OPTION.match(line)))
     parts = [argument, *re.split(r"\n\s*\n", body)]
     if argument.strip() and content and content[0].strip() and not _OPTION.match(content[0]):
@@ -196,13 +196,13 @@ def _math(argument: str, content: list[str]) -> list[str]:
 
 
 def _aligned(latex: str) -> str:
-    """Sphinx aligns formulas at ``&`` and ``\\\\`` without being told; LaTeX wants an environment for it."""
+    """Add the environment of a formula with ``&`` or ``\\\\\\\\`` that LaTeX needs and Sphinx does not."""
     outside = re.sub(r"\\begin\{(\w+\*?)\}.*?\\end\{\1\}", "", latex)
     return f"\\begin{{aligned}} {latex} \\end{{aligned}}" if re.search(r"(?<!\\)&|\\\\", outside) else latex
 
 
 def _inline(text: str, backticks_are_math: bool) -> Paragraph:
-    """The spans of one paragraph."""
+    """Return the spans of one paragraph."""
     spans: Paragraph = []
 
     def add(kind: Literal["text", "formula", "code"], piece: str) -> None:

@@ -53,7 +53,7 @@ _TEST = re.compile(r"topics-([a-z][a-z0-9_]*)\.jsonl")
 
 
 class PairCollection(JsonPosts):
-    """The files in folder ``root``."""
+    """Files in folder ``root``."""
 
     name = "pairs"
 
@@ -69,7 +69,7 @@ class PairCollection(JsonPosts):
                     yield Post(post_id, "question", body=pair[side], markup="text")
 
     def pairs(self) -> Iterator[Pair]:
-        """The pairs of ``train.jsonl``."""
+        """Yield the pairs of ``train.jsonl``."""
         for pair in self._lines("accepted"):
             yield Pair(pair["query_id"], pair["document_id"])
 
@@ -137,7 +137,7 @@ class PairCollection(JsonPosts):
 
     @cached_property
     def _answers(self) -> list[frozenset[str]]:
-        """The ids in each file of answers."""
+        """Ids in each file of answers."""
         ids: dict[Path, set[str]] = {}
         for path, kind in self.posts_files:
             found = (post_from(one, kind=kind) for _, one in read_lines(path) if not isinstance(one, Failure))

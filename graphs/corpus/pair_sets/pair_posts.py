@@ -36,17 +36,17 @@ class PairPosts(ABC):
         """Yield the two posts of each pair; the parent of the answer is its question."""
 
     def pairs(self) -> Iterator[Pair]:
-        """Each question with its answer."""
+        """Yield each question with its answer."""
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Like :meth:`pairs`, of posts that were read before."""
+        """Yield the same as :meth:`pairs`, from posts already read."""
         for post in posts():
             if isinstance(post, Post) and post.parent_id is not None:
                 yield Pair(post.parent_id, post.post_id)
 
     def formulas(self) -> None:
-        """None: the trees are made from the LaTeX in the posts."""
+        """Return None: the trees are made from the LaTeX in the posts."""
         return
 
     @abstractmethod

@@ -33,7 +33,7 @@ _DRAWING = re.compile(r"\[asy\].*?(?:\[/asy\]|\Z)", re.DOTALL)
 
 
 class Problems(PairPosts):
-    """The problems in folder ``root``."""
+    """Problems in folder ``root``."""
 
     name = "problems"
 

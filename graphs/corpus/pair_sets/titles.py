@@ -1,4 +1,4 @@
-"""Questions as pairs of their own: the title asks, the body is its answer. To learn from where there are no answers.
+"""Pairs of title and body of a question, for collections without answers: the title asks, the body answers.
 
 The questions are those of any collection as JSON lines (:mod:`graphs.corpus.jsonl`). One becomes two posts:
 

@@ -72,7 +72,7 @@ def open_beir(root: Path, split: str = "test", relevant: int | None = None) -> B
 
 
 class Beir(QueryCollection):
-    """The benchmark in folder ``root``; corpus and queries may be in the folder above."""
+    """Benchmark in folder ``root``; corpus and queries may be in the folder above."""
 
     name = "beir"
 
@@ -134,7 +134,7 @@ class Beir(QueryCollection):
 
 
 class BeirSuite:
-    """The benchmarks in ``folders``, which share the corpus in ``root``; each is a test by the name of its folder."""
+    """Benchmarks in ``folders`` that share the corpus in ``root``; each is a test by the name of its folder."""
 
     name = "beir"
 
@@ -156,7 +156,7 @@ class BeirSuite:
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Like :meth:`pairs`, of posts that were read before."""
+        """Yield the same as :meth:`pairs`, from posts already read."""
         for test in self._tests.values():
             yield from test.pairs_of(posts)
 
@@ -218,7 +218,7 @@ def _column(fields: Mapping[str, Any], keys: Sequence[str], path: Path, line: in
 
 
 def _table_rows(path: Path) -> Iterator[Row]:
-    """The rows of a table with the columns query, document and grade; a header line may change their order."""
+    """Yield the rows with query, document and grade; a header line may change the order of columns."""
     order: list[int] | None = None
     line = 0
     try:
@@ -259,7 +259,7 @@ def _order(header: Sequence[str]) -> list[int] | None:
 
 
 def _posts(path: Path, kind: str) -> Iterator[Post | Failure]:
-    """The lines of ``corpus.jsonl`` or ``queries.jsonl`` as posts."""
+    """Yield the lines of ``corpus.jsonl`` or ``queries.jsonl`` as posts."""
     for line, record in read_lines(path):
         if isinstance(record, Failure):
             yield record

@@ -38,7 +38,7 @@ from graphs.errors import ConfigError, CorpusError, Failure
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The queries of a test, their judgments, and the ids of what it searches; None: all answers.
+    """Queries of a test, their judgments, and the ids of the searched documents; None: all answers.
 
     ``swapped``: queries and documents trade roles, compared with the training pairs. ``learned``: the queries are
     learned from on purpose.
@@ -114,7 +114,7 @@ class QueryCollection(ABC):
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Like :meth:`pairs`, of posts that were read before."""
+        """Yield the same as :meth:`pairs`, from posts already read."""
         found = [Pair(query_post_id(one.topic_id, self._test), one.doc_id) for one in self._positives()]
         if not found:
             return

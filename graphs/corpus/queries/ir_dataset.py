@@ -31,7 +31,7 @@ HASHED = 100_000
 
 
 class IrDataset(QueryCollection):
-    """The data set ``dataset_id``, with documents, queries and judgments.
+    """Data set ``dataset_id``, with documents, queries and judgments.
 
     Raises:
         ConfigError: the package is missing, or knows no such data set.
@@ -121,7 +121,7 @@ class IrDataset(QueryCollection):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn what the package raises for a file that it can neither find nor download into one of our errors."""
+        """Raise the package's errors about missing or undownloadable files as CorpusError."""
         try:
             yield
         except (OSError, EOFError, ValueError, RuntimeError, KeyError) as error:

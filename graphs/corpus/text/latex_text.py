@@ -15,17 +15,17 @@ _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
 
 
 def with_latex(sentence: str, text: PlaceholderText) -> str:
-    """``sentence`` with the LaTeX of its formulas between dollars in place of ``FORMULA_i``."""
+    """Replace ``FORMULA_i`` in ``sentence`` by the LaTeX of its formula, between dollars."""
     return "".join(f"${part.latex}$" if isinstance(part, FormulaRef) else part for part in parts(sentence, text))
 
 
 def as_text(text: PlaceholderText) -> str:
-    """Sentences with the LaTeX of their formulas between dollars."""
+    """Return sentences with the LaTeX of their formulas between dollars."""
     return " ".join(with_latex(sentence, text) for sentence in text.sentences)
 
 
 def parts(sentence: str, text: PlaceholderText) -> list[str | FormulaRef]:
-    """``sentence`` taken apart into words and the formulas of ``FORMULA_i``.
+    """Split ``sentence`` into words and the formulas of ``FORMULA_i``.
 
     >>> parts("Take FORMULA_0.", PlaceholderText((), (FormulaRef("7", "x^2"),)))
     ['Take ', FormulaRef(formula_id='7', latex='x^2'), '.']

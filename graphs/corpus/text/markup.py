@@ -117,7 +117,7 @@ def strip_delimiters(latex: str) -> str:
 
 
 def read_html(markup: str) -> list[Block]:
-    """The blocks of an HTML fragment, in document order; formulas are the ``math-container`` spans and the
+    """Return the blocks of an HTML fragment, in document order; formulas are ``math-container`` spans and the
     ``<math>`` elements.
 
     Dropped: tags, comments, images, scripts and styles, the text of ``<pre>`` (program output and drawings, which no
@@ -128,7 +128,7 @@ def read_html(markup: str) -> list[Block]:
 
 
 def read_text(markup: str) -> list[Block]:
-    """The blocks of plain text: a blank line ends a paragraph, a line that opens like a list's item begins one."""
+    """Return the blocks of plain text: a blank line ends a paragraph, a list marker begins an item."""
     text = clean(markup.replace("\r\n", "\n"))
     if "$$" in text or "\\" in text:  # lines within a display formula are its own affair
         text = _DISPLAY.sub(lambda match: match.group().replace("\n", " "), text)
@@ -162,7 +162,7 @@ def _latex_of(attributes: str, content: str) -> str:
 
 
 class _Reader:
-    """One pass over the tags of a fragment."""
+    """Parser of the tags of a fragment, in one pass."""
 
     def __init__(self, markup: str) -> None:
         self.markup = markup
@@ -209,13 +209,13 @@ class _Reader:
         return self.blocks
 
     def math_end(self, position: int) -> int:
-        """Where the ``</math`` is that closes what begins before ``position``; -1 where nothing closes it."""
+        """Return the place of the ``</math`` that closes what begins before ``position``; -1 without one."""
         if "math" not in self.last_end:  # searched once, for a post may open many and close none
             self.last_end["math"] = self.markup.rfind("</math")
         return self.markup.find("</math", position) if self.last_end["math"] >= position else -1
 
     def math(self, attributes: str, content: str) -> None:
-        """Take a ``<math>`` element as a formula by its LaTeX, or as text where it has none."""
+        """Read a ``<math>`` element as a formula by its LaTeX, or as text if it has no LaTeX."""
         latex = _latex_of(attributes, content)
         if not latex:
             marked = _ANNOTATIONS.search(content)

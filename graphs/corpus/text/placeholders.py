@@ -50,7 +50,7 @@ MAX_JOINED = 3
 
 
 def extract(post: Post) -> PlaceholderText:
-    """The sentences of ``post`` with ``FORMULA_i`` for its formulas, title first, and the formulas by ``i``.
+    """Return the sentences of ``post`` with ``FORMULA_i`` for its formulas, title first, and the formulas by ``i``.
 
     Never fails, whatever the markup; an empty post has no sentences. No formula is lost, and each has one place.
     A post past the bounds (:mod:`graphs.corpus.post_limits`) is read up to them, as ``cut`` of the result then says.
@@ -71,7 +71,7 @@ def extract(post: Post) -> PlaceholderText:
 
 
 def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> str:
-    """The text of a block with placeholders; its formulas are appended to ``formulas``."""
+    """Return the text of a block with placeholders; append its formulas to ``formulas``."""
     text = _URL.sub("link", block.text) if "://" in block.text or "www." in block.text else block.text
     pieces: list[str] = []  # text, formula, text, formula, ... text
     latex: list[tuple[str | None, str]] = []
@@ -152,7 +152,7 @@ def _after_formula(piece: str, latex: str, before: bool) -> str:
 
 
 def _joined(texts: list[tuple[str, Block]]) -> list[str]:
-    """The texts of blocks, those put together that one sentence runs through."""
+    """Return the texts of blocks; blocks that share a sentence are joined."""
     out: list[str] = []
     alone = 0  # formula-only paragraphs at the end of out[-1]
     open_end = False

@@ -1,4 +1,4 @@
-"""Where a sentence of mathematical prose ends.
+"""Ends of sentences in mathematical prose.
 
 >>> split("Let FORMULA_0 be a group, i.e. a set with FORMULA_1. By Thm. 3.2 of Dr. G. H. Hardy it is finite! Why?")
 ['Let FORMULA_0 be a group, i.e. a set with FORMULA_1.', 'By Thm. 3.2 of Dr. G. H. Hardy it is finite!', 'Why?']

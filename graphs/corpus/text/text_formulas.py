@@ -114,7 +114,7 @@ _NOWHERE = 1 << 62
 
 
 class _Nearest:
-    """Where a string occurs next at or after a position, each search done once."""
+    """Next occurrence of a string at or after a position, each search done once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -129,7 +129,7 @@ class _Nearest:
 
 
 def _environment_end(text: str, environment: str, position: int, nearest: _Nearest) -> int:
-    """The end of the environment whose ``\\begin{..}`` ends at ``position`` (nested ones count), or -1."""
+    """Return the end of the environment whose ``\\begin{..}`` ends at ``position`` (nested ones count), or -1."""
     closing = f"\\end{{{environment}}}"
     opening = f"\\begin{{{environment}}}"
     close = nearest(closing, position)

@@ -62,7 +62,7 @@ def handles(*commands: str) -> Callable[[Handler], Handler]:
 
 
 class Reader:
-    """One pass over the tokens of a formula. ``macros`` are known before it; the formula may define more."""
+    """Parser of a formula, in one pass over its tokens. ``macros`` are known before it; the formula may define more."""
 
     def __init__(self, latex: str, macros: Macros | None = None) -> None:
         stack = tokens(latex)

@@ -92,7 +92,7 @@ def _general_fraction(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\over", r"\atop", r"\choose", r"\brace", r"\brack", r"\above")
 def _fraction_of_all(reader: Reader, token: str, out: list[Node]) -> None:
-    """Leave the fraction of all before the command and all after it to :meth:`Reader.items`."""
+    """Leave the fraction to :meth:`Reader.items`: it spans everything before and after the command."""
 
 
 @handles(r"\sqrt")

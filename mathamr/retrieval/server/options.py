@@ -22,7 +22,7 @@ CREATED_WITH = ("shards", "replicas", "write_consistency", "quantization", "on_d
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a server keeps a collection, and how patient its client is.
+    """Settings of a collection on a server, and the patience of its client.
 
     Args:
         alias: name under which the collection is found.

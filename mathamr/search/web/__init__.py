@@ -1,1 +1,1 @@
-"""The local web page: search in a browser, with formulas typeset by the KaTeX that comes along."""
+"""Local web page: search in a browser, with formulas typeset by the bundled KaTeX."""

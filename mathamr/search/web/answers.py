@@ -62,7 +62,7 @@ def heat_map(found: Answer) -> dict[str, Any]:
 
 
 def post(found: PostText) -> dict[str, Any]:
-    """The whole text of a post, a list of parts for each sentence."""
+    """Return the whole text of a post, a list of parts for each sentence."""
     return {
         "post_id": found.post_id,
         "title": _joined(found.heading.sentences, found.heading),
@@ -81,7 +81,7 @@ def node(virtual: VirtualNode, text: PlaceholderText) -> dict[str, Any]:
 
 
 def as_parts(sentence: str, text: PlaceholderText, found: FormulaRef | None = None) -> Parts:
-    """Words and formulas of a sentence; the formula ``found`` is marked."""
+    """Split a sentence into words and formulas; the formula ``found`` is marked."""
     return [
         part if isinstance(part, str) else {"latex": part.latex} | ({"found": True} if part == found else {})
         for part in parts(sentence, text)

@@ -1,4 +1,4 @@
-"""The web page and its JSON interface, behind a :class:`~mathamr.search.web.guard.Guard`.
+"""Web page and its JSON interface, behind a :class:`~mathamr.search.web.guard.Guard`.
 
 ======================  =========================================================================================
 ``GET /``               the page (``page/``), KaTeX below ``/katex``
@@ -138,7 +138,7 @@ def _about(engine: Engine, settings: Settings) -> dict[str, Any]:
 
 
 def _explain_errors(app: FastAPI) -> None:
-    """Have every error answered as ``{"error": message}``."""
+    """Answer every error as ``{"error": message}``."""
 
     def error(status: int, message: str, **headers: str) -> JSONResponse:
         # A message may quote what was asked, and JSON can ask for half of a surrogate pair, which UTF-8 cannot write.

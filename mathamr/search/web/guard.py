@@ -83,7 +83,7 @@ class Guard:
         await self._app(scope, receive, with_headers)
 
     def _refusal(self, method: str, headers: Headers) -> tuple[int, str] | None:
-        """Status and message for a request that is refused by its head."""
+        """Return status and message for a request that its head refuses."""
         hosts = headers.getlist("host")
         name = host_name(hosts[0]) if len(hosts) == 1 else ""
         if name not in self._names and not _is_address(name):
@@ -106,7 +106,7 @@ class Guard:
 
 
 def host_name(host: str) -> str:
-    """The name or address in a ``Host`` header, without port and brackets, in lower case."""
+    """Return the name or address in a ``Host`` header, without port and brackets, in lower case."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()
@@ -121,7 +121,7 @@ def _is_address(name: str) -> bool:
 
 
 async def _read(receive: Receive) -> bytes | None:
-    """The body of a request; None where it is longer than :data:`MAX_BODY`, or the client has gone."""
+    """Return the body of a request; None if it is longer than :data:`MAX_BODY`, or the client has gone."""
     body = bytearray()
     while True:
         message = await receive()
@@ -135,7 +135,7 @@ async def _read(receive: Receive) -> bytes | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """``receive`` for an application that has not read the body yet."""
+    """Return ``receive`` for an application that has not read the body yet."""
     pending = [body]
 
     async def replay() -> Message:

@@ -34,7 +34,7 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come; wait on where it ends before the head of a request does."""
+        """Take the bytes that came; keep waiting if the head of a request is incomplete."""
         super().data_received(data)
         cycle: Any = self.cycle
         if cycle is not None and not cycle.response_complete:

@@ -1,1 +1,1 @@
-"""From posts to tensors: formula trees, graphs, texts, vocabulary; each stage one function."""
+"""Stages from posts to tensors: formula trees, graphs, texts, vocabulary; each stage one function."""

@@ -20,7 +20,7 @@ from mathamr.stages.console import Console, Stage
 
 @dataclass(frozen=True, slots=True)
 class FormulaSettings:
-    """How trees are made.
+    """Settings for making formula trees.
 
     Args:
         letters: letters of the trees' labels.

@@ -39,7 +39,7 @@ _TENSOR_BYTES = 0.44  # bytes of tensors for a byte of graphs, as measured on ar
 
 @dataclass(frozen=True, slots=True)
 class GraphBuild:
-    """How posts become graphs.
+    """Settings for making graphs of posts.
 
     Args:
         parser: AMR parser, as :mod:`graphs.amr.parsers` names it.
@@ -111,7 +111,7 @@ def build_graphs(
 
 @dataclass(frozen=True, slots=True)
 class CollectionSettings:
-    """Which posts of a collection get a graph, and how.
+    """Choice of the posts that get a graph, and how they are parsed.
 
     Args:
         build: parser and processes.

@@ -1,4 +1,4 @@
-"""The posts of a collection, read once and kept: catalogue.db (all but texts) and posts.db (texts).
+"""Posts of a collection, read once and kept: catalogue.db (all but texts) and posts.db (texts).
 
 files = PostFiles(open_corpus("mathdocs"), Path("outputs/shared/mathdocs-b1d7c2"), console)
 files.read(texts=True)                     # one pass over the collection makes both files
@@ -29,7 +29,7 @@ from mathamr.stages.data.versions import graphs_version, is_done
 
 
 class PostFiles:
-    """The posts of ``corpus``, kept in ``folder``; of several processes one reads them, others wait."""
+    """Posts of ``corpus``, kept in ``folder``; one of several processes reads them, others wait."""
 
     def __init__(self, corpus: Documents, folder: Path, console: Console) -> None:
         self._corpus, self._folder, self._console = corpus, folder, console
@@ -61,7 +61,7 @@ class PostFiles:
                         advance(1)
 
     def _say_broken(self) -> None:
-        """Say how many posts cannot be read; list them in posts.failures.tsv."""
+        """Print how many posts cannot be read; list them in posts.failures.tsv."""
         with Catalogue(self._catalogue) as kept:
             number = kept.broken()
             if not number:
@@ -84,7 +84,7 @@ class PostFiles:
 
     @contextmanager
     def _recorded(self) -> Iterator[Iterator[Post | Failure]]:
-        """Give the posts of the collection, which are recorded in the catalogue as they go by."""
+        """Yield the posts of the collection and record them in the catalogue."""
         answers = answers_ask(self._corpus)
         with catalogue.recording(self._catalogue, answers=answers, version=graphs_version()) as record:
             yield _each(self._read(), record)
@@ -158,7 +158,7 @@ class PostFiles:
 
 @contextmanager
 def held(folder: Path, lock: str, console: Console) -> Iterator[None]:
-    """Hold the lock of this name in ``folder``; say so where another process holds it."""
+    """Lock this name in ``folder``; print a line if another process holds the lock."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / lock) as mine:
         if mine:

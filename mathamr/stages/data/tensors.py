@@ -24,7 +24,7 @@ from mathamr.stages.data.formulas import check_workers
 
 @dataclass(frozen=True, slots=True)
 class TensorSettings:
-    """How graphs become tensors.
+    """Settings for making tensors of graphs.
 
     Args:
         spec: virtual nodes, and which formula trees the graphs have.

@@ -22,7 +22,7 @@ Log = Callable[[dict[str, Any]], None]
 
 
 class TrainingReporter:
-    """Receives the records of a training: sets the number of steps, says negatives and epochs, passes all on.
+    """Receiver of a training's records: sets the number of steps, prints negatives and epochs, passes all on.
 
     Args:
         console: console of the lines.
@@ -71,7 +71,7 @@ def epoch_as_text(record: Mapping[str, Any]) -> str:
 
 @contextmanager
 def only_trainer(out: Path) -> Iterator[None]:
-    """Hold ``out`` as the only training into it; of several ranks the first does.
+    """Lock ``out`` for one training; of several ranks the first takes the lock.
 
     Raises:
         StoreError: another process trains into the folder, or it cannot be written to.
@@ -84,7 +84,7 @@ def only_trainer(out: Path) -> Iterator[None]:
 
 
 class JsonLines:
-    """Appends records to a file, one JSON object a line; its folder is made with the first."""
+    """Log file of records, one JSON object a line; its folder is made with the first."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -60,7 +60,7 @@ class SourcePairs:
         apart = without_topics(source.pairs(), files, self.topic_sets)
         some = f", e.g. {apart.left_out[0].question_id}" if apart.left_out else ""
         self._console.say(
-            f"  source {name}: {len(source.pairs()):,} pairs; left out, for their questions are topics: "
+            f"  source {name}: {len(source.pairs()):,} pairs; left out, because their questions are topics: "
             f"{len(apart.left_out):,}{some}"
         )
         return PairsApart(

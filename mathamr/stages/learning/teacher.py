@@ -39,7 +39,7 @@ def teacher(
     device: str,
     console: Console,
 ) -> Teacher:
-    """The teacher called ``name``, with vectors of these posts.
+    """Return the teacher called ``name``, with vectors of these posts.
 
     Args:
         questions: ids of posts, those of a source with its name before them; likewise ``documents``.
@@ -76,7 +76,7 @@ def teacher(
 
 
 def _placed(post_id: str, collections: Mapping[str, object]) -> tuple[str, str]:
-    """The source of a post, and its id there."""
+    """Return the source of a post, and its id there."""
     source = sources.source_of(post_id, collections)
     return source, post_id.removeprefix(f"{source}/") if source else post_id
 
@@ -89,7 +89,7 @@ def _vectors(
     encoder: Callable[[], TextEncoder],
     console: Console,
 ) -> EncodedPosts:
-    """The vectors of some posts of one collection."""
+    """Return the vectors of some posts of one collection."""
     place = parsed.folder / "teachers" / known
     place.mkdir(parents=True, exist_ok=True)
     with locked(place / ".lock", wait=True):

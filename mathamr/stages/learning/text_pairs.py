@@ -38,7 +38,7 @@ from mathamr.text.sources.papers import newest, paper_id, read_papers, without_v
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkChoice:
-    """Which part of a collection of pairs is tested.
+    """Choice of the tested part of a collection of pairs.
 
     Args:
         share: share of what is tested: questions, statements, pairs or concepts.

@@ -25,13 +25,13 @@ from mathamr.stages.vectors import EncodedPosts
 
 @dataclass(frozen=True)
 class Formulas:
-    """The formula ids of each post by FORMULA_i, and the visual id of each formula."""
+    """Formula ids of each post by FORMULA_i, and the visual id of each formula."""
 
     of_post: dict[str, list[str]]
     visual_ids: dict[str, str]
 
     def by_post(self) -> dict[str, list[str]]:
-        """The visual ids of each post by FORMULA_i, "" without one."""
+        """Return the visual ids of each post by FORMULA_i, "" without one."""
         return {post_id: [self.visual_ids.get(name, "") for name in names] for post_id, names in self.of_post.items()}
 
 

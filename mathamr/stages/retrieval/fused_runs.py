@@ -17,7 +17,7 @@ from mathamr.retrieval.index import Ranking
 
 @dataclass(frozen=True, slots=True)
 class FusionSettings:
-    """How runs are fused.
+    """Settings for fusing runs.
 
     Args:
         k: constant of reciprocal rank fusion; None: 60.
@@ -36,7 +36,7 @@ class FusionSettings:
 
     def __post_init__(self) -> None:
         if self.k is not None and (self.weights is not None or self.tune is not None):
-            raise RetrievalError("k is of reciprocal rank fusion, which weights and tuning replace; leave it out")
+            raise RetrievalError("k belongs to reciprocal rank fusion; leave it out with weights or tuning")
         if self.tune is not None and self.weights is not None:
             raise RetrievalError("tuning finds the weights; leave them out")
 

@@ -26,7 +26,7 @@ from mathamr.training import checkpoint
 
 @dataclass(frozen=True, slots=True)
 class IndexSearch:
-    """How an index is searched.
+    """Settings for searching an index.
 
     Args:
         task: 1 finds answers, 2 formulas.

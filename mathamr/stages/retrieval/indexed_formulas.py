@@ -50,4 +50,4 @@ class IndexedFormulas:
         }
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""

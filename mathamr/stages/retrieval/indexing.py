@@ -64,7 +64,7 @@ class IndexedFiles:
 
 @dataclass(frozen=True, slots=True)
 class IndexBuild:
-    """How an index is made.
+    """Settings for making an index.
 
     Args:
         kinds: kinds of posts, of answer and question.

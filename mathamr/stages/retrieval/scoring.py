@@ -21,7 +21,7 @@ PRINTED = ("ndcg_prime", "map_prime", "p_prime_10", "bpref")
 
 @dataclass(frozen=True, slots=True)
 class ScoreSettings:
-    """How a run is scored.
+    """Settings for scoring a run.
 
     Args:
         task: task of the run.

@@ -133,18 +133,18 @@ def search_posts(
 
 
 def search_once(search_some: Callable[[Tensor], object], queries: int) -> None:
-    """The first search opens files and allocates buffers: it is not what a query costs."""
+    """Search once, unmeasured: the first search opens files and allocates buffers."""
     if queries:
         search_some(torch.tensor([0]))
 
 
 def speed(topics: int, watch: Stopwatch) -> dict[str, float]:
-    """The cost of a search."""
+    """Return the cost of a search."""
     return {"queries_per_second": topics / max(watch.seconds, 1e-9)}
 
 
 def say_lost(console: Console, topic_set: TopicSet, searched: Sequence[Topic], why: str) -> None:
-    """Say which topics cannot be searched with."""
+    """Print the topics that cannot be searched."""
     lost = sorted({topic.topic_id for topic in topic_set.topics} - {topic.topic_id for topic in searched})
     if lost:
         console.say(f"  {title(topic_set.test_name)}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")

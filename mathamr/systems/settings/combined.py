@@ -21,7 +21,7 @@ from mathamr.training.config import TrainConfig
 
 @dataclass(frozen=True, kw_only=True)
 class FusionConfig:
-    """Which conditions are fused, and how, as in :mod:`mathamr.retrieval.fusion`.
+    """Conditions to fuse, and the method, as in :mod:`mathamr.retrieval.fusion`.
 
     ``of``: two or more conditions of the experiment. ``how``: rrf, by ranks with the constant
     ``k``; weighted, by scores with one of ``weights`` each; or standard, by sums of standard scores. Weights are named
@@ -89,7 +89,7 @@ class LearnedSettings(RankingSettings):
 
     @property
     def weights_path(self) -> Path | None:
-        """The file of given weights.
+        """File of given weights.
 
         Raises:
             ConfigError: there is no such file.
@@ -111,7 +111,7 @@ class LearnedSettings(RankingSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class RerankConfig:
-    """The condition whose first results are scored again, and the scorer (:mod:`mathamr.systems.rerank`).
+    """Condition whose first results are scored again, and the scorer (:mod:`mathamr.systems.rerank`).
 
     Attributes:
         of: condition of the experiment.

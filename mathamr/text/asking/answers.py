@@ -1,4 +1,4 @@
-"""Answers of language models on disk: one JSON object a line, each written as soon as it is there.
+"""Answers of language models on disk: one JSON object a line, each written at once.
 
 >>> import tempfile
 >>> from collections.abc import Iterator

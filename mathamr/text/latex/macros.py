@@ -111,7 +111,7 @@ class _Reader:
         return self._left < 0 or use.expansions > MAX_EXPANSIONS or len(stack) > use.floor + MAX_TOKENS
 
     def _undo(self, use: _Use, stack: list[str], out: list[str]) -> None:
-        """Put the use back as it was typed, and forget its command."""
+        """Restore the use of a command as it was typed, and forget the command."""
         below = use.kept - len(use.window)
         if use.floor >= below:
             del stack[below:]

@@ -1,4 +1,4 @@
-"""The LaTeX files of a paper, from an untrusted archive.
+"""LaTeX files of a paper, from an untrusted archive.
 
 >>> import io, tarfile, tempfile
 >>> path = Path(tempfile.mkdtemp()) / "2501.00001.tar.gz"

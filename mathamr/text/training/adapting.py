@@ -60,7 +60,7 @@ def limit_length(encoder: TextEncoder, tokens: int | None) -> None:
 
 
 def separate(encoder: TextEncoder) -> None:
-    """Give queries a separate encoder, equal to that of documents before training."""
+    """Make a separate encoder for queries, equal to that of documents before training."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Router
 

@@ -121,7 +121,7 @@ class TextLearning:
 
     @contextmanager
     def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:
-        """Let the objective prepare the epoch."""
+        """Prepare the objective for the epoch."""
         self.objective.begin_epoch(epoch, log)
         yield lambda step: self._timed_step(epoch, step)
 

@@ -1,4 +1,4 @@
-"""The learning parts: an encoder, the temperature of its loss, their optimizer, and one optimizer step.
+"""Learning parts: an encoder, the temperature of its loss, their optimizer, and one optimizer step.
 
 learner = Learner(config, encoder_config, num_labels=20_000, num_relations=532, world=world)
 learner.step([batch], learning_rate=1e-4)      # {"loss": 3.46, "grad_norm": 0.8, "temperature": 0.05, ...}

@@ -1,4 +1,4 @@
-"""One step of contrastive training: encode, compare over all ranks, and take the gradient back through the encoder.
+"""A step of contrastive training: encode, compare over all ranks, and take the gradient back through the encoder.
 
 The loss is a function of the vectors of the joined batch, so the step has two halves:
 

@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--oracle", type=Path, required=True, help="JSON lines with LaTeX and official trees")
     parser.add_argument("--part", choices=("dev", "heldout", "all"), default="dev")
-    parser.add_argument("--differences", type=int, default=15, help="how many kinds of difference to print")
+    parser.add_argument("--differences", type=int, default=15, help="number of kinds of difference to print")
     options = parser.parse_args(arguments)
     figures = measure(options.oracle, options.part)
     summary: dict[str, Any] = {"part": options.part, "left_out": figures["left_out"]}

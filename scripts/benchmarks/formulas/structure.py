@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="mathdocs", help="kind of the collection")
-    parser.add_argument("--root", type=Path, help="folder of the collection, where it has one")
+    parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
     parser.add_argument("--formulas", type=int, default=20_000, help="number of formulas, at most")
     parser.add_argument("--fill", action="store_true", help="fill up to --formulas with formulas in other letters")
     parser.add_argument("--queries", type=int, default=200, help="number of queries that are timed")

@@ -177,9 +177,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print every way's speed, then the result as JSON; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, help="folder in the layout of ARQMath; default: the embedded collection")
-    parser.add_argument("--formulas", type=int, default=4000, help="how many are drawn")
+    parser.add_argument("--formulas", type=int, default=4000, help="number of formulas in the sample")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--latexml", type=int, default=20, help="formulas for LaTeXML where it is installed; 0: none")
+    parser.add_argument(
+        "--latexml", type=int, default=20, help="number of formulas for LaTeXML, if it is installed; 0: none"
+    )
     options = parser.parse_args(arguments)
     try:
         result = run(options.root, number=options.formulas, rounds=options.rounds, latexml=options.latexml)

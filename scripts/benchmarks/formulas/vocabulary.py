@@ -198,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, required=True, help="folder in the layout of ARQMath")
     parser.add_argument("--formulas", type=int, help="number of formulas; default: all")
-    parser.add_argument("--differences", type=int, default=15, help="how many labels to print")
+    parser.add_argument("--differences", type=int, default=15, help="number of labels to print")
     options = parser.parse_args(arguments)
     try:
         result = run(options.root, options.formulas, options.differences)

@@ -77,7 +77,11 @@ def test_similarity_is_maxsim(model: MathAMR) -> None:
 
 
 def test_one_text_is_one_set(model: MathAMR) -> None:
-    assert len(model.encode(TEXTS[0])) == 1
+    sets = model.encode(TEXTS[0])
+    assert len(sets) == 1
+    assert torch.equal(sets[0], sets.vectors)
+    with pytest.raises(RetrievalError, match="no texts to encode"):
+        model.encode([])
 
 
 def test_a_text_that_cannot_be_read_is_named(model: MathAMR) -> None:
@@ -87,7 +91,7 @@ def test_a_text_that_cannot_be_read_is_named(model: MathAMR) -> None:
 
 def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> None:
     query = "Prove that $x^2+1$ is irreducible, please."
-    expected = model.similarity(model.encode(query), model.encode(TEXTS))[0].argsort(descending=True).tolist()
+    expected = model.similarity(query, TEXTS)[0].argsort(descending=True).tolist()
     with model.index(TEXTS) as index:
         found = index.search(query, k=3)
         assert [result.post.post_id for result in found] == [str(place) for place in expected]
@@ -96,7 +100,9 @@ def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> 
         assert best.explanation is not None
         assert best.explanation.score == pytest.approx(best.score, abs=1e-5)
         assert index.search("$x^2+1$", k=1, task="formulas")[0].formula is not None
-        assert len(index) == 3
+        assert (len(index), repr(index)) == (3, "PostIndex(3 posts)")
+        with pytest.raises(RetrievalError, match="is not a text; search one text at a time"):
+            index.search([query])  # type: ignore[arg-type]
     posts = [Post("a", "answer", body="Let $x=1$.", markup="text"), Post("b", "answer", body="Even.", markup="text")]
     with model.index(posts, tmp_path / "index") as kept:
         assert {result.post.post_id for result in kept.search("Is $x$ even?")} == {"a", "b"}
@@ -209,6 +215,8 @@ def test_a_name_that_is_nothing_is_refused(model: MathAMR) -> None:
         model.push_to_hub("name-without-owner")
     with pytest.raises(ConfigError, match="no pairs to learn from"):
         MathAMR.train([])
+    with pytest.raises(ConfigError, match=r"pair 1 is 'Is it\?'; give \(question, answer\), two texts"):
+        MathAMR.train([("Is it?", "It is."), "Is it?"])  # type: ignore[list-item]
 
 
 def test_the_hub_gets_and_gives_the_files_of_a_model_alone(
@@ -233,7 +241,10 @@ def test_the_hub_gets_and_gives_the_files_of_a_model_alone(
     )
     stand_in = SimpleNamespace(HfApi=lambda token: api, snapshot_download=snapshot_download)
     monkeypatch.setattr(hub, "_hub", lambda: stand_in)
-    assert model.push_to_hub("lab/demo", private=True) == "https://hub/commit"
+    assert model.push_to_hub("lab/demo", data="24 pairs", scores={"MRR": 0.5}, private=True) == "https://hub/commit"
+    stored = (tmp_path / "stored" / "README.md").read_text()
+    assert "## Data\n\n24 pairs\n" in stored
+    assert "| MRR | 0.500 |" in stored
     opened = MathAMR.from_pretrained("lab/demo", revision="v1")
     assert torch.equal(opened.encode(TEXTS[0]).vectors, model.encode(TEXTS[0]).vectors)
     files = list(model_folder.FILES)

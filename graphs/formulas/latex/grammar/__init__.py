@@ -1,4 +1,4 @@
-"""The grammar of formulas: a list of symbols -> its parse.
+"""Grammar of formulas: a list of symbols -> its parse.
 
 >>> from graphs.formulas.latex.reader import Reader
 >>> parsed = parse_list(Reader("2x+1").formula())

@@ -1,4 +1,4 @@
-r"""The grammar of factors: names and numbers with their scripts, functions with their arguments, large operators."""
+r"""Grammar of factors: names and numbers with their scripts, functions with their arguments, large operators."""
 
 from __future__ import annotations
 

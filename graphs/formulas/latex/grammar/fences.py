@@ -1,4 +1,4 @@
-r"""The grammar of fences: parentheses, intervals and sets, bars and angles."""
+r"""Grammar of fences: parentheses, intervals and sets, bars and angles."""
 
 from __future__ import annotations
 

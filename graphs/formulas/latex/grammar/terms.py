@@ -1,4 +1,4 @@
-r"""The grammar of sums and products: terms, the signs between them, annotations, and evaluation bars."""
+r"""Grammar of sums and products: terms, the signs between them, annotations, and evaluation bars."""
 
 from __future__ import annotations
 
