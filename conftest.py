@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Generator
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,13 @@ def pytest_collection_finish() -> None:
 
 def pytest_sessionfinish() -> None:
     gc.unfreeze()  # Hypothesis asks, at the end, what refers to its objects
+
+
+@pytest.fixture
+def warm_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the processes that the code under test starts begin with the project imported."""
+    from tests.warm_process import Children
+
+    ensure_running()  # before the code under test blocks signals, which a new server would inherit
+    children = Children()
+    monkeypatch.setattr("multiprocessing.get_context", lambda _: children)
