@@ -15,7 +15,7 @@ gc.disable()  # while modules are imported, which stay
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Leave out the search for doctests, which imports the module and reads its source, in a file without ``>>>``."""
     collectors = yield
-    if b">>>" in file_path.read_bytes():
+    if not collectors or b">>>" in file_path.read_bytes():
         return collectors
     return [collector for collector in collectors if not isinstance(collector, DoctestModule)]
 
