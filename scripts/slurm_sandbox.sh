@@ -52,7 +52,7 @@ SlurmctldLogFile=$folder/slurmctld.log
 SlurmdLogFile=$folder/slurmd.log
 SlurmdParameters=config_overrides
 SchedulerType=sched/builtin
-SchedulerParameters=sched_interval=2,batch_sched_delay=0
+SchedulerParameters=sched_interval=1,sched_min_interval=100000,batch_sched_delay=0
 ReturnToService=2
 KillWait=5
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=1000

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -44,7 +45,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the programs of an environment with the wheel."""
     pytest.importorskip("build")
     place = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(place / "dist"), str(ROOT)]
+    isolation = ["--no-isolation"] if find_spec("hatchling") else []  # else pip installs it first
+    build = [sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", str(place / "dist"), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True, cwd=place)
     (wheel,) = (place / "dist").glob("*.whl")
     environment = place / "environment"

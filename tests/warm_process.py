@@ -4,6 +4,7 @@
     process.ended()    # Ended(returncode=3, stdout="42\n", stderr="")
 
 For what a process does: locks, signals, kills, ranks. The first seconds of a new interpreter are tested elsewhere.
+Ranks and workers that the project starts are such forks, too, in a test with the fixture ``warm_children``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Mapping
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
@@ -89,10 +91,32 @@ def _run(code: str, out: str, err: str, environment: dict[str, str]) -> None:
     for name, number in ((out, 1), (err, 2)):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
     sys.stdout, sys.stderr = (open(number, "w", closefd=False, buffering=1) for number in (1, 2))  # noqa: SIM115
+    _take_environment(environment)
+    os.chdir(ROOT)
+    exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})  # multiprocessing prints what it raises
+
+
+class _Child(ForkServerProcess):
+    """A process with the environment of its parent, which the server does not have."""
+
+    def start(self) -> None:
+        self._environment = {"OMP_NUM_THREADS": "1", **os.environ}
+        super().start()
+
+    def run(self) -> None:
+        _take_environment(self._environment)
+        super().run()
+
+
+class Children(ForkServerContext):
+    """A context of multiprocessing, in place of ``spawn``."""
+
+    Process = _Child  # type: ignore[assignment]
+
+
+def _take_environment(environment: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    os.chdir(ROOT)
     import torch
 
     torch.set_num_threads(int(environment["OMP_NUM_THREADS"]))
-    exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})  # multiprocessing prints what it raises

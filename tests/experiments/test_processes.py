@@ -43,6 +43,7 @@ def row(outputs: Path) -> dict[str, str]:
     return only
 
 
+@pytest.mark.usefixtures("warm_children")
 @pytest.mark.slow
 def test_two_processes_give_the_row_of_one_also_when_one_is_killed(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

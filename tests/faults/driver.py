@@ -46,8 +46,11 @@ Drive = Callable[[Sequence[Run]], list[tuple[int, str]]]
 _DRIVER = """
 import contextlib, ctypes, importlib, io, itertools, json, os, resource, signal, sys, time
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-import torch, mathamr.stages.retrieval.indexing, mathamr.stages.learning.graph_model, scripts.index, experiments.run
+import mathamr.stages.retrieval.indexing, mathamr.stages.learning.graph_model, scripts.index, experiments.run
 from graphs.amr.embedded import EmbeddedParser
+from tests.warm_process import IMPORTED
+for name in IMPORTED:  # here, and not in each fork
+    importlib.import_module(name)
 EmbeddedParser()
 
 def no_privileges():

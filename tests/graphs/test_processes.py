@@ -45,6 +45,7 @@ def test_results_are_in_the_order_of_the_items(workers: int) -> None:
     assert list(ordered_map(Square, (1,), iter(range(20)), workers=workers)) == [n * n + 1 for n in range(20)]
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_process_that_dies_loses_only_its_own_item() -> None:
     items = iter([1, 2, -1, 3, 4])
     assert list(ordered_map(Square, (0,), items, workers=2, give_up=lambda item: 1000 + item)) == [1, 4, 999, 9, 16]
@@ -66,6 +67,7 @@ def halves(numbers: list[int]) -> list[list[int]]:
     return [[number] for number in numbers]
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_an_item_that_kills_its_process_is_tried_in_its_parts(tmp_path: Path) -> None:
     log = tmp_path / "log"
     items = iter([[1, 2], [3, -1, 4, 5], [6, 7]])
@@ -76,6 +78,7 @@ def test_an_item_that_kills_its_process_is_tried_in_its_parts(tmp_path: Path) ->
     assert [tried.count(f"[{number}]") for number in (3, 4, 5)] == [1, 1, 1]
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_one_process_apart_can_die_and_this_one_lives() -> None:
     items = iter([1, -1, 3])
     assert list(ordered_map(Square, (0,), items, workers=1, apart=True, give_up=lambda item: 0)) == [1, 0, 9]
@@ -83,16 +86,19 @@ def test_one_process_apart_can_die_and_this_one_lives() -> None:
     assert next(ordered_map(ProcessId, (), iter([1]), workers=1)) == os.getpid()
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_death_without_a_way_to_give_up_says_what_to_do() -> None:
     with pytest.raises(MathAMRError, match="fewer workers"):
         list(ordered_map(Square, (0,), iter([-1]), workers=2))
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_an_exception_in_a_process_reaches_the_caller() -> None:
     with pytest.raises(ValueError, match="minus two"):
         list(ordered_map(Square, (0,), iter([1, -2]), workers=2))
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_process_that_cannot_start_raises_and_gives_up_no_item() -> None:
     given_up: list[int] = []
     for dies, message in ((False, "formulas.db: no such file; build it first"), (True, "dies at its start")):
@@ -126,6 +132,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     pytest.fail(f"process {worker} lives on")
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_no_more_items_are_taken_than_are_under_way(tmp_path: Path) -> None:
     taken = []
 

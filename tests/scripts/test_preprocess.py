@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,16 +11,10 @@ import pytest
 from graphs.stores.store import GraphStore
 from mathamr.training import checkpoint
 from tests.scripts.in_process import run_script
+from tests.warm_process import start
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +72,7 @@ def test_the_guide_trains_in_ten_lines(folder: Path) -> None:
     assert run_script("preprocess.py", *data, folder=folder).returncode == 0
     (block,) = [block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "train(config" in block]
     assert len([line for line in block.splitlines() if line]) <= 10
-    done = run(folder, "-c", block)
+    done = start(f"import os; os.chdir({str(folder)!r})\n{block}", folder).ended()
     assert done.returncode == 0, done.stderr
     assert re.search(r"^model/best [01]\.\d+$", done.stdout, re.MULTILINE)
     assert "'kind': 'epoch'" in done.stdout

@@ -254,6 +254,7 @@ def packed(files: FormulaFiles, tmp_path: Path) -> tuple[FormulaFiles, FormulaFi
     return FormulaFiles((), *zipped, ()), FormulaFiles((), *gzipped, ())
 
 
+@pytest.mark.usefixtures("warm_children")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_packed_files_make_the_same_database(
     tmp_path: Path, files: FormulaFiles, monkeypatch: pytest.MonkeyPatch, workers: int

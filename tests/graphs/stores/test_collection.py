@@ -44,6 +44,7 @@ def test_failures_are_kept_with_their_reason_and_the_others_go_on(tmp_path: Path
         assert kept.attachments == {"FORMULA_0": "root"}
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_worker_that_dies_takes_no_other_post_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "BATCH_SIZE", 2)
     summary = build(tmp_path / "c.db", posts(10, p4="die now"), workers=2)

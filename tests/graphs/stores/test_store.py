@@ -111,6 +111,7 @@ def test_resumed_build_equals_an_uninterrupted_one(path: Path, vocabulary: Vocab
     assert GraphStore(resumed).get_blobs(["5990"]) == GraphStore(path).get_blobs(["5990"])
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_workers_build_the_same_file(path: Path, vocabulary: Vocabulary, tmp_path: Path) -> None:
     build(tmp_path / "two.db", iter(ROWS), mathamr_plus.decode, SPEC, vocabulary, workers=2)
     assert content(tmp_path / "two.db") == content(path)

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import torch
 from graphs.errors import TrainingError
 from mathamr.training import checkpoint
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState, load, load_state, save
+from tests.warm_process import start
 
 INFO = CheckpointInfo(
     encoder={"hidden_dim": 4},
@@ -143,7 +143,8 @@ print(t.read(path))
 def test_the_system_refusing_to_write_is_a_clear_message(tmp_path: Path) -> None:
     """A real refusal by the kernel, half-way through the weights."""
     code = FULL_DISK.format(folder=str(Path(__file__).parent), path=str(tmp_path / "last"))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = start(code, tmp_path).ended()
+    assert done.returncode == 0, done.stderr
     assert "cannot write the checkpoint of step 1, 0.4 MiB: File too large; the checkpoint of step 1 is" in done.stdout
     assert done.stdout.splitlines()[-1] == "1"
 

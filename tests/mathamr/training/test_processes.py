@@ -27,8 +27,9 @@ from tests.warm_process import SECONDS, start
 WHEN_IMPORTED = signal.getsignal(signal.SIGINT)
 """Handler of Ctrl-C while this module was imported, which a rank does before its function is called."""
 
-if multiprocessing.parent_process() is not None and "SIGNAL_WHILE_IMPORTING" in os.environ:
-    os.kill(os.getpid(), getattr(signal, os.environ["SIGNAL_WHILE_IMPORTING"]))
+if multiprocessing.parent_process() is not None:
+    for name in os.environ.get("SIGNALS_WHILE_IMPORTING", "").split():
+        os.kill(os.getpid(), getattr(signal, name))
 
 
 def summed(log: Log, factor: int) -> int:
@@ -110,6 +111,7 @@ def test_what_rank_0_returns_and_logs_comes_back() -> None:
     assert records == [{"kind": "step", "rank": 0}]
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_signal_stops_all_ranks_which_have_saved() -> None:
     def tell(record: dict[str, Any]) -> None:
         if record["step"] == 3:
@@ -119,9 +121,8 @@ def test_a_signal_stops_all_ranks_which_have_saved() -> None:
         run_ranks(2, "cpu", until_told, (), tell)
 
 
-@pytest.mark.parametrize("name", ["SIGUSR1", "SIGTERM", "SIGINT"])
-def test_a_signal_sent_to_ranks_that_import_does_not_end_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIGNAL_WHILE_IMPORTING", name)
+def test_signals_sent_to_ranks_that_import_do_not_end_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNALS_WHILE_IMPORTING", "SIGUSR1 SIGTERM SIGINT")
     assert run_ranks(2, "cpu", summed, (10,), lambda record: None) == 30
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGUSR1, signal.SIGTERM}
 
@@ -144,6 +145,7 @@ def test_the_first_process_has_all_signals_blocked(monkeypatch: pytest.MonkeyPat
         tracker._stop()  # type: ignore[attr-defined]
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_signal_that_comes_while_ranks_start_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = processes._few_threads
 
@@ -156,6 +158,7 @@ def test_a_signal_that_comes_while_ranks_start_is_not_lost(monkeypatch: pytest.M
         run_ranks(2, "cpu", until_told, (), lambda record: None)
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_the_port_is_taken_before_a_rank_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     spawn = multiprocessing.get_context("spawn")
     ports = []
@@ -175,6 +178,7 @@ def test_the_port_is_taken_before_a_rank_starts(monkeypatch: pytest.MonkeyPatch)
     assert len(set(ports)) == 1
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_the_error_of_one_rank_is_that_of_all() -> None:
     with pytest.raises(TrainingError, match="no such thing"):
         run_ranks(2, "cpu", fails_on_the_second, (), print)
@@ -185,6 +189,7 @@ def test_one_gpu_by_number_is_refused() -> None:
         run_ranks(2, "cuda:1", fails_on_the_second, (), print)
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_signal_after_the_last_step_reaches_the_caller() -> None:
     def tell(record: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -203,11 +208,13 @@ def test_ranks_leave_the_keyboard_to_their_parent() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_rank_that_dies_within_a_message_is_named() -> None:
     with pytest.raises(TrainingError, match=r"rank 0 of 1 ended with exit code 3; the same command resumes"):
         run_ranks(1, "cpu", dies_within_a_message, (), print)
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_rank_that_does_not_notice_is_killed_and_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "GRACE", 0.1)
     with pytest.raises(TrainingError, match="lost another rank while summing gradients"):

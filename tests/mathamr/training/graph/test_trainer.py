@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +26,7 @@ from mathamr.training.graph import trainer
 from mathamr.training.graph.trainer import Interrupted, train
 from mathamr.training.graph.validation import Validation
 from mathamr.training.result import ValidationScore
+from tests.warm_process import Ended, start
 
 
 def curve(store: GraphStore, pairs: list[Pair], out: Path, **changes: Any) -> tuple[float, ...]:
@@ -103,7 +102,7 @@ train(settings(**{changes!r}), GraphStore({store!r}), pairs, ENCODER, out={out!r
 """
 
 
-def run_until(step: int, signal_name: str, store: GraphStore, out: Path, **changes: Any) -> subprocess.CompletedProcess:
+def run_until(step: int, signal_name: str, store: GraphStore, out: Path, **changes: Any) -> Ended:
     """Train in another process, which sends itself a signal after a step."""
     code = RUN.format(
         folder=str(Path(__file__).parents[2]),
@@ -113,10 +112,7 @@ def run_until(step: int, signal_name: str, store: GraphStore, out: Path, **chang
         store=str(store.path),
         out=str(out),
     )
-    root = Path(__file__).resolve().parents[4]
-    threads = str(torch.get_num_threads())
-    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": threads}
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    return start(code, out.parent, OMP_NUM_THREADS=str(torch.get_num_threads())).ended()
 
 
 @pytest.mark.parametrize("step", [6, 8])

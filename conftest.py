@@ -1,0 +1,45 @@
+"""Quick sessions: few modules are searched for doctests, garbage collection waits, slow tests come first."""
+
+import gc
+from collections.abc import Generator
+from multiprocessing.forkserver import ensure_running
+from pathlib import Path
+
+import pytest
+from _pytest.doctest import DoctestModule
+
+gc.disable()  # while modules are imported, which stay
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Leave out the search for doctests, which imports the module and reads its source, in a file without ``>>>``."""
+    collectors = yield
+    if not collectors or b">>>" in file_path.read_bytes():
+        return collectors
+    return [collector for collector in collectors if not isinstance(collector, DoctestModule)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put modules with slow tests first, so that workers of pytest-xdist end together, with quick ones."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # later garbage collections need not walk what was collected here
+    gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # Hypothesis asks, at the end, what refers to its objects
+
+
+@pytest.fixture
+def warm_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the processes that the code under test starts begin with the project imported."""
+    from tests.warm_process import Children
+
+    ensure_running()  # before the code under test blocks signals, which a new server would inherit
+    children = Children()
+    monkeypatch.setattr("multiprocessing.get_context", lambda _: children)
