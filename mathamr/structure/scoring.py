@@ -83,3 +83,12 @@ class StructureConfig(Scoring):
 def symbol_class(symbol: str) -> str:
     """Return the class of a symbol: all variables, all numbers, or the symbol itself."""
     return symbol[:2] if symbol[:2] in (VARIABLE, NUMBER) else symbol
+
+
+def may_be_renamed(variable: str, other: str) -> bool:
+    """Return whether a variable may be shown as a renamed other one: both have one letter, or they are equal.
+
+    >>> may_be_renamed("V!x", "V!y"), may_be_renamed("V!x", "V!sin"), may_be_renamed("V!sin", "V!sin")
+    (True, False, True)
+    """
+    return variable == other or len(variable) == len(other) == len(VARIABLE) + 1
