@@ -52,8 +52,8 @@ class Alignment:
     Attributes:
         nodes: node of the formula's tree for each aligned node of the query's.
         kept: aligned nodes of the query whose symbols are equal, or equal under the renaming.
-        renaming: variables of the query and those of the formula that they stand for; the name of a function (sin) is
-            never renamed, though it is aligned as a variable.
+        renaming: variables of the query and those of the formula that they stand for; names of functions,
+            dots and infinity are aligned as variables, and are never renamed.
     """
 
     nodes: Mapping[int, int]

@@ -86,9 +86,10 @@ def symbol_class(symbol: str) -> str:
 
 
 def may_be_renamed(variable: str, other: str) -> bool:
-    """Return whether a variable may be shown as a renamed other one: both have one letter, or they are equal.
+    """Return whether a variable may be shown as a renamed other one: both are letters, or they are equal.
 
-    >>> may_be_renamed("V!x", "V!y"), may_be_renamed("V!x", "V!sin"), may_be_renamed("V!sin", "V!sin")
-    (True, False, True)
+    >>> [may_be_renamed("V!x", other) for other in ("V!y", "V!sin", "V!∞")], may_be_renamed("V!sin", "V!sin")
+    ([True, False, False], True)
     """
-    return variable == other or len(variable) == len(other) == len(VARIABLE) + 1
+    names = variable[len(VARIABLE) :], other[len(VARIABLE) :]
+    return variable == other or all(len(name) == 1 and name.isalpha() for name in names)
