@@ -14,8 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs.formulas.tree import ParsedFormula
+from mathamr.evaluation.order import best_first
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.structure.alignment import Floats, Integers
 from mathamr.structure.index import StructureIndex
@@ -70,6 +72,7 @@ def with_similar_posts(
     query: ParsedFormula,
     places: int,
     k: int,
+    names: npt.NDArray[np.str_],
 ) -> list[tuple[int, float]]:
     """Return the first ``k - places`` of a ranking, and after them formulas of similar posts.
 
@@ -81,14 +84,15 @@ def with_similar_posts(
         similar: score of the posts of each formula, as of :meth:`Context.scores`.
         places: number of the last places that are given to similar posts.
         k: number of results.
+        names: ids of all formulas, by which equal scores are ordered (F,).
     """
     kept = list(ranking[: max(k - places, 0)])
     left = similar.copy()
     left[[number for number, _ in kept]] = 0.0
     pool = np.flatnonzero(left > 0)
-    pool = pool[np.argsort(-left[pool], kind="stable")][: POOL * places]
+    pool = pool[best_first(names[pool], left[pool])][: POOL * places]
     values = left[pool] + SHARE_OF_STRUCTURE * index.scores(query, pool)
-    best = np.argsort(-values, kind="stable")[: k - len(kept)]
+    best = best_first(names[pool], values)[: k - len(kept)]
     chosen = set(pool[best].tolist())
     rest = [(number, score) for number, score in ranking[len(kept) :] if number not in chosen]
     kept += rest[: k - len(kept) - len(best)]

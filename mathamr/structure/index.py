@@ -37,12 +37,12 @@ from mathamr.structure.alignment import Floats, Integers, Query, align
 from mathamr.structure.forest import Forest, ForestBuilder, Names
 from mathamr.structure.postings import Keys, Postings, keys_of
 from mathamr.structure.renaming import aligned_weights
-from mathamr.structure.scoring import VARIABLE, Scoring, symbol_class
+from mathamr.structure.scoring import VARIABLE, Scoring, may_be_renamed, symbol_class
 
 KINDS: tuple[TreeKind, TreeKind] = ("slt", "opt")
-SMALLEST_BATCH, LARGEST_BATCH = 128, 2048  # formulas aligned together
+SMALLEST_BATCH, LARGEST_BATCH = 64, 2048  # formulas aligned together
 MOST_PAIRS = 1 << 24  # pairs of nodes that are compared together, 16 bytes each
-_ROOM = 1e-6  # impacts are kept in float32; bounds are raised by more than that costs
+_ROOM = 1e-5  # sums are made in float32; bounds are raised by more than that costs
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Alignment:
     Attributes:
         nodes: node of the formula's tree for each aligned node of the query's.
         kept: aligned nodes of the query whose symbols are equal, or equal under the renaming.
-        renaming: variables of the query and those of the formula that they stand for.
+        renaming: variables of the query and those of the formula that they stand for; names of functions,
+            dots and infinity are aligned as variables, and are never renamed.
     """
 
     nodes: Mapping[int, int]
@@ -86,10 +87,11 @@ class StructureIndex:
         self.names, self.forests, self.postings, self.scoring = names, forests, postings, scoring
         self._symbols, self._edges = names.symbols(), names.edges()
         self._variable = names.symbol(VARIABLE)
-        self._sizes = [
+        sizes = [
             np.bincount(forest.owner, weights=self._weights_of(forest, place), minlength=len(forest))
             for place, forest in enumerate(forests)
         ]
+        self._sizes = [np.maximum(own, 1e-9) ** scoring.size for own in sizes]
 
     @classmethod
     def build(cls, formulas: Iterable[ParsedFormula], scoring: Scoring) -> StructureIndex:
@@ -138,20 +140,21 @@ class StructureIndex:
         pairs = self._pairs(trees)
         candidates = np.flatnonzero(pairs > 0)
         bounds = self._bounds(trees, pairs, candidates)
+        total = bounds.sum(axis=0) * (1 + _ROOM)
         size = min(max(k, SMALLEST_BATCH), len(candidates))
         ahead = np.zeros(len(candidates), dtype=bool)
-        ahead[np.argpartition(-bounds, size - 1)[:size] if size else []] = True
-        found = candidates[ahead]
-        scores = self._scores(trees, pairs, found)
-        threshold = _least(scores, k)
-        open_ = np.flatnonzero(~ahead & (bounds >= threshold))
-        open_ = open_[np.argsort(-bounds[open_], kind="stable")]
+        ahead[np.argpartition(-total, size - 1)[:size] if size else []] = True
+        found = self._align(trees, candidates, bounds, np.flatnonzero(ahead), -1.0)
+        threshold = _least(bounds[:, found].sum(axis=0), k)
+        open_ = np.flatnonzero(~ahead & (total >= threshold))
+        open_ = open_[np.argsort(-total[open_], kind="stable")]
         batch = SMALLEST_BATCH
-        while len(open_) and bounds[open_[0]] >= threshold:
-            few, open_ = candidates[open_[:batch]], open_[batch:]
-            found, scores = np.append(found, few), np.append(scores, self._scores(trees, pairs, few))
-            threshold = _least(scores, k)
+        while len(open_) and total[open_[0]] >= threshold:
+            few, open_ = open_[:batch], open_[batch:]
+            found = np.append(found, self._align(trees, candidates, bounds, few, threshold))
+            threshold = _least(bounds[:, found].sum(axis=0), k)
             batch = min(2 * batch, LARGEST_BATCH)
+        scores, found = bounds[:, found].sum(axis=0), candidates[found]
         best = (np.lexsort((found, -scores)) if names is None else best_first(names[found], scores))[:k]
         return list(zip(found[best].tolist(), scores[best].tolist(), strict=True))
 
@@ -215,63 +218,90 @@ class StructureIndex:
         return self.postings.scores(np.concatenate(keys)) if keys else np.zeros(len(self))
 
     def _scores(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
-        """Return the scores of some formulas; of many or large ones, part by part."""
+        """Return the scores of some formulas."""
         total: Floats = self.scoring.pairs * pairs[few]
         for place, tree in enumerate(trees):
-            if tree is None:
-                continue
-            sizes = np.diff(self.forests[place].bounds)[few] * len(tree.query)
-            for part in _parts(sizes):
-                own = self.forests[place].take(few[part])
-                matches = align(tree.query, own)
-                weights, _ = aligned_weights(tree.query, own, matches, self._variable, self.scoring)
-                total[part] += self._shares(tree, place, few[part]) * weights
+            if tree is not None:
+                total += self._aligned(tree, place, few)
         return total
 
-    def _bounds(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
-        """Return upper bounds of the scores of some formulas."""
-        total = self.scoring.pairs * pairs[few]
+    def _aligned(self, tree: _Tree, place: int, few: Integers) -> Floats:
+        """Return the part of the alignment in the scores of some formulas; many or large ones are aligned in turns."""
+        weights = np.zeros(len(few))
+        for part in _parts(self._nodes(place, few) * len(tree.query)):
+            own = self.forests[place].take(few[part])
+            matches = align(tree.query, own)
+            weights[part] = aligned_weights(tree.query, own, matches, self._variable, self.scoring)[0]
+        return self._shares(tree, place, few) * weights
+
+    def _align(
+        self, trees: list[_Tree | None], candidates: Integers, bounds: Floats, few: Integers, least: float
+    ) -> Integers:
+        """Put the scores of a few candidates in the place of their bounds; return the few whose score may be ``least``.
+
+        Each tree is aligned only where the bound is not below ``least`` by the trees before it.
+        """
         for place, tree in enumerate(trees):
             if tree is not None:
-                total += self._shares(tree, place, few) * self._most_aligned(tree, place)[few]
-        return total * (1 + _ROOM)
+                few = few[bounds[:, few].sum(axis=0) * (1 + _ROOM) >= least]
+                bounds[1 + place, few] = self._aligned(tree, place, candidates[few])
+        return few
+
+    def _bounds(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
+        """Return upper bounds of the parts of the scores of some formulas: pairs, and each tree (3, formulas)."""
+        bounds = np.zeros((1 + len(trees), len(few)))
+        bounds[0] = self.scoring.pairs * pairs[few]
+        for place, tree in enumerate(trees):
+            if tree is not None:
+                bounds[1 + place] = self._shares(tree, place, few) * self._most_aligned(tree, place, few)
+        return bounds
+
+    def _nodes(self, place: int, few: Integers) -> Integers:
+        """Return the numbers of nodes of the trees of some formulas."""
+        bounds = self.forests[place].bounds
+        return bounds[few + 1] - bounds[few]
 
     def _shares(self, tree: _Tree, place: int, few: Integers) -> Floats:
         """Return the factors by which aligned weights enter the scores of some formulas."""
         scoring = self.scoring
         factor = (1 - scoring.pairs) * (scoring.layout if place == 0 else 1 - scoring.layout)
-        whole = tree.weight ** (1 - scoring.size) * np.maximum(self._sizes[place][few], 1e-9) ** scoring.size
-        return factor / np.maximum(whole, 1e-9)
+        return factor / (max(tree.weight, 1e-9) ** (1 - scoring.size) * self._sizes[place][few])
 
-    def _most_aligned(self, tree: _Tree, place: int) -> Floats:
-        """Return upper bounds of the aligned weights of all formulas (F,).
+    def _most_aligned(self, tree: _Tree, place: int, few: Integers) -> Floats:
+        """Return upper bounds of the aligned weights of some formulas.
 
-        The topmost node counts in full. Each other one shares a pair of classes with its parent, which counts its
-        weight with the credit of another symbol; equal symbols give the rest of the weight. A tree of as many nodes
-        that has all pairs of classes may be equal to the query's, and counts in full.
+        The topmost node has a symbol of the formula, or is a variable or a number. Each other one shares a pair of
+        classes with its parent, which counts its weight with the credit of another symbol; equal symbols give the rest
+        of the weight. A tree of as many nodes that has all pairs of classes may be equal to the query's, and counts in
+        full.
         """
         query = tree.query
         lower = np.flatnonzero(query.tree.parents >= 0)
         partial = query.weights * query.credits
-        bound = self.postings.matched(tree.keys.direct, partial[lower])
-        whole = (np.diff(self.forests[place].bounds) == len(query)) & (bound >= partial[lower].sum() * (1 - _ROOM))
+        bound = self.postings.matched(tree.keys.direct, partial[lower])[few]
+        able = np.flatnonzero(bound >= partial[lower].sum() * (1 - _ROOM))
+        whole = able[self._nodes(place, few[able]) == len(query)]
         open_nodes = np.flatnonzero(query.credits < 1)
         if len(open_nodes):
             rest = query.weights[open_nodes] - partial[open_nodes]
-            bound += self.postings.matched(tree.keys.symbols[open_nodes], rest)
-        return np.where(whole, tree.weight, np.minimum(bound + query.weights.max(), tree.weight))
+            bound += self.postings.matched(tree.keys.symbols[open_nodes], rest)[few]
+        own = query.tree.classes == query.tree.symbols  # neither variables nor numbers
+        least = float(partial[~own].max(initial=0.0))
+        bound += self.postings.greatest(tree.keys.symbols[own], query.weights[own], least)[few]
+        bound[whole] = tree.weight
+        return np.minimum(bound, tree.weight)
 
     def _alignment(
         self, tree: FormulaTree, own: Forest, nodes: dict[int, int], kept: npt.NDArray[np.bool_]
     ) -> Alignment:
         labels = {node: self._symbols[own.symbols[other]] for node, other in nodes.items()}
-        variables = [node for node in nodes if kept[node] and symbol_class(tree.labels[node]) == VARIABLE]
-        renaming = {tree.labels[node]: labels[node] for node in variables}
-        return Alignment(
-            nodes,
-            frozenset(n for n in nodes if kept[n] and labels[n] == renaming.get(tree.labels[n], tree.labels[n])),
-            renaming,
-        )
+        renaming = {
+            tree.labels[node]: label
+            for node, label in labels.items()
+            if kept[node] and symbol_class(label) == VARIABLE and may_be_renamed(tree.labels[node], label)
+        }
+        same = frozenset(node for node in nodes if labels[node] == renaming.get(tree.labels[node], tree.labels[node]))
+        return Alignment(nodes, frozenset(node for node in same if kept[node]), renaming)
 
 
 def _parts(sizes: Integers) -> list[slice]:

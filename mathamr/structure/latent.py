@@ -27,6 +27,7 @@ from scipy import sparse
 
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import ParsedFormula
+from mathamr.evaluation.order import best_first
 from mathamr.structure.forest import Forest, ForestBuilder, Names
 from mathamr.structure.index import KINDS
 from mathamr.structure.latent_config import LatentConfig
@@ -86,8 +87,15 @@ class LatentIndex:
         """Return the vectors of any formulas (formulas, dimensions)."""
         return _unit(self._weighted_rows(formulas) @ self._projection)
 
-    def search(self, formula: ParsedFormula, k: int = 1000) -> list[tuple[int, float]]:
-        """Return the numbers and cosines of the best ``k`` formulas, best first; equal ones by number.
+    def search(
+        self, formula: ParsedFormula, k: int = 1000, *, names: npt.NDArray[np.str_] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the numbers and cosines of the best ``k`` formulas, best first.
+
+        Args:
+            formula: the query.
+            k: number of formulas.
+            names: ids of all formulas, by which equal cosines are ordered; None: by number.
 
         Raises:
             RetrievalError: ``k`` below 1.
@@ -96,7 +104,8 @@ class LatentIndex:
             raise RetrievalError(f"k={k}; at least 1 result must be asked for")
         scores = self.vectors @ self.vectors_of([formula])[0]
         able = np.flatnonzero(scores >= np.partition(scores, -k)[-k]) if k < len(scores) else np.arange(len(scores))
-        best = able[np.lexsort((able, -scores[able]))][:k]
+        order = np.lexsort((able, -scores[able])) if names is None else best_first(names[able], scores[able])
+        best = able[order][:k]
         return [(int(number), float(scores[number])) for number in best]
 
     def _weighted_rows(self, formulas: Iterable[ParsedFormula]) -> sparse.csr_array:

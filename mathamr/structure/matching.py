@@ -73,15 +73,15 @@ def match_of(index: StructureIndex, formula: ParsedFormula, number: int) -> Matc
     pairs = {own[2:]: other[2:] for own, other in alignment.renaming.items() if own != other}
     drawings = draw(query, roles), draw(tree, others)
     changed = [(query.labels[own], tree.labels[alignment.nodes[own]]) for own in roles if roles[own] == "changed"]
-    named = dict.fromkeys((own[2:], other[2:]) for own, other in changed)
+    named = dict.fromkeys((own[2:], other[2:]) for own, other in changed if own != other)
     return Match(*drawings, len(roles), len(query), tuple(sorted(pairs.items())), tuple(named))
 
 
 def roles_of(alignment: Alignment, query: FormulaTree, tree: FormulaTree) -> Mapping[int, Role]:
     """Return the role of each aligned node of the query.
 
-    It is ``equal``, or ``renamed`` under the renaming, or ``changed``: another number, or a variable against the
-    renaming.
+    It is ``equal``, or ``renamed`` under the renaming, or ``changed``: another number, the name of a function, or a
+    variable against the renaming.
     """
     roles: dict[int, Role] = {}
     for node, other in alignment.nodes.items():

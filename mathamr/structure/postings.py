@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from mathamr.structure.forest import MAX_EDGES, MAX_NAMES, Forest
 from mathamr.structure.scoring import Scoring
@@ -143,12 +144,8 @@ class Postings:
         """Return the BM25 score of each formula as a share of the most that any formula can have (F,)."""
         own, times = np.unique(keys, return_counts=True)
         most = float((times * self.rarity_of(own)).sum())
-        found = self._postings(own)
-        totals = np.zeros(self.size)
-        if found is not None:
-            which, postings = found
-            weights = times[which] * self.impacts[postings]
-            totals = _totals(self.formulas[postings], weights, self.size)
+        which, postings = self._postings(own)
+        totals = self._totals(postings, [self.impacts[part] for part in postings], times[which])
         return totals / most if most else totals
 
     def matched(self, keys: Keyed, weights: Floats) -> Floats:
@@ -159,44 +156,53 @@ class Postings:
         order = np.lexsort((-weights, keys))
         own, starts = np.unique(keys[order], return_index=True)
         running = np.concatenate([[0.0], np.cumsum(weights[order])])
-        sizes = np.diff(np.append(starts, len(keys)))
-        found = self._postings(own)
-        if found is None:
-            return np.zeros(self.size)
-        which, postings = found
-        taken = np.minimum(self.counts[postings], sizes[which])
-        gains = running[starts[which] + taken] - running[starts[which]]
-        return _totals(self.formulas[postings], gains, self.size)
+        ends = np.append(starts[1:], len(keys))
+        which, postings = self._postings(own)
+        gains = [np.float32(running[starts[key] : ends[key] + 1] - running[starts[key]]) for key in which]
+        values = [
+            best[np.minimum(self.counts[part], len(best) - 1)]
+            if len(best) > 2
+            else np.full(part.stop - part.start, best[1])
+            for best, part in zip(gains, postings, strict=True)
+        ]
+        return self._totals(postings, values, np.ones(len(which)))
+
+    def greatest(self, keys: Keyed, weights: Floats, least: float) -> Floats:
+        """Return for each formula the greatest weight of the keys that it has, and ``least`` where it has none (F,)."""
+        found = np.full(self.size, least)
+        which, postings = self._postings(keys)
+        for place in np.argsort(weights[which], kind="stable").tolist():  # the greatest is written last
+            if weights[which[place]] > least:
+                found[self.formulas[postings[place]]] = weights[which[place]]
+        return found
 
     def _places(self, keys: Keyed) -> tuple[Keyed, npt.NDArray[np.bool_]]:
         places = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
         known = self.keys[places] == keys if len(self.keys) else np.zeros(len(keys), bool)
         return places, known
 
-    def _postings(self, keys: Keyed) -> tuple[Keyed, Keyed] | None:
-        """Return the postings of all keys, and which key each of them is of; None if no key is known."""
+    def _postings(self, keys: Keyed) -> tuple[Keyed, list[slice]]:
+        """Return which keys are known, and the postings of each."""
         places, known = self._places(keys)
-        which, places = np.flatnonzero(known), places[known]
-        if not len(which):
-            return None
-        starts, sizes = self.starts[places], self.starts[places + 1] - self.starts[places]
-        return np.repeat(which, sizes), _ranges(starts, sizes)
+        starts, ends = self.starts[places[known]].tolist(), self.starts[places[known] + 1].tolist()
+        return np.flatnonzero(known), [slice(*bounds) for bounds in zip(starts, ends, strict=True)]
 
-
-def _totals(formulas: npt.NDArray[np.int32], weights: npt.NDArray[np.floating], size: int) -> Floats:
-    totals: Floats = np.bincount(formulas, weights=weights, minlength=size).astype(np.float64)
-    return totals
+    def _totals(
+        self, postings: Sequence[slice], values: Sequence[npt.NDArray[np.floating]], weights: npt.NDArray[np.number]
+    ) -> Floats:
+        """Return the sum of the values of each formula (F,), those of a key times its weight; in float32."""
+        if not postings:
+            return np.zeros(self.size)
+        formulas = np.concatenate([self.formulas[part] for part in postings])
+        starts = np.cumsum([0, *(part.stop - part.start for part in postings)])
+        columns = sparse.csc_array((np.concatenate(values), formulas, starts), shape=(self.size, len(postings)))
+        totals: Floats = (columns @ weights.astype(np.float32)).astype(np.float64)
+        return totals
 
 
 def rarity(frequencies: npt.NDArray[np.integer], size: int) -> Floats:
     """Return the inverse document frequencies, as BM25 in Lucene has them: log(1 + (N - n + 0.5) / (n + 0.5))."""
     return np.log(1 + (size - frequencies + 0.5) / (frequencies + 0.5))
-
-
-def _ranges(starts: Keyed, sizes: Keyed) -> Keyed:
-    """Return the numbers from each start on, as many as its size, one range after the other."""
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1]) + np.repeat(starts - (ends - sizes), sizes)
 
 
 def _changes(values: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:

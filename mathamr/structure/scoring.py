@@ -83,3 +83,13 @@ class StructureConfig(Scoring):
 def symbol_class(symbol: str) -> str:
     """Return the class of a symbol: all variables, all numbers, or the symbol itself."""
     return symbol[:2] if symbol[:2] in (VARIABLE, NUMBER) else symbol
+
+
+def may_be_renamed(variable: str, other: str) -> bool:
+    """Return whether a variable may be shown as a renamed other one: both are letters, or they are equal.
+
+    >>> [may_be_renamed("V!x", other) for other in ("V!y", "V!sin", "V!∞")], may_be_renamed("V!sin", "V!sin")
+    ([True, False, False], True)
+    """
+    names = variable[len(VARIABLE) :], other[len(VARIABLE) :]
+    return variable == other or all(len(name) == 1 and name.isalpha() for name in names)

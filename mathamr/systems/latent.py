@@ -64,7 +64,10 @@ class LatentSystem(System[LatentSettings]):
         searchable: _Searchable = indexed.index
         found = searchable.queries(topic_set, self.console)
         with Stopwatch() as watch:
-            rankings = {name: searchable.made.search(query, settings.retrieval.k) for name, query in found.items()}
+            rankings = {
+                name: searchable.made.search(query, settings.retrieval.k, names=searchable.names)
+                for name, query in found.items()
+            }
         return Retrieved(searchable.hits(rankings), speed(len(found), watch), searchable.visual_ids)
 
 

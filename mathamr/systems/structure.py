@@ -84,7 +84,7 @@ class StructureSystem(System[StructureSettings]):
             trees=trees,
             context=context,
             answers=answers,
-            names=around.names,
+            answer_names=around.names,
         )
         return Indexed(searchable, {**costs, "formulas": len(made)})
 
@@ -99,12 +99,12 @@ class StructureSystem(System[StructureSettings]):
         words = {topic.topic_id: tokens_of_post(topic.post) for topic in topic_set.topics}
         k, places = settings.retrieval.k, settings.structure.context
         with Stopwatch() as watch:
-            rankings = {name: searchable.made.search(query, k) for name, query in found.items()}
+            rankings = {name: searchable.made.search(query, k, names=searchable.names) for name, query in found.items()}
             if searchable.context is not None:
                 for name, query in found.items():
                     similar = searchable.context.scores(words[name])
                     rankings[name] = with_similar_posts(
-                        rankings[name], similar, searchable.made, query, min(places, k), k
+                        rankings[name], similar, searchable.made, query, min(places, k), k, searchable.names
                     )
         return Retrieved(searchable.hits(rankings), speed(len(found), watch), searchable.visual_ids)
 
@@ -121,7 +121,8 @@ class StructureSystem(System[StructureSettings]):
             for topic_id, formulas in queries.items():
                 scores = answers.scores(searchable.made, formulas)
                 found = [
-                    (searchable.names[place], float(scores[place])) for place in np.flatnonzero(scores > 0).tolist()
+                    (searchable.answer_names[place], float(scores[place]))
+                    for place in np.flatnonzero(scores > 0).tolist()
                 ]
                 order = best_first([name for name, _ in found], [score for _, score in found])
                 results[topic_id] = [found[place] for place in order[: settings.retrieval.k]]
@@ -140,13 +141,13 @@ def _answers(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[P
 class _Searchable(IndexedFormulas):
     """Trees of formulas, with their ids.
 
-    In Task 1 ``answers`` has the formulas of posts, and ``names`` the ids of these.
+    In Task 1 ``answers`` has the formulas of posts, and ``answer_names`` the ids of these.
     """
 
     made: StructureIndex
     context: Context | None = None
     answers: FormulasOfPosts | None = None
-    names: Sequence[str] = ()
+    answer_names: Sequence[str] = ()
 
 
 class _Around:

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
@@ -32,6 +36,11 @@ class IndexedFormulas:
     places: list[tuple[str, str]]
     visual_ids: dict[str, str]
     trees: FormulaTrees
+
+    @cached_property
+    def names(self) -> npt.NDArray[np.str_]:
+        """Ids of the formulas, by which equal scores are ordered (F,)."""
+        return np.array([formula_id for formula_id, _ in self.places], dtype=np.str_)
 
     def queries(self, topic_set: TopicSet, console: Console) -> dict[str, ParsedFormula]:
         """Return the query formula of each topic that has one; the console names the others."""

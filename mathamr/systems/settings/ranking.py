@@ -19,15 +19,20 @@ from mathamr.structure.scoring import StructureConfig
 
 @dataclass(frozen=True, kw_only=True)
 class RankingSettings(JobSettings):
-    """Settings of a system that trains nothing: those of a ``group``, and the number of results."""
+    """Settings of a system that trains nothing: those of a ``group``, and the number of results.
+
+    Rankings of another ``version`` are made again.
+    """
 
     group: ClassVar[str]
+    version: ClassVar[int] = 1
 
     retrieval: RetrievalConfig
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return the settings of the group, and the number of results."""
-        return {self.group: self.key_settings(self.group), "k": self.retrieval.k}
+        """Return the settings of the group, the number of results, and a version above 1."""
+        own = {self.group: self.key_settings(self.group), "k": self.retrieval.k}
+        return own if self.version == 1 else {**own, "version": self.version}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +77,7 @@ class StructureSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.structure.StructureSystem`."""
 
     group: ClassVar = "structure"
+    version: ClassVar = 2
 
     structure: StructureConfig
 
@@ -81,5 +87,6 @@ class LatentSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.latent.LatentSystem`."""
 
     group: ClassVar = "latent"
+    version: ClassVar = 2
 
     latent: LatentConfig

@@ -59,6 +59,9 @@ def test_the_search_finds_what_scores_of_all_formulas_find(seed: int, k: int) ->
         scores = index.scores(query)
         best = [int(number) for number in np.lexsort((np.arange(600), -scores)) if scores[number] > 0][:k]
         assert [number for number, _ in index.search(query, k)] == best
+        trees, able = index._read(query), np.flatnonzero(scores > 0)
+        bounds = index._bounds(trees, index._pairs(trees), able).sum(axis=0)
+        assert (bounds * (1 + index_module._ROOM) >= scores[able]).all()
 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 9])

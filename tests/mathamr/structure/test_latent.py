@@ -57,6 +57,14 @@ def test_an_indexed_formula_has_one_vector_however_it_comes() -> None:
         assert len(index.search(formula, 100)) == 50
 
 
+@pytest.mark.parametrize("k", [1, 3, 4, 6])
+def test_equal_cosines_go_by_id_also_where_results_end(k: int) -> None:
+    names = np.array(["7", "10", "9", "8", "95", "1"])
+    index = LatentIndex.build([parse_latex(one) for one in ("x^2", "a+b", "x^2", "x^2", "a+b", "x^2")], CONFIG)
+    found = index.search(parse_latex("x^2"), k, names=names)
+    assert [str(names[number]) for number, _ in found] == ["9", "8", "7", "1", "95", "10"][:k]
+
+
 def test_a_formula_without_known_symbols_has_no_direction() -> None:
     index = LatentIndex.build([parse_latex(latex) for latex in FORMULAS], CONFIG)
     assert index.vectors_of([ParsedFormula(None, None)]).tolist() == [[0.0] * 4]

@@ -51,6 +51,18 @@ def test_roles_are_the_same_in_both_formulas() -> None:
     assert [leaf.role for leaf in leaves(match.formula)] == roles
 
 
+def test_names_of_functions_are_changed_and_never_renamed() -> None:
+    assert str(matched(r"\sin x+f", r"\cos y+g")) == "4 of 4 symbols, f is g, x is y, sin is changed to cos"
+    assert str(matched(r"\sin x", "f x")) == "2 of 2 symbols, sin is changed to f"
+    assert str(matched(r"x^N", r"y^\infty")) == "2 of 2 symbols, x is y, N is changed to ∞"
+
+
+def test_a_letter_that_another_one_takes_is_not_changed_to_itself() -> None:
+    match = matched("x+y+y", "x+x+x")
+    assert str(match) == "5 of 5 symbols, y is x"
+    assert [leaf.role for leaf in leaves(match.query)] == ["changed", "equal", "renamed", "equal", "renamed"]
+
+
 def test_symbols_that_are_not_aligned_are_in_brackets() -> None:
     match = matched(r"\sqrt{2}", r"1+\sqrt{2}")
     assert (as_text(match.query), as_text(match.formula)) == ("√(2)", "⟨1+⟩√(2)")

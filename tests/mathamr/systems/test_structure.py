@@ -30,10 +30,19 @@ def configured(place: Path, *overrides: str):
         return validated(compose("config", [*track, *SMALL, *places, *overrides]))
 
 
+def check_first_ids(path: Path, k: int) -> None:
+    """Check that of twelve or more formulas equal to the topic's those of the highest ids are found."""
+    rankings = read_run(path, task=2).rankings
+    for n in range(len(FORMULAS)):
+        equal = sorted((f"{post}{i}:0" for post in "qa" for i in range(n, 32, len(FORMULAS))), reverse=True)
+        assert len(equal) > k
+        assert [hit.doc_id for hit in rankings[f"F.{n}"]] == equal[:k]
+
+
 @pytest.mark.parametrize("context", [0, 4])
 def test_formulas_that_are_equal_to_the_topics_come_first(context: int, tmp_path: Path) -> None:
     write_collection(tmp_path / "data")
-    ended = run(configured(tmp_path, f"structure.context={context}", "retrieval.k=30"), "command")
+    ended = run(configured(tmp_path, f"structure.context={context}", "retrieval.k=11"), "command")
     assert ended.failed == 0, ended.table
     with (tmp_path / "out" / "found" / "results.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
@@ -41,7 +50,9 @@ def test_formulas_that_are_equal_to_the_topics_come_first(context: int, tmp_path
     assert float(row["task2_p_prime_10"]) == 1.0
     assert float(row["task2_queries_per_second"]) > 0
     (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run-task2.tsv")
-    assert all(len(hits) <= 30 for hits in read_run(path, task=2).rankings.values())
+    assert all(len(hits) == 11 for hits in read_run(path, task=2).rankings.values())
+    if not context:
+        check_first_ids(path, 11)
 
 
 def test_an_index_for_people_has_the_scores_of_the_run(tmp_path: Path) -> None:
@@ -93,11 +104,13 @@ def test_ids_of_formulas_and_visual_ids_never_meet() -> None:
 
 def test_dense_vectors_find_formulas_that_are_equal_to_the_topics(tmp_path: Path) -> None:
     write_collection(tmp_path / "data")
-    ended = run(configured(tmp_path, "track=latent", "latent.dimensions=8", "retrieval.k=30"), "command")
+    ended = run(configured(tmp_path, "track=latent", "latent.dimensions=8", "retrieval.k=11"), "command")
     assert ended.failed == 0, ended.table
     with (tmp_path / "out" / "found" / "results.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert float(row["task2_p_prime_10"]) == 1.0
+    (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run-task2.tsv")
+    check_first_ids(path, 11)
     with pytest.raises(ConfigError, match=r"latent\.dimensions=0 must be 1 or more"):
         run(configured(tmp_path, "track=latent", "latent.dimensions=0"), "command")
 
