@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--check", action="store_true", help="only check the trials")
     parser.add_argument("--project", help="project of W&B; default: the one in the file")
     parser.add_argument("--entity", help="user or team of W&B; default: yours")
-    parser.add_argument("--dashboard", action="store_true", help="save a view of the trials: parameters, curves, scores")
+    parser.add_argument("--dashboard", action="store_true", help="save a view of its trials")
     given = parser.parse_args(arguments)
 
     from experiments.tracking import dashboard
