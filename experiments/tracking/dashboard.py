@@ -41,9 +41,12 @@ def dashboard(sweep: Mapping[str, Any], sweep_id: str, *, entity: str, project: 
     import wandb_workspaces.workspaces as views
 
     goal, parameters = str(sweep["metric"]["name"]), list(sweep["parameters"])
-    axes = [*map(panels.Config, parameters), panels.SummaryMetric(goal)]
+    axes: list[Any] = [*map(panels.Config, parameters), panels.SummaryMetric(goal)]
     columns = [panels.ParallelCoordinatesPlotColumn(metric=axis) for axis in axes]
-    chosen = [panels.ParallelCoordinatesPlot(columns=columns), panels.ParameterImportancePlot(with_respect_to=goal)]
+    chosen: list[Any] = [
+        panels.ParallelCoordinatesPlot(columns=columns),
+        panels.ParameterImportancePlot(with_respect_to=goal),
+    ]
     chosen += [
         panels.ScatterPlot(
             x=panels.Config(name),
@@ -52,8 +55,8 @@ def dashboard(sweep: Mapping[str, Any], sweep_id: str, *, entity: str, project: 
         )
         for name in parameters
     ]
-    curves = [panels.LinePlot(x="epoch", y=[name]) for name in CURVES]
-    results = [panels.BarPlot(metrics=[name]) for name in (*SCORES, *COSTS)]
+    curves: list[Any] = [panels.LinePlot(x="epoch", y=[name]) for name in CURVES]
+    results: list[Any] = [panels.BarPlot(metrics=[name]) for name in (*SCORES, *COSTS)]
     return views.Workspace(
         entity=entity,
         project=project,

@@ -45,8 +45,10 @@ from scripts.benchmarks.published_tree import Tree
 
 _MIB = 1 << 20
 _AT_ONCE = 5000  # graphs written between two commits
-RUN = ("data=arqmath", "data.regime=full", "data.years=[2022]", "experiment.tasks=[1]", "train.epochs=1", "index=exact")
-RUN += ("workers=1", "wandb=disabled", "+exp=trial")
+RUN = [
+    *("+exp=trial", "data=arqmath", "data.regime=full", "data.years=[2022]", "experiment.tasks=[1]"),
+    *("train.epochs=1", "index=exact", "workers=1", "wandb=disabled"),
+]
 
 
 @dataclass(frozen=True, slots=True)
