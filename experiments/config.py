@@ -69,6 +69,8 @@ class ExperimentConfig:
         baselines: conditions that are compared with another one than ``baseline``.
         only: conditions to run; None: all.
         analyses: of the vectors, ``collapse``, ``geometry``, ``weighting`` or ``failures``.
+        topic_labels: file with groups of topics, by which the report breaks scores down
+            (:mod:`experiments.report.breakdowns`).
     """
 
     name: str
@@ -83,6 +85,7 @@ class ExperimentConfig:
     baselines: dict[str, str] = field(default_factory=dict)
     only: list[str] | None = None
     analyses: list[str] = field(default_factory=list)
+    topic_labels: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

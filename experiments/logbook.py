@@ -185,7 +185,7 @@ def _start(settings: WandbConfig, folder: Path, described: Mapping[str, Any], sa
                 entity=settings.entity,
                 dir=str(folder.resolve()),
                 **described,
-                resume="allow" if mode == "online" else None,
+                resume="allow",  # offline too: wandb sync then joins the parts of a run
                 reinit="finish_previous",
                 settings=wandb.Settings(
                     console="off",

@@ -158,13 +158,13 @@ class Models:
         count = number_of(train.processes, train.device)
         if count == 1:
             return None
-        return run_ranks(count, train.device, train_rank, (job.settings, self._shared, topic_sets, folder), log)
+        arguments = job.settings, self._shared, topic_sets, folder
+        return run_ranks(count, train.device, train_rank, arguments, log, folder)
 
 
 def train_rank(log: Log, settings: JobSettings, shared: Path, topic_sets: Sequence[TopicSet], folder: Path) -> Trained:
     """Train as one rank of several, on what the process that has started them has prepared."""
-    console = Console(quiet=os.environ.get("RANK", "0") != "0")
-    system: System[Any] = registry.find(settings.track)(open_data(settings.data), shared, console)
+    system: System[Any] = registry.find(settings.track)(open_data(settings.data), shared, Console())
     system.check(settings, topic_sets)
     system.prepare(settings, topic_sets)
     return system.train(settings, folder, log)

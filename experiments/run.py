@@ -37,7 +37,7 @@ from experiments.config import CONF, ExperimentConfig, job_settings, read, regis
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status
-from experiments.report import blocks, results, tables
+from experiments.report import blocks, breakdowns, results, tables
 from experiments.report.results import Experiment
 from experiments.runner import Runner
 from experiments.topic_sets import read_topic_sets, tasks_of
@@ -62,17 +62,18 @@ class Ended:
     failed: int
 
 
-def run(composed: DictConfig, command: str) -> Ended:
+def run(composed: DictConfig, command: str, console: Console | None = None) -> Ended:
     """Run what is missing of an experiment.
 
     Args:
         composed: configuration with ``experiment``, as Hydra composes it.
         command: command line, for the report.
+        console: progress and messages; None: on standard error.
 
     Raises:
         MathAMRError: before anything runs, when the configuration makes no experiment.
     """
-    console, config = Console(), read(composed)
+    console, config = console or Console(), read(composed)
     experiment = config.experiment
     if experiment is None:
         raise ConfigError("no experiment is named; add +exp=NAME, where conf/exp/NAME.yaml describes it")
@@ -166,6 +167,8 @@ def _write_plan(
     }
     if experiment.measures:
         content["measures"] = titles(experiment.measures)
+    if experiment.topic_labels is not None:
+        content["topic_labels"] = breakdowns.read_labels(Path(experiment.topic_labels))
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "experiment.json", content)
 

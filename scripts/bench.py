@@ -16,6 +16,7 @@
     python scripts/bench.py formula_vocabulary --root DIR       # labels and edges from LaTeX against those from MathML
     python scripts/bench.py formula_corpora PATH ...            # does every formula of a collection give trees?
     python scripts/bench.py published_scale     # is a collection of ten times the size checked in the same memory?
+    python scripts/bench.py full_scale --out DIR                # an experiment at 10,000 to 1,000,000 posts, by stage
     python scripts/bench.py structure           # structure search beside BM25 over pairs; two proofs
 
 Machines are noisy, so what counts are ratios of two things timed in one run. ``NAME --help`` lists the options. The
@@ -48,6 +49,7 @@ BENCHMARKS = {
     "formula_vocabulary": "benchmarks/formulas/vocabulary.py",
     "formula_corpora": "benchmarks/formulas/corpora.py",
     "published_scale": "benchmarks/published_scale.py",
+    "full_scale": "benchmarks/scale/experiment.py",
     "structure": "benchmarks/formulas/structure.py",
 }
 

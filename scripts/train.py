@@ -18,6 +18,7 @@ resume; 130 stopped by a second Ctrl-C, which does not wait: the next run resume
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -58,8 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> str:
         None if given.negatives is None else by_question(read_pairs(given.negatives)),
     )
     log = JsonLines(given.out / "log.jsonl")
+    console = Console(quiet=os.environ.get("RANK", "0") != "0")
     with only_trainer(given.out):
-        return summary(train_graph_model(data, config, encoder, given.out, Console(), log=log, resume=given.resume))
+        return summary(train_graph_model(data, config, encoder, given.out, console, log=log, resume=given.resume))
 
 
 if __name__ == "__main__":

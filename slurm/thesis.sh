@@ -12,11 +12,12 @@
 # train=thesis with data.regime=judged, or data.regime=full for the benchmark. Arguments replace them, e.g.
 # data.regime=mini 'data.years=[2020,2021]' train=laptop for a part of ARQMath. Settings by environment:
 #
-#   SEEDS        seeds of each condition; default: the five of the thesis
+#   SEEDS        seeds of each condition; default: those of each experiment, five as in the thesis (the benchmark: one)
 #   GPUS         models trained at a time; default: 4
 #   EXPERIMENTS  experiments by name; default: those of Tables 4.6 to 4.22
 #   PARSE        arguments of mathamr build graphs for a neural parser, which runs as an array of SHARDS (16) first;
-#                without it the experiments parse by the embedded parser
+#                without it the experiments parse by the embedded parser. Merged graphs are not parsed again: remove
+#                OUTPUTS/parsed to do so
 #   SECONDS_A_MODEL  seconds to train a model, if you know them for your GPU; without it those of the thesis count:
 #                472.5 s for an epoch (Table 4.8), 69.2 min for one of the benchmark (Table 4.20), seven epochs
 set -euo pipefail
@@ -24,7 +25,6 @@ set -euo pipefail
 dry=false
 if [[ ${1:-} == --dry-run ]]; then dry=true; shift; fi
 python=${PYTHON:-.venv/bin/python}
-seeds=${SEEDS:-42,43,44,45,46}
 gpus=${GPUS:-4}
 shards=${SHARDS:-16}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -39,11 +39,17 @@ if ! command -v "$python" > /dev/null; then
     exit 2
 fi
 
+# Graphs of an earlier chain: its jobs are known by them, and merging would refuse to write them again.
+given=("$@")
+parsed=$outputs/parsed/collection.db
+[[ -n ${PARSE:-} && -f $parsed ]] && given+=("data.collection=$parsed")
+
 # Settings of the thesis for an experiment, where the arguments do not name them; sets $settings.
 choose_settings() { # EXPERIMENT, then the arguments
     local name=$1 regime=judged
     shift
     settings=()
+    [[ -n ${SEEDS:-} ]] && settings+=("experiment.seeds=[$SEEDS]")
     [[ " $* " == *" data=arqmath "* ]] || return 0
     [[ $name == arqmath3_benchmark ]] && regime=full
     [[ " $*" == *" data.regime="* ]] || settings+=("data.regime=$regime")
@@ -57,7 +63,7 @@ total=0
 printf '%-24s %6s %12s %8s\n' experiment jobs 'new models' hours
 for name in "${experiments[@]}"; do
     choose_settings "$name" "$@"
-    table=$("$python" -m experiments.run "+exp=$name" "$@" "${settings[@]}" "experiment.seeds=[$seeds]" job=list)
+    table=$("$python" -m experiments.run "+exp=$name" "${given[@]}" "${settings[@]}" job=list)
     jobs[$name]=0 new=0
     while IFS=$'\t' read -r job state trained model; do
         [[ $job == *-seed* && $state != done ]] || continue
@@ -89,24 +95,23 @@ submit() { # WHAT, then the arguments of sbatch; sets $last to the number of the
 
 wrapped() { printf 'PYTHONPATH=%q ' "$here"; printf '%q ' "$python" "$@"; }
 after=()
-given=("$@")
-if [[ -n ${PARSE:-} ]]; then
+if [[ -n ${PARSE:-} && ! -f $parsed ]]; then
     read -ra parse <<< "${PARSE//$'\n'/ }"
     submit 'parse' "--array=1-$shards" "--export=ALL,SHARDS=$shards,OUT=$outputs/parsed" \
         slurm/build_collection.sbatch "${parse[@]}"
     parts=()
     for ((part = 1; part <= shards; part++)); do parts+=("$outputs/parsed/shard-$part.db"); done
     submit 'merge the parts' "--dependency=afterok:$last" --time=04:00:00 \
-        --wrap "$(wrapped scripts/collection.py merge "$outputs/parsed/collection.db" "${parts[@]}")"
+        --wrap "$(wrapped scripts/collection.py merge "$parsed" "${parts[@]}")"
     after=("--dependency=afterok:$last")
-    given+=("data.collection=$outputs/parsed/collection.db")
+    given+=("data.collection=$parsed")
 fi
 for name in "${experiments[@]}"; do
     ((jobs[$name])) || continue
     choose_settings "$name" "$@"
     # One after the other: they share graphs, and models of equal settings.
     submit "$name" "${after[@]}" "--array=1-${jobs[$name]}%$gpus" "--job-name=$name" slurm/seeds_array.sbatch \
-        "+exp=$name" "${given[@]}" "${settings[@]}" "experiment.seeds=[$seeds]"
+        "+exp=$name" "${given[@]}" "${settings[@]}"
     after=("--dependency=afterany:$last")
 done
 folders=()

@@ -51,6 +51,7 @@ class Experiment:
             result, or ``missing``; a run also says ``running elsewhere``) and all of ``result.json``.
         places: (condition, seed) -> the job's folder, where there is one.
         measures: column -> title of what is reported; the first one chooses best seeds.
+        topic_labels: label -> topic -> its value, e.g. difficulty -> A.301 -> hard.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Experiment:
     rows: list[Row]
     places: dict[tuple[str, int], Path] = field(default_factory=dict)
     measures: dict[str, str] = field(default_factory=lambda: dict(ARQMATH))
+    topic_labels: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def first_measure(self) -> str:
@@ -132,6 +134,7 @@ def read(folder: Path) -> Experiment:
         rows=rows,
         places=places,
         measures=measures,
+        topic_labels=plan.get("topic_labels", {}),
     )
 
 

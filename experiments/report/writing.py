@@ -22,6 +22,7 @@ from typing import Any
 
 from experiments.command import command
 from experiments.report import (
+    breakdowns,
     geometry_report,
     page,
     results,
@@ -190,6 +191,7 @@ def _task(experiment: Experiment, task: TestName) -> list[Block]:
         blocks += _part(_title(before, "best seed"), lambda: _scores(experiment, task, best_seed=True, thesis=best))
     blocks += _part(_title(before, "differences by topic"), lambda: _differences(experiment, task))
     blocks += _part(_title(before, "year by year"), lambda: years.blocks(experiment, task))
+    blocks += _part(_title(before, "by groups of topics"), lambda: breakdowns.blocks(experiment, task))
     return blocks
 
 

@@ -84,8 +84,8 @@ def encode_texts(
                 ids = [name for name in place.missing(new) if texts.sides[name] == side]
                 place.extend(partial(in_shards, texts, side, ids), ids, kind)
 
+        add(topics, new_topics, "topics")  # first: what is added to is read into memory
         add(posts, new_posts, "posts")
-        add(topics, new_topics, "topics")
     if cut:
         console.say(
             f"  {cut:,} texts are longer than text.max_length={opened.model.max_seq_length} tokens; the rest "

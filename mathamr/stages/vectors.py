@@ -10,7 +10,7 @@ So strategies, tasks and experiments that search with one model encode each post
     encoded/          an exact index (:mod:`mathamr.retrieval.exact`) of all of them, replaced whole when more come
     encoded.digests.json  what the vectors of topics, and of posts that are only searched, were made of
     encoded.json      how many posts and topics were encoded, and in how long
-    encoding/         shards of an encoding that is not finished; it goes on from them
+    encoding-posts/   shards of an encoding that is not finished; it goes on from them. Topics have encoding-topics/
 
 One process adds at a time (:mod:`experiments.models` sees to it); others read on what they have open.
 """
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from graphs.errors import StoreError
@@ -154,7 +155,7 @@ class EncodedPosts:
         """Add posts that are not here yet, with the vectors that ``encode`` makes of them in a folder for shards."""
         if not post_ids:
             return
-        working = self.folder / "encoding"
+        working = self.folder / f"encoding-{kind}"
         start = time.perf_counter()
         new_sets = encode(working)
         # Before the vectors are in place: what a kill makes happen twice is measured twice, and the rate stays.
@@ -162,7 +163,7 @@ class EncodedPosts:
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
         write_json(self.folder / "encoded.json", self._measured)
         before = [] if self._index is None else [name for name in self._index.post_ids() if name in self._encoded]
-        together = VectorSets.concatenated([self.sets(before), new_sets.sets]) if before else new_sets.sets
+        together = _on_disk([self.sets(before), new_sets.sets], working / "together.f32") if before else new_sets.sets
         path = self.folder / "encoded"
         known = self._encoded
         self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))
@@ -201,10 +202,19 @@ def encode_missing(
     opened = encoder()
     budgets = {"node_budget": node_budget, "edge_budget": edge_budget}
     with console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+        # Topics first: what is added to is read into memory.
+        place.add(opened, topic_store, new_topics, "topics", advance, **budgets)
         for store in stores:
             own = frozenset(store.post_ids()).intersection(new_posts)
             place.add(opened, store, [name for name in new_posts if name in own], "posts", advance, **budgets)
-        place.add(opened, topic_store, new_topics, "topics", advance, **budgets)
+
+
+def _on_disk(parts: Sequence[VectorSets], path: Path) -> VectorSets:
+    """Return :meth:`VectorSets.concatenated`, with the vectors in a file: those of many posts need no memory."""
+    vectors = [part.vectors for part in parts]
+    shape = (sum(map(len, vectors)), vectors[0].shape[1])
+    mapped = torch.from_numpy(np.memmap(path, dtype=np.float32, mode="w+", shape=shape))
+    return VectorSets.of_sizes(torch.cat(vectors, out=mapped), torch.cat([part.sizes for part in parts]))
 
 
 def kinds_of(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[np.integer]:

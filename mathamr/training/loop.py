@@ -140,14 +140,14 @@ class Run:
         Args:
             about: entries of the first record.
             log: function that receives records of the kinds start, step and epoch, on rank 0 only.
-            progress: function called on rank 0 with the number of steps done since its last call.
+            progress: function called on each rank with the number of steps done since its last call.
 
         Raises:
             TrainingError: a failed step or checkpoint; the last checkpoint is intact.
             Interrupted: a signal; the state is saved.
         """
         tell: Log = log if log is not None and self._world.is_main else lambda record: None
-        advance: Progress = progress if progress is not None and self._world.is_main else lambda steps: None
+        advance: Progress = progress if progress is not None else lambda steps: None
         reset_peak_gpu_memory(self._world.device)
         tell({**self._start_record(), **about})
         advance(self.state.step)

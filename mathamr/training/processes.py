@@ -3,8 +3,9 @@
     trained = run_ranks(2, "cpu", train_rank, (settings, shared, topic_sets, folder), log)
 
 Each process calls the function, whose ranks meet in :func:`mathamr.training.distributed.ranks`; what rank 0 logs and
-returns comes back. A signal is passed on: all ranks save and stop. When one dies, of whatever, the others are stopped
-within :data:`GRACE` seconds, and its reason is raised here; when this process dies, they die with it.
+returns comes back. The others write to ``FOLDER/rank-N.log`` what rank 0 writes to the screen. A signal is passed on:
+all ranks save and stop. When one dies, of whatever, the others are stopped within :data:`GRACE` seconds, and its reason
+is raised here; when this process dies, they die with it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
@@ -57,6 +59,7 @@ def run_ranks(
     function: Callable[Concatenate[Log, _Arguments], _Result],
     arguments: tuple[Any, ...],
     log: Log,
+    folder: Path | None = None,
 ) -> _Result:
     """Call ``function(log, *arguments)`` in ``count`` processes; return what rank 0 returns.
 
@@ -65,6 +68,7 @@ def run_ranks(
         device: ``train.device``, which says how the ranks speak to each other.
         function: importable by its name; so are the types of its arguments and of its result.
         log: is called with each record that rank 0 logs.
+        folder: place of ``rank-N.log``, the output of each rank above 0; None: it goes where that of rank 0 goes.
 
     Raises:
         Interrupted: all ranks have saved and stopped, after a signal.
@@ -77,7 +81,9 @@ def run_ranks(
     store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     pipes = [context.Pipe() for _ in range(count)]
     processes = [
-        context.Process(target=_rank, args=(rank, count, store.port, device, pipe[1], function, arguments), daemon=True)
+        context.Process(
+            target=_rank, args=(rank, count, store.port, device, pipe[1], folder, function, arguments), daemon=True
+        )
         for rank, pipe in enumerate(pipes)
     ]
     with listen() as stop:
@@ -176,12 +182,15 @@ def _rank(
     port: int,
     device: str,
     pipe: Connection,
+    folder: Path | None,
     function: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> None:
     """Run one rank: the target of its process."""
     _die_with_parent()
     _leave_signals_to_training()
+    if rank and folder is not None:
+        _write_to(folder / f"rank-{rank}.log")
     group: dict[str, object] = {
         "RANK": rank,
         "LOCAL_RANK": rank,
@@ -210,6 +219,15 @@ def _rank(
         pipe.send(("error", f"{type(error).__name__} on rank {rank} of {count}: {error}"))
     finally:
         pipe.close()
+
+
+def _write_to(path: Path) -> None:
+    """Send standard output and standard error of this process to the end of a file, also those of libraries in C."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+            os.dup2(file.fileno(), stream.fileno())
 
 
 def _die_with_parent() -> None:

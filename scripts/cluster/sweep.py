@@ -2,6 +2,7 @@
 
 mathamr sweep conf/sweeps/optimizer.yaml               # checks, registers, and prints the command of an agent
 mathamr sweep conf/sweeps/optimizer.yaml --check       # only checks; no account is needed
+mathamr sweep conf/sweeps/optimizer.yaml --dashboard   # and saves a view with its plots
 """
 
 from __future__ import annotations
@@ -21,16 +22,27 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--check", action="store_true", help="only check the trials")
     parser.add_argument("--project", help="project of W&B; default: the one in the file")
     parser.add_argument("--entity", help="user or team of W&B; default: yours")
+    parser.add_argument("--dashboard", action="store_true", help="save a view of its trials")
     given = parser.parse_args(arguments)
 
+    from experiments.tracking import dashboard
     from experiments.tracking.sweeps import check, make, read
 
+    if given.dashboard:
+        dashboard.check_installed()
     sweep = read(given.sweep)
     number = check(sweep)
     if given.check:
         return f"{number} trials can run"
     name = make(sweep, project=given.project, entity=given.entity)
-    return f"{number} trials can run\nwandb agent {name}      # as many as there are GPUs"
+    lines = [f"{number} trials can run", f"wandb agent {name}      # as many as there are GPUs"]
+    if given.dashboard:
+        import wandb
+
+        project, sweep_id = name.split("/")[-2:]
+        entity = given.entity or str(wandb.Api().default_entity)
+        lines.append(dashboard.dashboard(sweep, sweep_id, entity=entity, project=project).save().url)
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

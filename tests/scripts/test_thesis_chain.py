@@ -85,6 +85,21 @@ def test_parsing_merging_experiments_and_the_report_wait_for_each_other(tmp_path
     assert "-m experiments.report" in report
 
 
+def test_merged_graphs_are_not_parsed_again_and_jobs_are_known_by_them(tmp_path: Path) -> None:
+    """A merge refuses to write a collection that exists; the experiments would wait for it forever."""
+    listed, parsed = tmp_path / "listed", tmp_path / "outputs" / "parsed" / "collection.db"
+    parsed.parent.mkdir(parents=True)
+    parsed.touch()
+    variables = {"PYTHON": stand_in(tmp_path), "LISTED": str(listed), "EXPERIMENTS": "vn_connectivity"}
+    _, calls = chain(tmp_path, PARSE="--corpus jsonl --root /data", **variables)
+    experiment, report = calls
+    assert f"data.collection={parsed}" in listed.read_text(encoding="utf-8")
+    assert f"data.collection={parsed}" in experiment
+    assert "--array=1-2%4" in experiment
+    assert "--dependency" not in experiment
+    assert "--dependency=afterany:101" in report
+
+
 def stand_in(tmp_path: Path) -> str:
     """Return an interpreter that lists three jobs: one done, one with a trained model, one missing."""
     python = tmp_path / "python"
@@ -107,7 +122,7 @@ def test_arqmath_gets_the_settings_of_the_thesis(tmp_path: Path) -> None:
     variables = {"PYTHON": stand_in(tmp_path), "LISTED": listed, "EXPERIMENTS": names}
     _, (structure, benchmark, _) = chain(tmp_path, "data=arqmath", "data.root=/data", **variables)
     assert "data.regime=judged data.years=[2022] train=thesis" in structure
-    assert "data.regime=full data.years=[2022] experiment.seeds" in benchmark
+    assert "data.regime=full data.years=[2022]" in benchmark
     own = ("data.regime=mini", "data.years=[2020]", "train=laptop")
     _, (structure, benchmark, _) = chain(tmp_path, "data=arqmath", "data.root=/data", *own, **variables)
     for call in (structure, benchmark):

@@ -111,6 +111,21 @@ def test_what_rank_0_returns_and_logs_comes_back() -> None:
     assert records == [{"kind": "step", "rank": 0}]
 
 
+def says_its_rank(log: Log) -> None:
+    """Write to standard error as a library in C would, below Python's stream."""
+    os.write(2, f"this is rank {os.environ['RANK']}\n".encode())
+
+
+@pytest.mark.usefixtures("warm_children")
+def test_other_ranks_write_to_their_own_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        run_ranks(2, "cpu", says_its_rank, (), print, tmp_path)
+    assert (tmp_path / "rank-1.log").read_text() == "this is rank 1\n" * 2
+    shown = capfd.readouterr().err
+    assert shown.count("this is rank 0\n") == shown.count("this is rank") == 2
+    assert not (tmp_path / "rank-0.log").exists()
+
+
 @pytest.mark.usefixtures("warm_children")
 def test_a_signal_stops_all_ranks_which_have_saved() -> None:
     def tell(record: dict[str, Any]) -> None:

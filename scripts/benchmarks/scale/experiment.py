@@ -1,0 +1,233 @@
+r"""An experiment from the posts to the scores, at growing sizes: seconds a post and peak memory of each stage.
+
+    python scripts/bench.py full_scale --sizes 10000,100000 --out scale
+    python scripts/bench.py full_scale --sizes 10000,100000 --out scale --data arqmath --root arqmath-mini
+
+Each size is one generated ARQMath (benchmarks/published_tree.py), the graphs of its posts, and one ``+exp=trial`` over
+all of it: texts, formula trees, tensors, an epoch, encoding, index, search and evaluation of 100 topics. Posts of
+``--data`` are parsed once; their graphs, given new ids, are the graphs of every tree. So parsing is measured on real
+text, and the stages after it on graphs of real sizes. ``KEY=VALUE`` changes the run.
+
+Every stage of a console (``mathamr.stages.console``) is a row: items, milliseconds an item, the resident memory of the
+process at its begin, and its peak. "after X" is what comes between stage X and the next. A stopped command resumes:
+finished sizes are read from ``OUT/SIZE/stages.jsonl``, a begun one goes on where its files end. The last line is one
+JSON object, with the ratio of each size to the one before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from experiments.composition import parser_options
+from graphs.corpus.corpus import NAMES, open_corpus
+from graphs.corpus.post import Post
+from graphs.processes import batched
+from graphs.shared_files import write_json
+from graphs.stores import collection
+from graphs.stores.collection import Collection
+from mathamr.evaluation.efficiency import bytes_on_disk, peak_memory, reset_peak_memory
+from mathamr.stages.console import Console, Stage
+from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs
+from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.parsers import factory
+from scripts.benchmarks.published_tree import Tree
+
+_MIB = 1 << 20
+_AT_ONCE = 5000  # graphs written between two commits
+RUN = [
+    *("+exp=trial", "data=arqmath", "data.regime=full", "data.years=[2022]", "experiment.tasks=[1]"),
+    *("train.epochs=1", "index=exact", "workers=1", "wandb=disabled"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stage: ``seconds`` of wall time, ``cpu`` seconds, memory in MiB; ``items`` is 0 where nothing is counted."""
+
+    stage: str
+    items: int
+    unit: str
+    seconds: float
+    cpu: float
+    before: float
+    peak: float
+
+
+class MeasuringConsole(Console):
+    """Console that writes a :class:`Row` of each stage, and of the time between two, to ``path``."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path, self._last = path, ""
+        self._begin()
+
+    @contextmanager
+    def stage(self, name: str, total: int | None = None, unit: str = "items") -> Iterator[Stage]:
+        self.end()
+        with super().stage(name, total, unit) as stage:
+            yield stage
+        self._write(name, stage.done, unit)
+        self._last = name
+
+    def end(self) -> None:
+        """Write the row of what came after the last stage."""
+        self._write(f"after {self._last}" if self._last else "start", 0, "")
+
+    def _begin(self) -> None:
+        reset_peak_memory()
+        self._time, self._cpu, self._before = time.monotonic(), time.process_time(), peak_memory()
+
+    def _write(self, stage: str, items: int, unit: str) -> None:
+        seconds, cpu = time.monotonic() - self._time, time.process_time() - self._cpu
+        row = Row(stage, items, unit, seconds, cpu, self._before / _MIB, peak_memory() / _MIB)
+        with self._path.open("a", encoding="utf-8") as file:
+            print(json.dumps(asdict(row)), file=file)
+        self._begin()
+
+
+def parse(out: Path, data: str, root: Path | None, number: int) -> None:
+    """Make the graphs that every size repeats, of the first posts of a collection."""
+    corpus = open_corpus(data, root)
+    posts = (post for post in corpus.posts() if isinstance(post, Post))
+    build = GraphBuild("embedded", parser_options("embedded"))
+    console = MeasuringConsole(out / "stages.jsonl")
+    build_graphs(islice(posts, number), out / "parsed.db", build, console, source=corpus.fingerprints().graphs)
+    write_json(out / "parsed.json", {"data": data, "root": str(root), "posts": number})
+
+
+def generate(folder: Path, posts: int, seed: int) -> None:
+    """Write the tree of one size, and the graphs of its posts."""
+    console = MeasuringConsole(folder / "stages.jsonl")
+    tree = folder / "tree"
+    if not (written := folder / "tree.json").exists():
+        with console.stage("writing the collection", total=posts, unit="posts") as advance:
+            counts = Tree(tree, posts, seed).write(advance)
+        write_json(written, counts)
+    corpus = open_corpus("arqmath", tree)
+    files = PostFiles(corpus, folder / "outputs" / "shared" / f"arqmath-{corpus.fingerprints().graphs[:12]}", console)
+    files.read(texts=True)
+    repeat(folder.parent / "parsed.db", files, folder / "collection.db", corpus.fingerprints().graphs, console)
+    console.end()
+
+
+def repeat(parsed: Path, files: PostFiles, out: Path, source: str, console: Console) -> None:
+    """Give each post the next graph of its kind in ``parsed``; posts that ``out`` has keep theirs."""
+    with Collection(parsed) as made:
+        parser = str(made.meta["parser"])
+        graphs = {kind: cycle(list(made.graphs(kind)) or list(made.graphs())) for kind in POSTS}
+    known = set[str]()
+    if out.exists():
+        with Collection(out) as begun:
+            known = set(begun.post_ids())
+    outlines = (post for post in files.outlines() if isinstance(post, Post) and post.post_id not in known)
+    with console.stage("graphs repeated", unit="posts") as advance:
+        for some in batched(outlines, _AT_ONCE):
+            each = [replace(next(graphs[post.kind]), post_id=post.post_id, kind=post.kind) for post in some]
+            collection.add_graphs(out, each, source=source, parser=parser)
+            advance(len(each))
+    collection.build(out, (), factory("embedded", parser_options("embedded")), source=source)  # marks it as finished
+
+
+def run(folder: Path, changes: Sequence[str]) -> None:
+    """Run the experiment on the tree of one size."""
+    from hydra import compose, initialize_config_dir
+
+    from experiments import run as runs
+    from experiments.config import CONF, register, validated
+
+    words = [*RUN, f"data.root={folder / 'tree'}", f"data.collection={folder / 'collection.db'}"]
+    words += [f"outputs={folder / 'outputs'}", "experiment.name=full_scale", *changes]
+    register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        composed = validated(compose("config", words))
+    console = MeasuringConsole(folder / "stages.jsonl")
+    ended = runs.run(composed, " ".join(["python", "-m", "experiments.run", *words]), console)
+    console.end()
+    if ended.failed:
+        raise SystemExit(ended.table)
+    [job] = (folder / "outputs" / "full_scale" / "jobs").glob("*/result.json")
+    sizes = {path.name: bytes_on_disk(path) for path in (folder / "tree", folder / "outputs" / "shared")}
+    write_json(folder / "done.json", {"result": json.loads(job.read_text(encoding="utf-8")), "bytes": sizes})
+
+
+def rows(folder: Path) -> list[Row]:
+    """Return the stages of a size; one that was stopped and resumed counts from all its parts."""
+    found: dict[str, Row] = {}
+    for line in (folder / "stages.jsonl").read_text(encoding="utf-8").splitlines():
+        row = Row(**json.loads(line))
+        if (known := found.get(row.stage)) is not None:
+            row = replace(
+                row,
+                items=row.items + known.items,
+                seconds=row.seconds + known.seconds,
+                cpu=row.cpu + known.cpu,
+                before=min(row.before, known.before),
+                peak=max(row.peak, known.peak),
+            )
+        found[row.stage] = row
+    return list(found.values())
+
+
+def table(measured: dict[int, list[Row]], least: float) -> str:
+    """Return the stages that take at least some seconds at any size, as a table in Markdown."""
+    lines = ["| stage | posts | items | s | CPU s | CPU ms an item | MiB before | MiB peak |", "|---" * 8 + "|"]
+    stages = {row.stage: None for some in measured.values() for row in some if row.seconds >= least}
+    for stage in stages:
+        for posts, some in measured.items():
+            for row in some:
+                if row.stage == stage:
+                    each = f"{row.cpu * 1000 / row.items:.2f}" if row.items else ""
+                    lines.append(
+                        f"| {stage} | {posts:,} | {row.items:,} {row.unit} | {row.seconds:,.1f} | {row.cpu:,.1f} | "
+                        f"{each} | {row.before:,.0f} | {row.peak:,.0f} |"
+                    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run every size in a new process, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="10000,100000,1000000", help="numbers of posts, growing")
+    parser.add_argument("--out", type=Path, required=True, help="output folder (resumed if it exists)")
+    parser.add_argument("--data", choices=sorted(NAMES), default="mathdocs", help="form of the collection to parse")
+    parser.add_argument("--root", type=Path, help="folder of that collection, where it has one")
+    parser.add_argument("--parsed", type=int, default=5000, metavar="N", help="its posts that are parsed")
+    parser.add_argument("--seed", type=int, default=0)
+    given, changes = parser.parse_known_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    if not (given.out / "parsed.json").exists():
+        _apart(parse, given.out, given.data, given.root, given.parsed)
+    measured: dict[int, list[Row]] = {}
+    for posts in sorted(int(size) for size in given.sizes.split(",")):
+        folder = (given.out / str(posts)).resolve()
+        folder.mkdir(exist_ok=True)
+        if not (folder / "done.json").exists():
+            _apart(generate, folder, posts, given.seed)
+            _apart(run, folder, changes)
+        measured[posts] = [*rows(given.out), *rows(folder)]
+        print(table(measured, least=1.0), flush=True)
+    print(json.dumps({posts: [asdict(row) for row in some] for posts, some in measured.items()}))
+
+
+def _apart(work: object, *arguments: object) -> None:
+    """Call a function in a new process, whose memory begins small."""
+    process = multiprocessing.get_context("spawn").Process(target=work, args=arguments)  # type: ignore[arg-type]
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(f"{getattr(work, '__name__', work)} ended with exit code {process.exitcode}; see above")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Vectors of posts and topics beside their model: what is added later joins what is there, through a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mathamr.maxsim import VectorSets
+from mathamr.model import encoding_shards
+from mathamr.stages.vectors import EncodedPosts, _on_disk
+
+
+def sets(*sizes: int) -> VectorSets:
+    generator = torch.Generator().manual_seed(sum(sizes))
+    return VectorSets.of([torch.nn.functional.normalize(torch.randn(n, 4, generator=generator), dim=-1) for n in sizes])
+
+
+def encoding(some: VectorSets, ids: list[str]) -> Callable[[Path], encoding_shards.Encoded]:
+    def encode(folder: Path) -> encoding_shards.Encoded:
+        return encoding_shards.in_shards(lambda _: some, ids, folder, identity="hash")
+
+    return encode
+
+
+def test_sets_in_a_file_are_those_in_memory(tmp_path: Path) -> None:
+    parts = [sets(1, 3), sets(2), sets(4, 1)]
+    together, reference = _on_disk(parts, tmp_path / "together.f32"), VectorSets.concatenated(parts)
+    assert torch.equal(together.vectors, reference.vectors)
+    assert torch.equal(together.ptr, reference.ptr)
+    kept = np.fromfile(tmp_path / "together.f32", dtype=np.float32).reshape(-1, 4)
+    assert np.array_equal(kept, reference.vectors.numpy())
+
+
+def test_topics_and_posts_share_an_index_whatever_came_first(tmp_path: Path) -> None:
+    topics, posts = sets(2, 1), sets(3, 1, 2)
+    place = EncodedPosts(tmp_path, "hash")
+    place.extend(encoding(topics, ["t1", "t2"]), ["t1", "t2"], "topics")
+    place.extend(encoding(posts, ["p1", "p2", "p3"]), ["p1", "p2", "p3"], "posts")
+    for opened in (place, EncodedPosts(tmp_path, "hash")):
+        assert torch.equal(opened.sets(["t1", "t2"]).vectors, topics.vectors)
+        assert torch.equal(opened.sets(["p1", "p2", "p3"]).vectors, posts.vectors)
+    assert not list(tmp_path.glob("encoding-*"))
