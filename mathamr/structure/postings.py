@@ -158,7 +158,7 @@ class Postings:
         running = np.concatenate([[0.0], np.cumsum(weights[order])])
         ends = np.append(starts[1:], len(keys))
         which, postings = self._postings(own)
-        gains = [np.float32(running[starts[key] : ends[key] + 1] - running[starts[key]]) for key in which]
+        gains = [(running[starts[key] : ends[key] + 1] - running[starts[key]]).astype(np.float32) for key in which]
         values = [
             best[np.minimum(self.counts[part], len(best) - 1)]
             if len(best) > 2
