@@ -48,7 +48,8 @@ def test_topics_and_posts_share_an_index_whatever_came_first(tmp_path: Path) -> 
 
 
 def test_memory_is_given_back_after_some_thousand_posts(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, said = [], []
+    given: list[int] = []
+    said: list[int] = []
     monkeypatch.setattr(efficiency, "give_back_memory", lambda: given.append(sum(said)))
     advance = efficiency.giving_back_memory(said.append, 2000)
     for count in (900, 900, 900, 1300, 700):
