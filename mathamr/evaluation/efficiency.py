@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,25 @@ def give_back_memory() -> None:
     trim = getattr(_C_LIBRARY, "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def giving_back_memory(progress: Callable[[int], None], every: int = 500) -> Callable[[int], None]:
+    """Return ``progress``, with a call of :func:`give_back_memory` after each ``every`` items.
+
+    Small results between large intermediate tensors keep the heap from shrinking, so that it grows with the items.
+    After every batch the call would double the time.
+    """
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        progress(count)
+        done += count
+        if done >= every:
+            done = 0
+            give_back_memory()
+
+    return advance
 
 
 def reset_peak_memory() -> None:

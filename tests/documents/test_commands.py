@@ -91,7 +91,7 @@ def test_an_experiment_of_the_documents_composes(page: Path, line: str) -> None:
     words = [word for word in words_of(line) if word not in (*RUN, "mathamr", "run", "--multirun", "-m", "...")]
     overrides = [
         word.replace("=NAME", "=trial")
-        for word in words
+        for word in (word.replace("+exp=$E", "+exp=NAME") for word in words)  # in a loop over experiments
         if "=" in word and "$" not in word and not word.startswith("job=")
     ]
     register()

@@ -175,7 +175,7 @@ def test_the_list_tells_commands(capsys: pytest.CaptureFixture[str], monkeypatch
     printed = capsys.readouterr().out
     assert "circular: mean, nDCG' 0.691 ± 0.005, MAP' 0.506 ± 0.009, P'@10 0.267 ± 0.007, Bpref 0.361" in printed
     assert "seen in commit 680aedf" in printed
-    command = 'python -m experiments.run +exp=vn_connectivity data=arqmath train.epochs=3 "data.root=$ARQMATH_MINI"'
+    command = "python -m experiments.run +exp=vn_connectivity data=arqmath train.epochs=3 'experiment.seeds=[42,43,44]'"
     assert command in printed
     assert "needs arqmath-mini, not there: Posts*" in printed
 

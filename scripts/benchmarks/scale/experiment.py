@@ -9,7 +9,8 @@ all of it: texts, formula trees, tensors, an epoch, encoding, index, search and 
 text, and the stages after it on graphs of real sizes. ``KEY=VALUE`` changes the run.
 
 Every stage of a console (``mathamr.stages.console``) is a row: items, milliseconds an item, the resident memory of the
-process at its begin, and its peak. "after X" is what comes between stage X and the next. A stopped command resumes:
+process at its begin, its peak, and the peak of what is not mapped from files, sampled: pages of files are given back
+when others need the memory. "after X" is what comes between stage X and the next. A stopped command resumes:
 finished sizes are read from ``OUT/SIZE/stages.jsonl``, a begun one goes on where its files end. The last line is one
 JSON object, with the ratio of each size to the one before it.
 """
@@ -20,6 +21,7 @@ import argparse
 import json
 import multiprocessing
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -62,6 +64,7 @@ class Row:
     cpu: float
     before: float
     peak: float
+    own: float  # peak without pages of files
 
 
 class MeasuringConsole(Console):
@@ -69,8 +72,14 @@ class MeasuringConsole(Console):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self._path, self._last = path, ""
+        self._path, self._last, self._own = path, "", 0.0
         self._begin()
+        threading.Thread(target=self._sample, daemon=True).start()
+
+    def _sample(self) -> None:
+        while True:
+            self._own = max(self._own, own_memory())
+            time.sleep(0.05)
 
     @contextmanager
     def stage(self, name: str, total: int | None = None, unit: str = "items") -> Iterator[Stage]:
@@ -86,14 +95,21 @@ class MeasuringConsole(Console):
 
     def _begin(self) -> None:
         reset_peak_memory()
+        self._own = own_memory()
         self._time, self._cpu, self._before = time.monotonic(), time.process_time(), peak_memory()
 
     def _write(self, stage: str, items: int, unit: str) -> None:
         seconds, cpu = time.monotonic() - self._time, time.process_time() - self._cpu
-        row = Row(stage, items, unit, seconds, cpu, self._before / _MIB, peak_memory() / _MIB)
+        row = Row(stage, items, unit, seconds, cpu, self._before / _MIB, peak_memory() / _MIB, self._own)
         with self._path.open("a", encoding="utf-8") as file:
             print(json.dumps(asdict(row)), file=file)
         self._begin()
+
+
+def own_memory() -> float:
+    """Return the resident memory of this process that is not mapped from files, in MiB."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
 
 
 def parse(out: Path, data: str, root: Path | None, number: int) -> None:
@@ -174,6 +190,7 @@ def rows(folder: Path) -> list[Row]:
                 cpu=row.cpu + known.cpu,
                 before=min(row.before, known.before),
                 peak=max(row.peak, known.peak),
+                own=max(row.own, known.own),
             )
         found[row.stage] = row
     return list(found.values())
@@ -181,7 +198,10 @@ def rows(folder: Path) -> list[Row]:
 
 def table(measured: dict[int, list[Row]], least: float) -> str:
     """Return the stages that take at least some seconds at any size, as a table in Markdown."""
-    lines = ["| stage | posts | items | s | CPU s | CPU ms an item | MiB before | MiB peak |", "|---" * 8 + "|"]
+    lines = [
+        "| stage | posts | items | s | CPU s | CPU ms an item | MiB before | peak | not of files |",
+        "|---" * 9 + "|",
+    ]
     stages = {row.stage: None for some in measured.values() for row in some if row.seconds >= least}
     for stage in stages:
         for posts, some in measured.items():
@@ -190,7 +210,7 @@ def table(measured: dict[int, list[Row]], least: float) -> str:
                     each = f"{row.cpu * 1000 / row.items:.2f}" if row.items else ""
                     lines.append(
                         f"| {stage} | {posts:,} | {row.items:,} {row.unit} | {row.seconds:,.1f} | {row.cpu:,.1f} | "
-                        f"{each} | {row.before:,.0f} | {row.peak:,.0f} |"
+                        f"{each} | {row.before:,.0f} | {row.peak:,.0f} | {row.own:,.0f} |"
                     )
     return "\n".join(lines)
 
