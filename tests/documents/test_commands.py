@@ -88,7 +88,11 @@ def test_a_command_of_the_documents_exists_with_its_options(page: Path, line: st
 
 @pytest.mark.parametrize(("page", "line"), RUNS, ids=map(named, RUNS))
 def test_an_experiment_of_the_documents_composes(page: Path, line: str) -> None:
-    words = [word for word in words_of(line) if word not in (*RUN, "mathamr", "run", "--multirun", "-m", "...")]
+    words = [
+        word
+        for word in words_of(line.replace("=$E", "=trial"))
+        if word not in (*RUN, "mathamr", "run", "--multirun", "-m", "...")
+    ]
     overrides = [
         word.replace("=NAME", "=trial")
         for word in (word.replace("+exp=$E", "+exp=NAME") for word in words)  # in a loop over experiments

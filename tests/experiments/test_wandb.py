@@ -133,7 +133,7 @@ def test_without_an_answer_an_online_run_is_kept_offline(wandb: SimpleNamespace,
 def test_a_restarted_job_goes_on_in_its_run(wandb: SimpleNamespace, tmp_path: Path, mode: str) -> None:
     """Each start has its own folder; wandb sync joins those with one id in the order of their start."""
     for _ in range(2):
-        with open_logbook(mode, tmp_path, []):
+        with small_logbook(mode, tmp_path, []):
             pass
     kept = [asked for asked in wandb.asked if asked["mode"] == "offline"]
     assert [(asked["id"], asked["resume"]) for asked in kept] == [("i", "allow")] * 2

@@ -51,19 +51,19 @@ def test_edits_of_a_question(edited: str, near: bool) -> None:
     texts = NearTexts(
         {"topic": QUESTION, "other": "How many groups of order eight have an element of order four? " * 2}
     )
-    found = texts.near(signature(edited))
+    found = texts.similar(signature(edited))
     assert [name for name, similarity in found if similarity >= NEAR] == ["topic"] * near
 
 
 def test_the_most_similar_text_comes_first() -> None:
     texts = NearTexts({"edited": QUESTION.replace("natural number", "integer"), "equal": QUESTION})
-    assert [name for name, _ in texts.near(signature(QUESTION))] == ["equal", "edited"]
+    assert [name for name, _ in texts.similar(signature(QUESTION))] == ["equal", "edited"]
 
 
 def test_short_texts_have_no_signature() -> None:
     assert signature("Is every finite ring commutative?") == b""
-    assert NearTexts({"short": "Is every finite ring commutative?"}).near(signature(QUESTION)) == []
-    assert NearTexts({}).near(signature(QUESTION)) == []
+    assert NearTexts({"short": "Is every finite ring commutative?"}).similar(signature(QUESTION)) == []
+    assert NearTexts({}).similar(signature(QUESTION)) == []
 
 
 def test_odd_texts() -> None:

@@ -116,7 +116,6 @@ def says_its_rank(log: Log) -> None:
     os.write(2, f"this is rank {os.environ['RANK']}\n".encode())
 
 
-@pytest.mark.usefixtures("warm_children")
 def test_other_ranks_write_to_their_own_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         run_ranks(2, "cpu", says_its_rank, (), print, tmp_path)
