@@ -22,13 +22,13 @@ from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, EvaluationError
 from mathamr.evaluation.metrics import evaluate
+from mathamr.evaluation.result_names import ARQMATH
 from mathamr.evaluation.runs import Qrels, Run, Task, read_qrels, read_run, read_visual_ids, write_run
 from mathamr.evaluation.submission import FILE_NAME, Known, Problem, Submission, read_submission
 from mathamr.stages.sources import open_data
 
 RUNS: dict[Task, str] = {1: "run.tsv", 2: "run-task2.tsv"}
 SHOWN = 5  # problems of a kind that are printed
-SCORES = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def write_submission(
     collection = Collection(open_data(data), data.years)
     for path, run in runs.items():
         write_run(run, path)
-    scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in SCORES.items() if key in row)
+    scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in ARQMATH.items() if key in row)
     print(f"{experiment.name}, {row['condition']}, seed {row['seed']} (regime {row['regime']}: {scores})")
     return files, collection
 
@@ -172,5 +172,5 @@ def scores(path: Path, submission: Submission, qrels: Qrels, visual_ids: Path | 
             return "Task 2 is judged by visual id: give --visual-ids for its scores"
         mapped = read_visual_ids(visual_ids, {row.formula_id or "" for row in submission.rows})
     result = evaluate(read_run(path, task=submission.task), qrels, visual_ids=mapped)
-    numbers = ", ".join(f"{title} {result.aggregate[key]:.4f}" for key, title in SCORES.items())
+    numbers = ", ".join(f"{title} {result.aggregate[key]:.4f}" for key, title in ARQMATH.items())
     return f"{numbers} ({result.topics} topics)"

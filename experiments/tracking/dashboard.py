@@ -14,12 +14,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from graphs.errors import ConfigError
+from mathamr.evaluation.result_names import ARQMATH
 
 if TYPE_CHECKING:
     from wandb_workspaces.workspaces import Workspace
 
 CURVES = ("val/mrr", "val/loss", "epoch/train_loss", "epoch/seconds")
-SCORES = ("ndcg_prime", "map_prime", "p_prime_10", "bpref")
 COSTS = ("time_per_epoch_s", "peak_memory_bytes", "queries_per_second", "parameters")
 
 
@@ -56,7 +56,7 @@ def dashboard(sweep: Mapping[str, Any], sweep_id: str, *, entity: str, project: 
         for name in parameters
     ]
     curves: list[Any] = [panels.LinePlot(x="epoch", y=[name]) for name in CURVES]
-    results: list[Any] = [panels.BarPlot(metrics=[name]) for name in (*SCORES, *COSTS)]
+    results: list[Any] = [panels.BarPlot(metrics=[name]) for name in (*ARQMATH, *COSTS)]
     return views.Workspace(
         entity=entity,
         project=project,

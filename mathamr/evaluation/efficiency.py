@@ -27,6 +27,7 @@ if sys.platform != "win32":
 
 _C_LIBRARY = ctypes.CDLL(None) if sys.platform == "linux" else None
 _STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+GIVEN_BACK_EVERY = 500  # items
 
 
 class Stopwatch:
@@ -90,8 +91,8 @@ def give_back_memory() -> None:
         trim(0)
 
 
-def giving_back_memory(progress: Callable[[int], None], every: int = 500) -> Callable[[int], None]:
-    """Return ``progress``, with a call of :func:`give_back_memory` after each ``every`` items.
+def giving_back_memory(progress: Callable[[int], None]) -> Callable[[int], None]:
+    """Return ``progress``, with a call of :func:`give_back_memory` after each :data:`GIVEN_BACK_EVERY` items.
 
     Small results between large intermediate tensors keep the heap from shrinking, so that it grows with the items.
     After every batch the call would double the time.
@@ -102,7 +103,7 @@ def giving_back_memory(progress: Callable[[int], None], every: int = 500) -> Cal
         nonlocal done
         progress(count)
         done += count
-        if done >= every:
+        if done >= GIVEN_BACK_EVERY:
             done = 0
             give_back_memory()
 

@@ -28,3 +28,18 @@ def best_first(names: Sequence[str] | npt.NDArray[np.str_], scores: npt.ArrayLik
     if (values[order][1:] == values[order][:-1]).any():  # ids are slow to compare
         order = np.lexsort((np.asarray(names, dtype=np.str_), values))[::-1]
     return order
+
+
+def best_numbers(
+    numbers: npt.NDArray[np.int64], scores: npt.NDArray[np.floating], k: int, names: npt.NDArray[np.str_] | None = None
+) -> list[tuple[int, float]]:
+    """Return the numbers and scores of the best ``k`` items of a collection, best first.
+
+    Args:
+        numbers: numbers of the items found, (found,).
+        scores: their scores, (found,).
+        k: number of items.
+        names: ids of all items of the collection, by which equal scores are ordered; None: by number, ascending.
+    """
+    order = np.lexsort((numbers, -scores)) if names is None else best_first(names[numbers], scores)
+    return list(zip(numbers[order[:k]].tolist(), scores[order[:k]].tolist(), strict=True))

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
-from mathamr.evaluation.order import best_first
+from mathamr.evaluation.order import best_numbers
 from mathamr.structure.alignment import Floats, Integers, Query, align
 from mathamr.structure.forest import Forest, ForestBuilder, Names
 from mathamr.structure.postings import Keys, Postings, keys_of
@@ -154,9 +154,7 @@ class StructureIndex:
             found = np.append(found, self._align(trees, candidates, bounds, few, threshold))
             threshold = _least(bounds[:, found].sum(axis=0), k)
             batch = min(2 * batch, LARGEST_BATCH)
-        scores, found = bounds[:, found].sum(axis=0), candidates[found]
-        best = (np.lexsort((found, -scores)) if names is None else best_first(names[found], scores))[:k]
-        return list(zip(found[best].tolist(), scores[best].tolist(), strict=True))
+        return best_numbers(candidates[found], bounds[:, found].sum(axis=0), k, names)
 
     def scores(self, formula: ParsedFormula, numbers: Integers | None = None) -> Floats:
         """Return the scores of the formulas with these numbers, 0 for those that are not found; default: of all (F,).
@@ -300,8 +298,8 @@ class StructureIndex:
             for node, label in labels.items()
             if kept[node] and symbol_class(label) == VARIABLE and may_be_renamed(tree.labels[node], label)
         }
-        same = frozenset(node for node in nodes if labels[node] == renaming.get(tree.labels[node], tree.labels[node]))
-        return Alignment(nodes, frozenset(node for node in same if kept[node]), renaming)
+        same = (n for n in nodes if kept[n] and labels[n] == renaming.get(tree.labels[n], tree.labels[n]))
+        return Alignment(nodes, frozenset(same), renaming)
 
 
 def _parts(sizes: Integers) -> list[slice]:

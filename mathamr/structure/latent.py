@@ -27,7 +27,7 @@ from scipy import sparse
 
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import ParsedFormula
-from mathamr.evaluation.order import best_first
+from mathamr.evaluation.order import best_numbers
 from mathamr.structure.forest import Forest, ForestBuilder, Names
 from mathamr.structure.index import KINDS
 from mathamr.structure.latent_config import LatentConfig
@@ -90,23 +90,12 @@ class LatentIndex:
     def search(
         self, formula: ParsedFormula, k: int = 1000, *, names: npt.NDArray[np.str_] | None = None
     ) -> list[tuple[int, float]]:
-        """Return the numbers and cosines of the best ``k`` formulas, best first.
-
-        Args:
-            formula: the query.
-            k: number of formulas.
-            names: ids of all formulas, by which equal cosines are ordered; None: by number.
-
-        Raises:
-            RetrievalError: ``k`` below 1.
-        """
+        """Return the numbers and cosines of the best ``k`` formulas, as :meth:`StructureIndex.search` does."""
         if k < 1:
             raise RetrievalError(f"k={k}; at least 1 result must be asked for")
         scores = self.vectors @ self.vectors_of([formula])[0]
         able = np.flatnonzero(scores >= np.partition(scores, -k)[-k]) if k < len(scores) else np.arange(len(scores))
-        order = np.lexsort((able, -scores[able])) if names is None else best_first(names[able], scores[able])
-        best = able[order][:k]
-        return [(int(number), float(scores[number])) for number in best]
+        return best_numbers(able, scores[able], k, names)
 
     def _weighted_rows(self, formulas: Iterable[ParsedFormula]) -> sparse.csr_array:
         """Return the rows of any formulas; keys that are not known are left out."""

@@ -28,7 +28,7 @@ def test_every_parameter_is_drawn_against_the_metric(path: Path) -> None:
     assert accessors == [*parameters, f"summary:{sweep['metric']['name']}"]
     assert len(first) == 2 + len(sweep["parameters"])
     assert [panel["config"]["metrics"] for panel in curves] == [[name] for name in dashboard.CURVES]
-    assert len(results) == len(dashboard.SCORES) + len(dashboard.COSTS)
+    assert len(results) == len(dashboard.ARQMATH) + len(dashboard.COSTS)
     assert "x1y2" in str(spec["section"]["runSets"][0]["filters"])
 
 

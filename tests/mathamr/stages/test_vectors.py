@@ -51,7 +51,8 @@ def test_memory_is_given_back_after_some_thousand_posts(monkeypatch: pytest.Monk
     given: list[int] = []
     said: list[int] = []
     monkeypatch.setattr(efficiency, "give_back_memory", lambda: given.append(sum(said)))
-    advance = efficiency.giving_back_memory(said.append, 2000)
+    monkeypatch.setattr(efficiency, "GIVEN_BACK_EVERY", 2000)
+    advance = efficiency.giving_back_memory(said.append)
     for count in (900, 900, 900, 1300, 700):
         advance(count)
     assert (sum(said), given) == (4700, [2700, 4700])
