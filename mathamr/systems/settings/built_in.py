@@ -18,7 +18,7 @@ from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import TestName, title
 from mathamr.stages.settings import JobSettings
 from mathamr.systems.settings.combined import FusionSettings, LearnedSettings, RerankSettings
-from mathamr.systems.settings.ranking import BM25Settings, LatentSettings, StructureSettings
+from mathamr.systems.settings.ranking import BM25Settings, LatentSettings, SparseSettings, StructureSettings
 from mathamr.systems.settings.trained import GraphSettings, TextSettings
 
 
@@ -94,6 +94,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "graph": BuiltIn(GraphSettings, "mathamr.systems.graph:GraphSystem"),
     "text": BuiltIn(TextSettings, "mathamr.systems.text:TextSystem"),
     "bm25": BuiltIn(BM25Settings, "mathamr.systems.bm25:BM25System"),
+    "sparse": BuiltIn(SparseSettings, "mathamr.systems.sparse:SparseSystem"),
     "structure": BuiltIn(StructureSettings, "mathamr.systems.structure:StructureSystem"),
     "latent": BuiltIn(LatentSettings, "mathamr.systems.latent:LatentSystem"),
     "fusion": BuiltIn(FusionSettings, "mathamr.systems.fusion:FusionSystem"),

@@ -15,6 +15,7 @@ from graphs.errors import ConfigError
 from mathamr.stages.settings import JobSettings, RetrievalConfig, ThreadConfig
 from mathamr.structure.latent_config import LatentConfig
 from mathamr.structure.scoring import StructureConfig
+from mathamr.text.encoder import identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,3 +91,40 @@ class LatentSettings(RankingSettings):
     version: ClassVar = 2
 
     latent: LatentConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseConfig:
+    """Learned sparse encoder, and how it reads (:mod:`mathamr.ranking.sparse_encoder`).
+
+    Attributes:
+        encoder: folder or name of a SparseEncoder.
+        max_length: tokens that it reads of a text.
+        most_words: words of the vocabulary kept of each text; None: all with a weight.
+        batch_size: texts encoded at once.
+        device: auto, cpu, cuda or cuda:N.
+    """
+
+    encoder: str | None
+    max_length: int
+    most_words: int | None
+    batch_size: int
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseSettings(RankingSettings):
+    """Settings of :class:`mathamr.systems.sparse.SparseSystem`."""
+
+    group: ClassVar = "sparse"
+    free: ClassVar = {"sparse": ("batch_size", "device")}
+
+    sparse: SparseConfig
+    thread: ThreadConfig = field(default_factory=ThreadConfig)
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings that change scores, with the encoder's weights, and how threads are read."""
+        own = self.key_settings("sparse")
+        if self.sparse.encoder is not None:
+            own["encoder"] = identity(self.sparse.encoder)
+        return {**super().result_key_parts(), "sparse": own, **self.thread.key_parts()}

@@ -175,6 +175,6 @@ def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
         registry.check_abilities(find("text"), [topic_set(1), topic_set(2)])
     with pytest.raises(
         ConfigError,
-        match=r"track=graph searches all answers, .* of the tracks text, bm25, structure, latent, fusion, learned",
+        match=r"track=graph searches all answers, .* of the tracks text, bm25, sparse, structure, latent, fusion",
     ):
         registry.check_abilities(find("graph"), [topic_set(1, frozenset({"a"}))])

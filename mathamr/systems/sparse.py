@@ -1,0 +1,120 @@
+"""Sparse: a learned sparse encoder weights the words of its vocabulary; posts are found as by BM25, by their words.
+
+    track=sparse sparse.encoder=FOLDER
+
+The encoder, such as SPLADE, is taken as it is. A score is the dot product of the weights of topic and post. The same in
+every process and for every seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from graphs.corpus.post import Post
+from graphs.corpus.text.latex_text import as_text
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import ConfigError, RetrievalError
+from graphs.processes import batched
+from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.order import best_numbers
+from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.model.encoding import device_of
+from mathamr.ranking.sparse_encoder import Encode, open_sparse_encoder
+from mathamr.retrieval.index import Ranking
+from mathamr.stages.retrieval.searching import speed
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.systems.registry import system
+from mathamr.systems.settings.ranking import SparseSettings
+from mathamr.systems.system import System
+
+_AT_ONCE = 512  # posts
+
+
+@system("sparse")
+class SparseSystem(System[SparseSettings]):
+    """Search by the words of a learned sparse encoder."""
+
+    tasks = frozenset({1})
+    reads = frozenset({"answer", "question"})
+
+    def check(self, settings: SparseSettings, topic_sets: Sequence[TopicSet]) -> None:
+        """Check ``retrieval.k``, and that there is such an encoder."""
+        if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
+            raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+        self._open(settings)
+
+    def index(self, settings: SparseSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
+        """Encode the posts that are searched; ``index_seconds`` is of that as well."""
+        encode = self._open(settings)
+        wanted = topic_set.indexed
+        kept: dict[str, None] = {}
+        parts: list[sparse.csr_array] = []
+        posts = (
+            post
+            for post in self.posts_for(topic_set)
+            if isinstance(post, Post) and post.kind == topic_set.kind and (wanted is None or post.post_id in wanted)
+        )
+        reset_peak_memory()
+        with Stopwatch() as watch, self.console.stage("encoding", unit="posts") as advance:
+            for some in batched(posts, _AT_ONCE):
+                new = {post.post_id: as_text(extract(post)) for post in some if post.post_id not in kept}
+                if new:
+                    parts.append(encode(list(new.values()), "document"))
+                    kept |= dict.fromkeys(new)
+                advance(len(some))
+            if not parts:
+                raise RetrievalError(f"the collection has no {topic_set.kind} to index")
+            index = _Index(np.array(list(kept)), sparse.csc_array(sparse.vstack(parts)))
+        costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "peak_memory_bytes": peak_memory()}
+        return Indexed(index, costs)
+
+    def retrieve(self, settings: SparseSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
+        """Search the index with the topics; ``queries_per_second`` is of encoding and search."""
+        encode, count = self._open(settings), settings.thread.results(settings.retrieval.k)
+        texts = {topic.topic_id: as_text(extract(topic.post)) for topic in topic_set.topics}
+        with Stopwatch() as watch:
+            queries = encode(list(texts.values()), "query")
+            results = {topic: indexed.index.search(queries[[place]], count) for place, topic in enumerate(texts)}
+        return Retrieved(results, speed(len(texts), watch))
+
+    def _open(self, settings: SparseSettings) -> Encode:
+        own = settings.sparse
+        if own.encoder is None:
+            raise ConfigError("track=sparse needs sparse.encoder, the folder of a SparseEncoder")
+        return open_sparse_encoder(
+            own.encoder,
+            max_length=own.max_length,
+            device=device_of(own.device),
+            batch_size=own.batch_size,
+            most_words=own.most_words,
+        )
+
+
+class _Index:
+    """Weights of posts, by word.
+
+    Args:
+        names: ids of the posts, (posts,).
+        weights: weight of each word of the vocabulary in each post, (posts, vocabulary).
+    """
+
+    def __init__(self, names: npt.NDArray[np.str_], weights: sparse.csc_array) -> None:
+        self._names, self._weights = names, weights
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights and the ids in memory."""
+        arrays = (self._names, self._weights.data, self._weights.indices, self._weights.indptr)
+        return sum(int(array.nbytes) for array in arrays)
+
+    def search(self, query: sparse.csr_array, count: int) -> Ranking:
+        """Return at most ``count`` posts that share a word with the query (1, vocabulary), best first."""
+        scores = (self._weights[:, query.indices] @ query.data).astype(np.float32)
+        found = np.flatnonzero(scores > 0)
+        best = best_numbers(found, scores[found], count, self._names)
+        return [(str(self._names[number]), score) for number, score in best]

@@ -1,0 +1,113 @@
+"""A learned sparse encoder behind the runner: scores against dense arithmetic, threads, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.post import Post
+from graphs.corpus.text.latex_text import as_text
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import ConfigError
+from mathamr.evaluation.runs import read_run
+from mathamr.ranking.sparse_encoder import open_sparse_encoder
+from tests.experiments.test_threads import run
+from tests.experiments.test_tracks import configured, planned
+
+WORDS = ["is", "every", "finite", "the", "ring", "group", "field", "of", "a", "integers", "prime", "x", "2", "+", "$"]
+
+
+@pytest.fixture
+def splade(tmp_path: Path) -> Path:
+    """A SPLADE with random weights."""
+    import torch
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sentence_transformer.modules import Transformer
+    from sentence_transformers.sparse_encoder.modules import SpladePooling
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizer
+
+    folder = tmp_path / "masked"
+    folder.mkdir()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
+    sizes = {"vocab_size": len(words), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        BertForMaskedLM(BertConfig.from_dict(sizes)).save_pretrained(folder)
+    modules = [Transformer(str(folder), transformer_task="fill-mask"), SpladePooling("max")]
+    model = SparseEncoder(modules=modules, device="cpu")
+    model.save_pretrained(str(tmp_path / "splade"))
+    return tmp_path / "splade"
+
+
+def sparse(encoder: Path, **settings: Any) -> dict[str, Any]:
+    """A condition."""
+    return {"track": "sparse", "sparse": {"encoder": str(encoder), **settings}}
+
+
+def test_scores_are_dot_products_of_words(collection: Path, tmp_path: Path, splade: Path) -> None:
+    jobs = run({"words": sparse(splade)}, collection, tmp_path / "out")
+    found = read_run(jobs / "words-seed1" / "run.tsv", task=1).rankings
+    encode = open_sparse_encoder(str(splade), max_length=256, device="cpu")
+    corpus = open_corpus("jsonl", collection)
+    posts = [post for post in corpus.posts() if isinstance(post, Post) and post.kind == "answer" and post.body]
+    answers = encode([as_text(extract(post)) for post in posts], "document").toarray()
+    place = {post.post_id: number for number, post in enumerate(posts)}
+    for topic in corpus.topics(1):
+        (query,) = encode([as_text(extract(topic.post))], "query").toarray()
+        scores = answers @ query
+        hits = found[topic.topic_id]
+        np.testing.assert_allclose([hit.score for hit in hits], [scores[place[hit.doc_id]] for hit in hits], rtol=1e-5)
+        assert len(hits) == np.count_nonzero(scores)
+        assert hits[0].score == pytest.approx(scores.max(), rel=1e-5)
+
+
+def test_questions_are_read_in_the_place_of_their_answers(collection: Path, tmp_path: Path, splade: Path) -> None:
+    conditions = {"answer": sparse(splade), "question": {**sparse(splade), "thread": {"read": "question"}}}
+    jobs = run(conditions, collection, tmp_path / "out")
+    first, second = (read_run(jobs / f"{name}-seed1" / "run.tsv", task=1).rankings for name in conditions)
+    assert all(hit.doc_id.startswith("a") for hits in second.values() for hit in hits)
+    assert first != second
+
+
+def test_few_words_are_kept_of_each_text(splade: Path) -> None:
+    texts = ["every finite field", "is the ring of integers a field"]
+    whole = open_sparse_encoder(str(splade), max_length=64, device="cpu")(texts, "document")
+    few = open_sparse_encoder(str(splade), max_length=64, device="cpu", most_words=3)(texts, "document")
+    for row, kept in zip(whole.toarray(), few.toarray(), strict=True):
+        assert np.count_nonzero(kept) == 3
+        np.testing.assert_allclose(np.sort(kept[kept > 0]), np.sort(row)[-3:])
+
+
+def test_rankings_depend_on_the_weights_and_not_on_the_batch(splade: Path) -> None:
+    def key(**settings: Any) -> Any:
+        return planned({"words": sparse(splade, **settings)})["words-seed1"].settings.result_key_parts()
+
+    before = key()
+    assert key(batch_size=3) == before != key(most_words=5)
+    weights = splade / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    assert key() != before
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ({"track": "sparse"}, "needs sparse.encoder"),
+        (sparse(Path("missing")), "sparse.encoder=missing cannot be opened"),
+        ({"track": "sparse", "retrieval": {"k": 0}}, "retrieval.k=0 must be from 1"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(
+    condition: dict[str, Any], message: str, collection: Path, tmp_path: Path
+) -> None:
+    from experiments import run as runner
+
+    places = [f"data.root={collection}", f"outputs={tmp_path / 'out'}"]
+    with pytest.raises(ConfigError, match=message):
+        runner.run(configured({"words": condition}, *places, seeds=(1,)), "the command")
