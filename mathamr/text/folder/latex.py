@@ -80,6 +80,9 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
         declarations: its preamble, with those of other files (:class:`mathamr.text.folder.preambles.Preambles`).
     """
     clean, lines = _without_comments(text)
+    edges = {match["name"]: match["edge"] for latex in (declarations, clean) for match in _EDGE.finditer(latex)}
+    if edges:
+        clean, lines = _with_edges(clean, lines, edges)
     begin = clean.find(r"\begin{document}")
     if file.endswith(STYLES) or (begin < 0 and r"\documentclass" in clean):
         return []  # declarations alone
@@ -108,9 +111,6 @@ class _Reader:
         self._expand = known.copy()
         own = environment_kinds(declarations, text) if r"\new" in text or r"\declare" in text else kinds
         self._names = _OTHER_NAMES | {name: kind or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
-        edges = {match["name"]: match["edge"] for latex in (declarations, text) for match in _EDGE.finditer(latex)}
-        if edges:
-            self._text, self._lines = _with_edges(text, lines, edges)
         self._last = ""  # name of the last statement, which a proof belongs to
 
     def heading(self, level: int, latex: str) -> None:

@@ -18,6 +18,7 @@ Code is left out, except blocks of ``math``, which are formulas.
 
 from __future__ import annotations
 
+import bisect
 import html
 import re
 from collections.abc import Callable
@@ -63,13 +64,14 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     Args:
         place: name of the place in a line.
     """
-    text, formulas = _without_formulas(_without_code(text.replace("\x02", " ")))
+    text, formulas, joined = _without_formulas(_without_code(text.replace("\x02", " ")))
     level = 0
     for token in _BLOCKS.parse(text):
         if token.type == "heading_open":
             level = int(token.tag[1:])
         elif token.type == "inline" and token.map is not None:
-            content, where = token.content, place(token.map[0] + 1)
+            content = token.content
+            where = place(token.map[0] + bisect.bisect_left(joined, token.map[0]) + 1)
             if level:
                 outline.heading(level, _plain(content, formulas))
                 level = 0
@@ -101,19 +103,26 @@ def _without_code(text: str) -> str:
     return "\n".join(lines)
 
 
-def _without_formulas(text: str) -> tuple[str, list[str]]:
-    """Return a text of the same lines with a mark for each formula, and the formulas."""
+def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
+    """Return a text with a mark for each formula, the formulas, and the lines that they were joined to.
+
+    A formula of several lines is one mark, so that the sentence around it is one paragraph: for each line that it loses
+    the list has the number, from 0, of the line with the mark.
+    """
     text = re.sub(r"\$`([^`$\n]{1,2000})`\$", r"$\1$", text)  # GitHub
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)
     pieces: list[str] = []
     formulas: list[str] = []
-    position = 0
+    joined: list[int] = []
+    position = line = 0
     for start, end, _ in find(text):
-        pieces += [text[position:start], f"\x02{len(formulas)}\x02", "\n" * text.count("\n", start, end)]
+        line += text.count("\n", position, start)
+        joined += [line] * text.count("\n", start, end)
+        pieces += [text[position:start], f"\x02{len(formulas)}\x02"]
         formulas.append(" ".join(re.sub(r"\n[ \t]*>", "\n", text[start:end]).split()))
         position = end
-    return "".join([*pieces, text[position:]]), formulas
+    return "".join([*pieces, text[position:]]), formulas, joined
 
 
 def _plain(text: str, formulas: list[str]) -> str:
