@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 import scripts.index
 import scripts.search
+from experiments import cli
 from mathamr import MathAMR
+from tests.documents.blocks import ROOT, blocks_of
 
 
 @pytest.fixture
@@ -57,6 +60,22 @@ def test_a_folder_is_indexed_searched_and_updated(
     assert scripts.index.main([*words, "--update"]) == 0
     assert "nothing has changed" in capsys.readouterr().out
     assert len(found(out, capsys)) == 2
+
+
+def test_the_commands_of_the_document_find_its_example(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/folder.md"""
+    document, commands = (block.text for block in blocks_of(ROOT / "docs/folder.md") if block.test)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/primes.md").write_text(document)
+    (tmp_path / "models").mkdir()
+    model.rename(tmp_path / "models/mine")
+    monkeypatch.chdir(tmp_path)
+    for line in commands.splitlines():
+        assert cli.main(shlex.split(line)[1:]) == 0
+    printed = capsys.readouterr().out
+    assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in printed
 
 
 def test_options_that_do_not_fit_a_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,7 +151,7 @@ class _Before:
 
     @classmethod
     def open(cls, out: Path) -> _Before:
-        """Read a collection; it is empty where there is none, or one that is damaged or of another format."""
+        """Read a collection; empty without a collection, or with one that is damaged or of another format."""
         try:
             state = json.loads((out / FILES).read_text(encoding="utf-8"))
             files = state["files"] if state["format"] == _FORMAT else {}

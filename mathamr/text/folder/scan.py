@@ -16,6 +16,7 @@ and folders with names that begin with a dot are left out.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ ENDINGS = (*latex.SUFFIXES, *preambles.STYLES, *markdown.SUFFIXES, *notebook.SUF
 
 LIMITS = Limits(files=100_000)
 """Bounds of a folder: files of any kind, bytes of one file, and bytes of all files that are read."""
+
+# A packed file of arXiv has the number of the paper as its name; others are logs and tables.
+_PAPER = re.compile(r"\.(?:tar|tex)\.gz\Z|(?:\A|[a-z._-])(?:\d{4}\.\d{4,5}|\d{7})(?:v\d+)?\.gz\Z")
 
 STAGE = "read"  # of failures
 
@@ -95,14 +99,15 @@ def _refusal(path: Path, folder: Path, limits: Limits) -> tuple[str, str]:
     """Return the kind and the message of a refusal; empty for a file that is read."""
     status = path.lstat()
     name = path.name.lower()
+    is_document = name.endswith(ENDINGS) and (not name.endswith(".gz") or _PAPER.search(name) is not None)
     if stat.S_ISLNK(status.st_mode):
-        inside = path.resolve().is_relative_to(folder.resolve())
-        return ("other", "") if inside else ("link", "a link out of the folder is not followed")
+        outside = (is_document or path.is_dir()) and not path.resolve().is_relative_to(folder.resolve())
+        return ("link", "a link out of the folder is not followed") if outside else ("other", "")
     if name.endswith(".pdf"):
         beside = any(path.with_suffix(ending).exists() for ending in (*latex.SUFFIXES, *ARCHIVES))
         message = "a PDF has no formulas in LaTeX; put its LaTeX source, or its archive from arXiv, into the folder"
         return ("other", "") if beside else ("pdf", message)
-    if not name.endswith(ENDINGS):
+    if not is_document:
         return "other", ""
     if not stat.S_ISREG(status.st_mode):
         return "special", "is not a regular file"

@@ -104,7 +104,9 @@ def test_files_that_cannot_be_read_are_listed_and_the_others_read(folder: Path, 
     (folder / "binary.tex").write_bytes(b"\0\1\2")
     (folder / "bad.ipynb").write_text("{", encoding="utf-8")
     pack(folder / "evil.tar.gz", [("../../e.tex", b"\\begin{document} Evil words.")])
-    (folder / "table.gz").write_bytes(gzip.compress(b"1,2,3"))
+    (folder / "2501.00002v1.gz").write_bytes(gzip.compress(b"1,2,3"))
+    (folder / "table.csv.gz").write_bytes(gzip.compress(b"1,2,3"))
+    (folder / "link.csv").symlink_to(tmp_path / "secret.md")
     (folder / "broken.tgz").write_bytes(b"\x1f\x8b\x08 broken")
     found = read_folder(folder, tmp_path / "out")
     failed = {failure.post_id: failure.kind for failure in found.failures}
@@ -116,7 +118,7 @@ def test_files_that_cannot_be_read_are_listed_and_the_others_read(folder: Path, 
         "binary.tex": "binary",
         "bad.ipynb": "unreadable",
         "evil.tar.gz": "unreadable",
-        "table.gz": "unreadable",
+        "2501.00002v1.gz": "unreadable",
         "broken.tgz": "unreadable",
     }
     assert all(failure.message.startswith(f"{failure.post_id}: ") for failure in found.failures)
