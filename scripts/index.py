@@ -1,6 +1,8 @@
 """Encode posts with a checkpoint and write an index that mathamr search searches.
 
     mathamr index --from outputs/vn_connectivity circular --out index      # of a finished experiment
+    mathamr index notes --from outputs/vn_connectivity circular --out index      # your documents, with its model
+    mathamr index notes --model models/mine --out index --update           # a saved model; what has changed
     mathamr index --tensors preprocessed.db --graphs-db collection.db --model model/best \\
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
     mathamr index ... --backend qdrant           # the Qdrant engine in process (docs/qdrant.md)
@@ -15,8 +17,11 @@ Answers are indexed; ``--kinds answer question`` adds questions. Posts are encod
 same command resumes an interrupted run. Searches use the old index until the new one is complete. At the end the
 results of 20 posts are compared with exact search. ``--formulas`` gives the formulas their visual ids (Task 2).
 
-``--update`` keeps the vectors of indexed posts and removes posts that left preprocessed.db. If the text of a post has
-changed, build without it.
+FOLDER has LaTeX, Markdown, notebooks, HTML and archives of arXiv; their theorems, paragraphs and cells become posts,
+each with its file and line (docs/folder.md). ``--update`` then reads, parses and encodes what is new or has changed.
+
+Without FOLDER, ``--update`` keeps the vectors of indexed posts and removes posts that left preprocessed.db. If the text
+of a post has changed, build without it.
 
 Exit codes: 0 built; 2 a message says what is wrong.
 """
@@ -34,6 +39,7 @@ from experiments.command import add_corpus, command, corpus_of, parser_of
 if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus
     from mathamr.retrieval.server.options import ServerOptions
+    from mathamr.stages.retrieval.folder_index import FolderModel
     from mathamr.stages.retrieval.indexing import IndexedFiles
 
 
@@ -41,12 +47,15 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="folder of documents to index")
     job = ("outputs/EXP", "CONDITION")
     parser.add_argument("--from", nargs=2, dest="job", metavar=job, help="a finished job of an experiment")
     parser.add_argument("--seed", type=int, help="seed of the finished job; default: the first one")
     parser.add_argument("--tensors", "--graphs", dest="tensors", type=Path, help="preprocessed.db")
     parser.add_argument("--graphs-db", "--collection", dest="graphs_db", type=Path, help="collection.db of the tensors")
-    parser.add_argument("--model", type=Path, help="folder of a checkpoint, e.g. model/best")
+    parser.add_argument(
+        "--model", type=Path, help="folder of a checkpoint, e.g. model/best; with FOLDER, of a saved model"
+    )
     add_corpus(parser, required=False)
     parser.add_argument("--formulas", type=Path, help="formulas.db: visual ids of the formulas")
     parser.add_argument("--out", type=Path, help="folder of the index")
@@ -70,9 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--posts-a-shard", type=int, help="posts in each shard")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
+    parser.add_argument("--workers", type=int, default=1, help="processes that parse the documents of FOLDER")
     parser.add_argument("--remove", type=Path, help="file with ids of posts to leave out, one in each line")
     given = parser.parse_args(arguments)
-    if given.job is None:
+    if given.folder is not None:
+        _check_folder(given, parser)
+    elif given.job is None:
         needed = {
             "--tensors": given.tensors,
             "--graphs-db": given.graphs_db,
@@ -102,6 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
         frozenset() if given.remove is None else read_ids(given.remove),
         server,
     )
+    if given.folder is not None:
+        from mathamr.stages.retrieval.folder_index import index_folder
+
+        built = index_folder(given.folder, given.out, _folder_model(given), settings, Console(), workers=given.workers)
+        return f"{built}\nsearch:    mathamr search index={given.out} 'QUERY'"
     files, corpus, out = _of_files(given) if given.job is None else _of_job(given)
     built = build_search_index(files, corpus, out, settings, Console())
     return f"{built}\nsearch:    mathamr search index={out} 'QUERY'"
@@ -120,6 +137,33 @@ def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) 
     from mathamr.retrieval.server.options import ServerOptions
 
     return ServerOptions(**wanted)
+
+
+def _check_folder(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse options that do not belong to a folder of documents, or a folder without a model."""
+    if (given.job is None) == (given.model is None):
+        parser.error("FOLDER needs a model: --from outputs/EXP CONDITION, or --model FOLDER of a saved model")
+    if given.out is None:
+        parser.error("--out missing: the folder of the index")
+    if given.tensors or given.graphs_db or given.corpus or given.formulas:
+        parser.error("FOLDER is the collection; leave out --tensors, --graphs-db, --corpus and --formulas")
+
+
+def _folder_model(given: argparse.Namespace) -> FolderModel:
+    """Return the model of a finished job, or of a saved folder."""
+    from graphs.stores.store import GraphStore
+    from mathamr.pretrained import folder
+    from mathamr.stages.retrieval.folder_index import FolderModel
+    from mathamr.training import checkpoint
+
+    if given.model is not None:
+        files = folder.read(given.model)
+        return FolderModel(given.model, files.vocabulary, files.spec)
+    from experiments.finished_jobs import finished_job
+
+    job = finished_job(Path(given.job[0]), given.job[1], given.seed, root=given.root)
+    store = GraphStore(job.tensors[0], config_hash=checkpoint.load(job.model).info.config_hash)
+    return FolderModel(job.model, store.vocabulary, store.spec)
 
 
 def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:

@@ -160,8 +160,8 @@ def _main_file(papers: Mapping[str, str]) -> str:
     def weight(name: str, root: str, depth: int = 0) -> int:
         if name not in weights:
             weights[name] = len(papers[name])  # its weight if it includes itself
-            for asked in _asked(papers[name]) if depth < MAX_DEPTH else ():
-                found = _find(papers, asked, root, posixpath.dirname(name))
+            for asked in included_names(papers[name]) if depth < MAX_DEPTH else ():
+                found = find_included(papers, asked, root, posixpath.dirname(name))
                 weights[name] += weight(found, root, depth + 1) if found is not None else 0
         return weights[name]
 
@@ -177,12 +177,12 @@ def _rank(papers: Mapping[str, str], name: str) -> int:
         return 2
     if r"\begin{document}" not in text:
         return 0
-    found = (_find(papers, asked, here, here) for asked in _asked(text))
+    found = (find_included(papers, asked, here, here) for asked in included_names(text))
     return 2 * any(other is not None and _CLASS.search(papers[other]) for other in found)
 
 
-def _asked(text: str) -> Iterator[str]:
-    """Return the names of the files that a text includes."""
+def included_names(text: str) -> Iterator[str]:
+    """Yield the names of the files that a text includes."""
     for match in _TAKEN_IN.finditer(text):
         if match["end"]:
             return
@@ -196,7 +196,7 @@ def _name(match: re.Match[str]) -> str:
     return name.strip().strip('"')
 
 
-def _find(files: Mapping[str, str], file: str, root: str, here: str) -> str | None:
+def find_included(files: Mapping[str, str], file: str, root: str, here: str) -> str | None:
     """Find a named file, first from the main file's folder, then from the including file's."""
     for folder in dict.fromkeys((root, here)):
         path = posixpath.normpath(posixpath.join(folder, file))
@@ -231,7 +231,7 @@ class _Reader:
             if match["end"]:
                 return
             included = _name(match)
-            found = _find(self._files, included, self._root, posixpath.dirname(name))
+            found = find_included(self._files, included, self._root, posixpath.dirname(name))
             if found is None:
                 self.missing.append(included)
             else:

@@ -115,7 +115,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
         declarations: further LaTeX that declares environments, such as a paper's style files.
         max_characters: largest length; longer statements are dropped and counted as ``overlong``.
     """
-    kinds = {**_NAMES, **_declared(declarations), **_declared(text)}
+    kinds = environment_kinds(declarations, text)
     boxes = {name.strip() for latex in (declarations, text) for name in _BOX.findall(latex)}
     text = _RESTATED.sub(_first_stated, text)
     context = _Context(text)
@@ -128,7 +128,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
             dropped["unended" if end is None else "nested"] += 1
             continue
         body = text[start:end]
-        title, body = _title_of_box(body, name) if name.rstrip("*") in boxes else _optional_title(body)
+        title, body = _title_of_box(body, name) if name.rstrip("*") in boxes else optional_title(body)
         terms = emphasised(body)
         body = plain(body) if len(body) <= 4 * max_characters else body  # longer ones are dropped anyway
         if len(body) > max_characters:
@@ -179,6 +179,19 @@ class _Context:
         floor = max(heading, self._ends[edges - 1] if edges else 0, start - _BEFORE)
         sentences = split(plain(self._text[floor : self._text.rfind("\\begin", 0, start)]))
         return section, sentences[-1] if sentences else ""
+
+
+def environment_kinds(*texts: str) -> dict[str, Kind | None]:
+    r"""Return the kinds of environments: those with known names, and those that ``texts`` declare, the last one wins.
+
+    >>> kinds = environment_kinds(r"\newtheorem{satz}{Theorem}\newtheorem{obs}{Observation}")
+    >>> kinds["lem"], kinds["satz"], kinds["obs"]
+    ('lemma', 'theorem', None)
+    """
+    kinds: dict[str, Kind | None] = {**_NAMES}
+    for text in texts:
+        kinds |= _declared(text)
+    return kinds
 
 
 def _declared(text: str) -> dict[str, Kind | None]:
@@ -270,10 +283,10 @@ def _title_of_box(body: str, name: str) -> tuple[str, str]:
     return title, rest if label is None else rest[label.end() :]
 
 
-def _optional_title(body: str) -> tuple[str, str]:
+def optional_title(body: str) -> tuple[str, str]:
     r"""Split the optional argument from the start of a body.
 
-    >>> _optional_title(" [Theorem 2 of {[3]}] Let")
+    >>> optional_title(" [Theorem 2 of {[3]}] Let")
     ('Theorem 2 of {[3]}', ' Let')
     """
     begin = re.match(r"\s*(?:\\label\s*\{[^{}]*\}\s*)?\[", body)

@@ -51,11 +51,38 @@ def expanded(text: str, declarations: str = "") -> str:
         text: LaTeX without comments.
         declarations: LaTeX of style files.
     """
-    if not any(command in text or command in declarations for command in _DEFINING):
-        return text
-    reader = _Reader()
-    reader.read(declarations)
-    return _joined(reader.read(text))
+    expander = Expander(declarations)
+    return expander(text)
+
+
+class Expander:
+    r"""Texts that share definitions: each is read with those of the texts before it.
+
+    >>> expander = Expander(r"\newcommand{\R}{\mathbb{R}}")
+    >>> expander(r"\def\x{y}$\R$"), expander(r"$\x\in\R$")
+    ('$\\mathbb{R}$', '$y\\in\\mathbb{R}$')
+
+    Args:
+        declarations: LaTeX of style files, or of a preamble.
+    """
+
+    def __init__(self, declarations: str = "") -> None:
+        self._reader = _Reader()
+        self._defines = any(command in declarations for command in _DEFINING)
+        if self._defines:
+            self._reader.read(declarations)
+
+    def __call__(self, text: str) -> str:
+        """Return ``text`` with known commands replaced, and learn those that it defines."""
+        self._defines = self._defines or any(command in text for command in _DEFINING)
+        return _joined(self._reader.read(text)) if self._defines else text
+
+    def copy(self) -> Expander:
+        """Return an expander that knows the same commands, with the whole budget of a paper."""
+        other = Expander()
+        other._reader.know(self._reader)
+        other._defines = self._defines
+        return other
 
 
 @dataclass(slots=True)
@@ -76,6 +103,10 @@ class _Reader:
     def __init__(self) -> None:
         self._macros: dict[str, Macro] = {}
         self._left = MAX_TOKENS_OF_A_PAPER
+
+    def know(self, other: _Reader) -> None:
+        """Take over the commands of another reader."""
+        self._macros = dict(other._macros)
 
     def read(self, text: str) -> list[str]:
         """Return the tokens of ``text`` with known commands replaced."""

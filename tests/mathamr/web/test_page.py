@@ -7,6 +7,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,51 @@ def test_it_is_readable_in_the_dark_and_on_a_telephone(page: Page) -> None:
         page.until(lambda: page.all(".heat-map table"))
         assert chromium.execute_script("return document.documentElement.scrollWidth") <= 360
         assert chromium.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    finally:
+        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
+def test_axe_finds_nothing_serious(page: Page, width: int, scheme: str) -> None:
+    """Check the page, answers with all that opens, formulas and an error with axe-core."""
+    package = find_spec("selenium_axe_python")
+    if package is None or package.origin is None:
+        pytest.skip("selenium-axe-python, which has axe-core, is not installed")
+    axe = (Path(package.origin).parent / "axe-core/axe.min.js").read_text(encoding="utf-8")
+    chromium = page.driver
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+
+    def serious() -> list[str]:
+        chromium.execute_script(axe)
+        run = "const done = arguments[0]; axe.run().then(done, error => done({error: String(error)}))"
+        found = chromium.execute_async_script(run)
+        assert len(found.get("passes", [])) > 20, found  # it has looked
+        return [
+            f"{one['id']}: {one['help']}: {one['nodes'][0]['html']}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    chromium.set_script_timeout(PATIENCE)
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        assert serious() == []
+        page.search("Both $\\sqrt2$ and $\\sqrt3$ are irrational.")
+        for button in page.all("article .heat, article .whole, article summary"):
+            button.click()
+        page.until(lambda: len(page.all(".heat-map table")) == 5)
+        page.until(lambda: len(page.all(".post-text p")) >= 5)
+        assert serious() == []
+        page.one("#tasks label:nth-of-type(2)").click()
+        page.search("Is $t^2 = 3u^2$?")
+        for button in page.all("article summary"):
+            button.click()
+        assert serious() == []
+        page.search(" ")
+        assert serious() == []
     finally:
         chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

@@ -5,6 +5,7 @@
 "use strict";
 
 const OPTIONS = {
+  errorColor: "var(--wrong, #cc0000)", // of commands that it does not know
   throwOnError: true, // and the LaTeX is shown instead: KaTeX's own message needs a style attribute
   strict: "ignore", // posts are written for MathJax, which allows more
   trust: false, // no links, images, classes or styles out of a formula

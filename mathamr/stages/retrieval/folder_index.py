@@ -1,0 +1,139 @@
+"""Index of a folder of documents: files -> passages -> graphs -> tensors -> an index for mathamr search.
+
+store = GraphStore(Path("preprocessed.db"))
+model = FolderModel(Path("model/best"), store.vocabulary, store.spec)
+built = index_folder(Path("notes"), Path("index"), model, IndexBuild(), Console())
+print(built)        # 12 files, 340 passages (300 LaTeX, 40 Markdown) ...
+
+The collection, its graphs and the list of failed files are in ``OUT/folder``. The id of a passage has a digest of its
+text, so an update parses and encodes new and changed passages only.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graphs.corpus.corpus import open_corpus
+from graphs.errors import StoreError
+from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Vocabulary
+from graphs.stores import collection
+from graphs.stores.collection import Collection
+from graphs.whole_file import write_whole
+from mathamr.retrieval.folder import HEADER
+from mathamr.search import catalog
+from mathamr.stages.console import Console
+from mathamr.stages.data.failure_table import write_table
+from mathamr.stages.data.graphs import GraphBuild, build_graphs
+from mathamr.stages.data.tensors import TensorSettings, build_tensors
+from mathamr.stages.retrieval.indexing import BuiltIndex, IndexBuild, IndexedFiles, build_search_index
+from mathamr.text.folder.collection import FolderPosts, read_folder
+from mathamr.training import checkpoint
+
+SHOWN = 10  # failures that are listed; failures.tsv has all
+_INDEXED = "indexed.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderModel:
+    """Graph model that encodes passages.
+
+    Args:
+        checkpoint: folder of its checkpoint.
+        vocabulary: labels and relations of its graphs.
+        spec: virtual nodes of its graphs.
+    """
+
+    checkpoint: Path
+    vocabulary: Vocabulary
+    spec: VirtualNodeSpec
+
+
+def index_folder(
+    folder: Path, out: Path, model: FolderModel, settings: IndexBuild, console: Console, *, workers: int = 1
+) -> BuiltIndex:
+    """Read the documents of ``folder`` and write their index to ``out``; the same call resumes an interrupted one.
+
+    Args:
+        settings: with ``update``, files, graphs and vectors that did not change are kept; without an index in ``out``
+            everything is made.
+        workers: processes that parse.
+
+    Raises:
+        CorpusError: not a folder, or one without any passage.
+        StoreError: an update of an index that another model made, or another process that builds this index.
+    """
+    place = out / "folder"
+    with catalog.alone(place):
+        with console.stage("reading files", unit="files") as advance:
+            found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)
+        write_table(found.failures, place / "failures.tsv")
+        state = {"posts": found.identity, "model": checkpoint.weights_hash(model.checkpoint)}
+        if settings.update and (out / HEADER).exists() and _read(place) == state:
+            return BuiltIndex((*_summary(found, place), "nothing has changed since the last index"))
+        files = _parsed(place, found, model, console, settings.update, workers)
+        settings = replace(settings, update=settings.update and (out / HEADER).exists())
+        built = build_search_index(files, open_corpus("jsonl", place), out, settings, console)
+        write_whole(place / _INDEXED, json.dumps(state) + "\n")
+        _remove_all_but(files.collection, place)
+        return BuiltIndex((*built.lines, *_summary(found, place)))
+
+
+def _parsed(
+    place: Path, found: FolderPosts, model: FolderModel, console: Console, update: bool, workers: int
+) -> IndexedFiles:
+    """Make the graphs and tensors of all passages; an update takes over the graphs that earlier calls made."""
+    corpus = open_corpus("jsonl", place)
+    source = corpus.fingerprints().graphs
+    graphs = place / f"collection-{found.identity}.db"
+    if update and not graphs.exists():
+        for before in sorted(place.glob("collection-*.db")):
+            _take_over(before, graphs, set(found.post_ids), source)
+    build_graphs(corpus.posts(), graphs, GraphBuild(workers=workers), console, source=source, total=len(found.post_ids))
+    tensors = place / f"preprocessed-{found.identity}.db"
+    settings = TensorSettings(model.spec, model.vocabulary.num_labels, 1, workers)
+    for old in place.glob("preprocessed-*.db"):
+        old.unlink()  # its vocabulary may be of another model; tensors take seconds
+    with Collection(graphs) as made:
+        rows = made.rows()
+        build_tensors(rows, tensors, model.vocabulary, settings, console, source=source, total=len(made))
+    return IndexedFiles((tensors,), graphs, model.checkpoint)
+
+
+def _take_over(before: Path, graphs: Path, wanted: set[str], source: str) -> None:
+    """Copy the graphs of ``wanted`` posts from an earlier file; one that cannot be read is left aside."""
+    try:
+        with Collection(before) as old:
+            some = (graph for graph in old if graph.post_id in wanted)
+            collection.add_graphs(graphs, some, source=source, parser=str(old.meta.get("parser", "")))
+    except StoreError:
+        graphs.unlink(missing_ok=True)
+
+
+def _remove_all_but(graphs: Path, place: Path) -> None:
+    """Remove tensors, earlier graphs and their locks."""
+    for pattern in ("collection-*.db*", "preprocessed-*.db*"):
+        for path in place.glob(pattern):
+            if not path.name.startswith(graphs.name):
+                path.unlink()
+
+
+def _read(place: Path) -> object:
+    """Return the posts and the model of the finished index; None without one."""
+    try:
+        return json.loads((place / _INDEXED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _summary(found: FolderPosts, place: Path) -> list[str]:
+    """Return lines on the files of the folder, and the first failures."""
+    lines = str(found).splitlines()
+    if found.failures:
+        lines.append(f"{len(found.failures):,} files cannot be read:")
+        lines += [f"  {failure.message}" for failure in found.failures[:SHOWN]]
+    if len(found.failures) > SHOWN:
+        lines.append(f"  all of them: {place / 'failures.tsv'}")
+    return lines

@@ -1,0 +1,248 @@
+"""Folder of documents -> a collection of posts (``posts.jsonl``) that keeps track of its files.
+
+>>> import tempfile
+>>> folder, out = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
+>>> _ = (folder / "a.md").write_text("# Primes")
+>>> _ = (folder / "b.md").write_text("There are infinitely many primes.")
+>>> print(read_folder(folder, out))
+2 files, 1 passage (1 Markdown)
+>>> _ = (folder / "a.md").write_text("A prime has two divisors.")
+>>> update = read_folder(folder, out, update=True)
+>>> update.read, update.kept, update.removed, len(update.post_ids)
+(1, 1, 0, 2)
+
+``files.json`` beside the posts has the digest of each file, with the preamble that applies to it, and the ids of its
+posts. An update reads changed files only. A file that cannot be read is a failure; the others are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphs.corpus.jsonl import JsonPosts, read_lines
+from graphs.errors import CorpusError, Failure, MathAMRError
+from graphs.whole_file import write_whole
+from mathamr.text.folder import html, latex, markdown, notebook
+from mathamr.text.folder.passages import Passage
+from mathamr.text.folder.preambles import STYLES, Preambles
+from mathamr.text.folder.scan import ARCHIVES, STAGE, scan
+from mathamr.text.sources import archives
+
+POSTS, FILES = "posts.jsonl", "files.json"
+_FORMAT = 1  # of files.json, and of what is read from a file; another number reads everything again
+_FORMS = {
+    "LaTeX": latex.SUFFIXES,
+    "Markdown": markdown.SUFFIXES,
+    "notebooks": notebook.SUFFIXES,
+    "HTML": html.SUFFIXES,
+    "archives": ARCHIVES,
+}
+_LATEX = (*latex.SUFFIXES, *STYLES)
+
+Record = dict[str, Any]
+"""Line of ``posts.jsonl``."""
+
+
+@dataclass
+class FolderPosts:
+    """Posts of a folder, and what became of its files.
+
+    Attributes:
+        post_ids: ids of all posts, in order.
+        files: number of files that are in the collection.
+        read: number of those that were read now.
+        kept: number of those that were read before and did not change.
+        removed: number of files that an update lost.
+        other: number of files of other kinds.
+        forms: number of posts by the form of their file.
+        failures: files that cannot be read.
+    """
+
+    post_ids: list[str] = field(default_factory=list)
+    files: int = 0
+    read: int = 0
+    kept: int = 0
+    removed: int = 0
+    other: int = 0
+    forms: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    @property
+    def identity(self) -> str:
+        """Hash of the posts (16 hex digits)."""
+        return hashlib.sha256("\n".join(self.post_ids).encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        forms = ", ".join(f"{count:,} {form}" for form, count in self.forms.most_common())
+        lines = [f"{_count(self.files, 'file')}, {_count(len(self.post_ids), 'passage')}" + f" ({forms})" * bool(forms)]
+        if self.kept or self.removed:
+            lines += [f"{self.read:,} new or changed, {self.kept:,} unchanged, {self.removed:,} removed"]
+        if self.other:
+            lines += [f"{_count(self.other, 'file')} of other kinds left out"]
+        return "\n".join(lines)
+
+
+def read_folder(
+    folder: Path,
+    out: Path,
+    *,
+    update: bool = False,
+    without: Collection[Path] = (),
+    progress: Callable[[int], None] | None = None,
+) -> FolderPosts:
+    """Write the passages of a folder to ``out`` as a collection.
+
+    Args:
+        update: keep the posts of files that did not change.
+        without: folders inside ``folder`` that are left out, such as an index.
+        progress: called with the number of files done since the last call.
+
+    Raises:
+        CorpusError: not a folder, one that is too large, or one without any passage.
+    """
+    found = scan(folder, [out, *without])
+    result = FolderPosts(other=found.other, failures=list(found.failures))
+    before = _Before.open(out) if update else _Before({}, {})
+    sources = _sources(found.files, result.failures)
+    records: dict[str, Record] = {}
+    state: dict[str, dict[str, Any]] = {}
+    preambles = Preambles({name: text for name, text in sources.items() if name.lower().endswith(_LATEX)})
+    for name, path in found.files.items():
+        try:
+            posts, digest = _posts_of(name, path, sources.get(name), preambles, before, result)
+        except MathAMRError as error:
+            message = getattr(error, "message", str(error))
+            result.failures.append(Failure(name, STAGE, "unreadable", f"{name}: {message}"))
+            posts, digest = None, ""
+        if posts is not None:
+            own = {str(post["post_id"]): post for post in posts}
+            records |= own
+            state[name] = {"digest": digest, "posts": list(own)}
+            result.files += not name.lower().endswith(STYLES)
+            result.forms[_form(name)] += len(own)
+        if progress is not None:
+            progress(1)
+    result.forms += Counter()  # drops zeros
+    result.removed = len(before.files.keys() - found.files.keys())
+    result.post_ids = list(records)
+    if not records:
+        raise CorpusError(
+            "has no text that can be read: LaTeX, Markdown, notebooks, HTML with MathML or LaTeX, archives of arXiv",
+            path=folder,
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(out / POSTS, "".join(json.dumps(record) + "\n" for record in records.values()))
+    write_whole(out / FILES, json.dumps({"format": _FORMAT, "files": state}, indent=1) + "\n")
+    return result
+
+
+@dataclass(frozen=True)
+class _Before:
+    """Collection of an earlier run: digest and posts of each file, and the lines of the posts."""
+
+    files: Mapping[str, dict[str, Any]]
+    records: Mapping[str, Record]
+
+    @classmethod
+    def open(cls, out: Path) -> _Before:
+        """Read a collection; empty without a collection, or with one that is damaged or of another format."""
+        try:
+            state = json.loads((out / FILES).read_text(encoding="utf-8"))
+            files = state["files"] if state["format"] == _FORMAT else {}
+            lines = [record for path, _ in JsonPosts(out).posts_files for _, record in read_lines(path)]
+        except (OSError, ValueError, KeyError, TypeError, MathAMRError):
+            return cls({}, {})
+        return cls(files, {str(line.get("post_id")): line for line in lines if isinstance(line, dict)})
+
+    def posts(self, name: str, digest: str) -> list[Record] | None:
+        """Return the posts of a file that has not changed; None for any other."""
+        known = self.files.get(name)
+        if known is None or known["digest"] != digest or not all(post in self.records for post in known["posts"]):
+            return None
+        return [self.records[post] for post in known["posts"]]
+
+
+def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, str]:
+    """Return the texts of all files but archives; those that are no text are added to ``failures``."""
+    texts = {}
+    for name, path in files.items():
+        if name.lower().endswith(ARCHIVES):
+            continue
+        try:
+            text = archives.decode(path.read_bytes())
+        except OSError as error:
+            failures.append(Failure(name, STAGE, "unreadable", f"{name}: {error.strerror}"))
+            continue
+        if text is None:
+            failures.append(Failure(name, STAGE, "binary", f"{name}: is not text in UTF-8 or Latin-1"))
+        else:
+            texts[name] = text
+    return texts
+
+
+def _posts_of(
+    name: str, path: Path, text: str | None, preambles: Preambles, before: _Before, result: FolderPosts
+) -> tuple[list[Record] | None, str]:
+    """Return the posts of a file and its digest; None for a file that has failed before."""
+    lower = name.lower()
+    declarations = ""
+    if lower.endswith(ARCHIVES):
+        digest = _digest(path)
+    elif text is None:
+        return None, ""
+    else:
+        declarations = preambles.of(name) if lower.endswith(_LATEX) else ""
+        digest = hashlib.sha256(f"{declarations}\0{text}".encode(errors="replace")).hexdigest()
+    if (known := before.posts(name, digest)) is not None:
+        result.kept += 1
+        return known, digest
+    posts = [_record(passage) for passage in _passages(name, path, text or "", declarations)]
+    result.read += 1
+    return posts, digest
+
+
+def _passages(name: str, path: Path, text: str, declarations: str) -> Iterator[Passage]:
+    lower = name.lower()
+    if lower.endswith(ARCHIVES):
+        files = archives.read_files(path)
+        if not any("\\begin" in text or "\\document" in text for text in files.values()):
+            raise CorpusError("an archive without LaTeX")
+        yield from latex.read_files(files, f"{name}/")
+    elif lower.endswith(_LATEX):
+        yield from latex.read_latex(name, text, declarations)
+    elif lower.endswith(markdown.SUFFIXES):
+        yield from markdown.read_markdown(name, text)
+    elif lower.endswith(notebook.SUFFIXES):
+        yield from notebook.read_notebook(name, text)
+    else:
+        yield from html.read_html(name, text)
+
+
+def _record(passage: Passage) -> Record:
+    post = passage.post()
+    return {
+        "post_id": post.post_id,
+        "kind": post.kind,
+        "title": post.title,
+        "body": post.body,
+        "markup": post.markup,
+    }
+
+
+def _form(name: str) -> str:
+    return next((form for form, endings in _FORMS.items() if name.lower().endswith(endings)), "LaTeX")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + "s" * (number != 1)

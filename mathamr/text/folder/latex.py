@@ -1,0 +1,224 @@
+r"""Passages of LaTeX: statements, proofs, examples, and the paragraphs between them.
+
+>>> text = r'''\section{Primes}
+... % a draft
+... There are many.
+...
+... \begin{thm}[Euclid]\label{e}
+... There are \emph{infinitely many} primes $p\in\N$.
+... \end{thm}'''
+>>> for passage in read_latex("a.tex", text, r"\newcommand{\N}{\mathbb{N}}"):
+...     print(passage.place, "|", passage.title, "|", passage.text)
+3 | Primes | There are many.
+5 | Theorem (Euclid). Primes | There are infinitely many primes $p\in\mathbb{N}$.
+
+Statements are recognised as in :mod:`mathamr.text.statements`; remarks, examples, exercises and proofs are passages,
+too. A statement within another one is a part of it. Everything takes linear time, and nothing is executed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from mathamr.text.folder.passages import Outline, Passage
+from mathamr.text.folder.preambles import STYLES, Preambles
+from mathamr.text.latex.macros import Expander
+from mathamr.text.latex_source import group, strip_comments
+from mathamr.text.plain import plain
+from mathamr.text.statements import Kind, environment_kinds, optional_title
+
+SUFFIXES = (".tex", ".ltx", ".latex")
+
+MAX_PARAGRAPH = 100_000  # characters of LaTeX; more without a blank line is a table of data
+_LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
+_OTHERS = {
+    "remark": "remark rem rmk rk rems rmks",
+    "example": "example ex exa exam exmp examp eg examples",
+    "exercise": "exercise exer xca exc exercises",
+    "problem": "problem prob problems",
+    "question": "question quest qn",
+    "solution": "solution sol answer",
+    "conjecture": "conjecture conj",
+    "claim": "claim",
+    "fact": "fact",
+    "axiom": "axiom ax",
+    "notation": "notation nota",
+    "observation": "observation obs",
+    "situation": "situation",
+    "proof": "proof pf prf",
+}
+_OTHER_NAMES = {name: kind for kind, names in _OTHERS.items() for name in names.split()}
+_LEFT_OUT = frozenset(
+    """verbatim Verbatim lstlisting minted comment thebibliography filecontents tikzpicture tikzcd picture
+    pspicture tabbing""".split()  # noqa: SIM905
+)
+_EVENT = re.compile(
+    r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
+    rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section))\*?\s*"
+    r"(?:\[[^\]]{0,300}\]\s*)?(?=\{)"
+)
+# \newcommand{\bt}{\begin{theorem}}: the edge of an environment under another name
+_EDGE = re.compile(
+    r"\\(?:newcommand|renewcommand|def)\*?\s*\{?\s*\\(?P<name>[a-zA-Z]+)\s*\}?\s*"
+    r"\{\s*(?P<edge>\\(?:begin|end)\s*\{[a-zA-Z]+\*?\})\s*\}"
+)
+_DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?\s*\{?\s*\Z")
+_LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
+_TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\]\s*)?(?=\{)")
+_MARK = re.compile("\x1e(\\d+)\x1e")
+
+
+def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
+    """Return the passages of a LaTeX file.
+
+    Args:
+        file: its path below the folder.
+        text: its content.
+        declarations: its preamble, with those of other files (:class:`mathamr.text.folder.preambles.Preambles`).
+    """
+    clean, lines = _without_comments(text)
+    edges = {match["name"]: match["edge"] for latex in (declarations, clean) for match in _EDGE.finditer(latex)}
+    if edges:
+        clean, lines = _with_edges(clean, lines, edges)
+    begin = clean.find(r"\begin{document}")
+    if file.endswith(STYLES) or (begin < 0 and r"\documentclass" in clean):
+        return []  # declarations alone
+    reader = _Reader(file, declarations, clean, lines)
+    start = begin + len(r"\begin{document}") if begin >= 0 else 0
+    if (title := _TITLE.search(clean)) is not None:
+        reader.heading(-1, group(clean, title.end()))
+    end = clean.find(r"\end{document}", start)
+    return reader.read(start, len(clean) if end < 0 else end)
+
+
+def read_files(files: dict[str, str], prefix: str = "") -> Iterator[Passage]:
+    """Yield the passages of all LaTeX files of an archive, whose path below the folder is ``prefix``."""
+    preambles = Preambles(files)
+    for name, text in files.items():
+        yield from read_latex(f"{prefix}{name}", text, preambles.of(name))
+
+
+class _Reader:
+    """Reader of one file: ``text`` without comments, and the line of each of its places."""
+
+    def __init__(self, file: str, declarations: str, text: str, lines: list[tuple[int, int]]) -> None:
+        self._outline = Outline(file)
+        self._text, self._lines = text, lines
+        known, kinds = _declared(declarations)
+        self._expand = known.copy()
+        own = environment_kinds(declarations, text) if r"\new" in text or r"\declare" in text else kinds
+        self._names = _OTHER_NAMES | {name: kind or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
+        self._last = ""  # name of the last statement, which a proof belongs to
+
+    def heading(self, level: int, latex: str) -> None:
+        self._outline.heading(level, self._plain(latex))
+
+    def read(self, start: int, end: int) -> list[Passage]:
+        """Return the passages between two places."""
+        text, position = self._text, start
+        spans = dict(self._spans(start, end))
+        for event in _EVENT.finditer(text, start, end):
+            if event.start() < position:
+                continue
+            if level := event["heading"] or event["own"]:  # a book may have its own \olsection
+                self._paragraph(position, event.start())
+                title = group(text, event.end())
+                self.heading(_LEVELS.index(level), title)
+                position = event.end() + len(title) + 2
+            elif event["begin"] and event.start() in spans:
+                self._paragraph(position, event.start())
+                body, position = spans[event.start()]
+                self._statement(event["begin"].rstrip("*"), event.start(), text[event.end() : body])
+            elif event["blank"]:
+                self._paragraph(position, event.start())
+                position = event.start()
+        self._paragraph(position, end)
+        return self._outline.close()
+
+    def _spans(self, start: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Yield the starts of known environments, with the ends of their bodies and their own ends."""
+        open_: list[tuple[str, int]] = []
+        for event in _EVENT.finditer(self._text, start, end):
+            name = event["begin"] or event["end"] or ""
+            if name.rstrip("*") not in self._names and name.rstrip("*") not in _LEFT_OUT:
+                continue
+            if event["begin"]:
+                open_.append((name, event.start()))
+            elif any(name == other for other, _ in open_[-20:]):  # those opened in it, and never ended, are dropped
+                while open_[-1][0] != name:
+                    open_.pop()
+                yield open_.pop()[1], (event.start(), event.end())
+
+    def _statement(self, name: str, start: int, body: str) -> None:
+        if name in _LEFT_OUT:
+            return
+        title, body = optional_title(body)
+        kind, title = self._names[name].capitalize(), self._plain(title).strip(". ")
+        if kind == "Proof":
+            shown = title or " of ".join(filter(None, ("Proof", self._last)))
+        else:
+            shown = self._last = f"{kind} ({title})" if title else kind
+        self._outline.statement(self._place(start), shown, self._plain(_LABEL.sub("", body)))
+
+    def _paragraph(self, start: int, end: int) -> None:
+        latex = self._text[start:end]
+        if not latex.isspace() and latex:
+            begin = start + len(latex) - len(latex.lstrip())
+            self._outline.paragraph(self._place(begin), self._plain(latex))
+
+    def _plain(self, latex: str) -> str:
+        return plain(self._expand(latex[:MAX_PARAGRAPH])) if latex else ""
+
+    def _place(self, position: int) -> str:
+        """Return the line of a position."""
+        start, line = self._lines[bisect.bisect_right(self._lines, (position, 1 << 62)) - 1]
+        return str(line + self._text.count("\n", start, position))
+
+
+@lru_cache(8)
+def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None]]:
+    """Return the commands and environments of a preamble, which the files of a book share."""
+    return Expander(declarations), dict(environment_kinds(declarations))
+
+
+def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text without comments, and (start, line) of each line of it that follows on a removed one."""
+    text = text.replace("\x1e", " ")
+    marked = "\n".join(f"\x1e{number}\x1e{line}" for number, line in enumerate(text.split("\n"), 1))
+    pieces: list[str] = []
+    lines: list[tuple[int, int]] = []
+    size = position = 0
+    stripped = strip_comments(marked)
+    for mark in _MARK.finditer(stripped):
+        pieces.append(stripped[position : mark.start()])
+        size += len(pieces[-1])
+        lines.append((size, int(mark[1])))
+        position = mark.end()
+    pieces.append(stripped[position:])
+    return "".join(pieces), lines or [(0, 1)]
+
+
+def _with_edges(text: str, lines: list[tuple[int, int]], edges: dict[str, str]) -> tuple[str, list[tuple[int, int]]]:
+    r"""Replace commands such as ``\bt`` by the edges of environments that they are short for."""
+    pattern = re.compile(r"\\(" + "|".join(sorted(edges)) + r")(?![a-zA-Z])")
+    pieces: list[str] = []
+    moved: list[tuple[int, int]] = []  # where the old text went on, and by how many characters it moved
+    position = shift = 0
+    for match in pattern.finditer(text):
+        if _DEFINITION.search(text, max(0, match.start() - 40), match.start()):
+            continue
+        pieces += [text[position : match.start()], edges[match[1]]]
+        position = match.end()
+        shift += len(edges[match[1]]) - len(match.group())
+        moved.append((position, shift))
+    pieces.append(text[position:])
+    starts = [start for start, _ in moved]
+
+    def new(place: int) -> int:
+        before = bisect.bisect_right(starts, place)
+        return place + (moved[before - 1][1] if before else 0)
+
+    return "".join(pieces), [(new(start), line) for start, line in lines]

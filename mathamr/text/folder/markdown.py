@@ -1,0 +1,133 @@
+r"""Passages of Markdown: paragraphs below their headings, and statements that begin in bold.
+
+>>> text = '''# Primes
+... We *count* `them`:
+... $$
+... \\pi(x) \\sim x_1 * x_2
+... $$
+...
+... **Theorem (Euclid).** There are infinitely many.'''
+>>> for passage in read_markdown("a.md", text):
+...     print(passage.place, "|", passage.title, "|", passage.text)
+2 | Primes | We count them: $$ \pi(x) \sim x_1 * x_2 $$
+7 | Theorem (Euclid). Primes | There are infinitely many.
+
+Blocks are those of CommonMark with tables (markdown-it-py). Formulas are found first, so their signs are no markup.
+Code is left out, except blocks of ``math``, which are formulas.
+"""
+
+from __future__ import annotations
+
+import bisect
+import html
+import re
+from collections.abc import Callable
+
+from markdown_it import MarkdownIt
+
+from graphs.corpus.text.text_formulas import find
+from mathamr.text.folder.passages import Outline, Passage
+
+SUFFIXES = (".md", ".markdown")
+
+STATEMENTS = "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
+"""Words that a statement begins with, in bold."""
+
+_BLOCKS = MarkdownIt("commonmark").enable("table")
+_BLOCKS.core.ruler.enableOnly(["normalize", "block"])
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*\{?(?P<info>[^\s`}]*)")
+_FORMULA = re.compile("\x02(\\d+)\x02")
+_STATEMENT = re.compile(
+    rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)(?P<text>.*)", re.DOTALL
+)
+_INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)"), ""),
+    (re.compile(r"\[([^\[\]]{0,1000})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
+    (re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>"), ""),
+    (re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])"), ""),
+    (re.compile(r"(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"), ""),
+    (re.compile(r"\\([!-#%-'*-/:-@_`{-~])"), r"\1"),  # escaped signs, but not \$, \( and \[
+    (re.compile(r"`+"), ""),
+)
+
+
+def read_markdown(file: str, text: str) -> list[Passage]:
+    """Return the passages of a Markdown file; ``file`` is its path below the folder."""
+    outline = Outline(file)
+    read_into(outline, text, str)
+    return outline.close()
+
+
+def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
+    """Add the passages of a text to an outline.
+
+    Args:
+        place: name of the place in a line.
+    """
+    text, formulas, joined = _without_formulas(_without_code(text.replace("\x02", " ")))
+    level = 0
+    for token in _BLOCKS.parse(text):
+        if token.type == "heading_open":
+            level = int(token.tag[1:])
+        elif token.type == "inline" and token.map is not None:
+            content = token.content
+            where = place(token.map[0] + bisect.bisect_left(joined, token.map[0]) + 1)
+            if level:
+                outline.heading(level, _plain(content, formulas))
+                level = 0
+            elif (statement := _STATEMENT.match(content)) is not None:
+                name, body = (_plain(part, formulas) for part in (statement["name"], statement["text"]))
+                outline.statement(where, name.strip(". "), body)
+            elif not content.startswith(":::"):  # the edges of a block of MyST or Pandoc
+                outline.paragraph(where, _plain(content, formulas))
+
+
+def _without_code(text: str) -> str:
+    """Return a text with empty lines in place of code and of its header; blocks of ``math`` become formulas."""
+    lines = text.split("\n")
+    if lines[0].strip() == "---":  # a header in YAML
+        end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), -1)
+        lines[: end + 1] = [""] * (end + 1)
+    fence, is_math = "", False
+    for number, line in enumerate(lines):
+        edge = _FENCE.match(line)
+        if fence:
+            closes = edge is not None and edge["fence"].startswith(fence) and not edge["info"]
+            if closes or not is_math:
+                lines[number] = "$$" if is_math else ""
+            if closes:
+                fence = ""
+        elif edge is not None:
+            fence, is_math = edge["fence"], edge["info"] in ("math", "latex", "tex")
+            lines[number] = "$$" if is_math else ""
+    return "\n".join(lines)
+
+
+def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
+    """Return a text with a mark for each formula, the formulas, and the lines that they were joined to.
+
+    A formula of several lines is one mark, so that the sentence around it is one paragraph: for each line that it loses
+    the list has the number, from 0, of the line with the mark.
+    """
+    text = re.sub(r"\$`([^`$\n]{1,2000})`\$", r"$\1$", text)  # GitHub
+    text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
+    text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)
+    pieces: list[str] = []
+    formulas: list[str] = []
+    joined: list[int] = []
+    position = line = 0
+    for start, end, _ in find(text):
+        line += text.count("\n", position, start)
+        joined += [line] * text.count("\n", start, end)
+        pieces += [text[position:start], f"\x02{len(formulas)}\x02"]
+        formulas.append(" ".join(re.sub(r"\n[ \t]*>", "\n", text[start:end]).split()))
+        position = end
+    return "".join([*pieces, text[position:]]), formulas, joined
+
+
+def _plain(text: str, formulas: list[str]) -> str:
+    """Return the text of inline markup, with its formulas."""
+    for pattern, instead in _INLINE:
+        text = pattern.sub(instead, text)
+    text = html.unescape(text)
+    return _FORMULA.sub(lambda mark: formulas[int(mark[1])] if int(mark[1]) < len(formulas) else "", text)

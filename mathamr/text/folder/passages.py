@@ -1,0 +1,134 @@
+r"""Passages of a document, each with its place: statements, and paragraphs below a heading.
+
+>>> outline = Outline("notes/primes.tex")
+>>> outline.heading(1, "Primes")
+>>> outline.paragraph("3", "A prime has two divisors.")
+>>> outline.paragraph("5", "We count them.")
+>>> outline.statement("7", "Theorem (Euclid)", "There are infinitely many primes.")
+>>> for passage in outline.close():
+...     print(passage.file, passage.place, "|", passage.title, "|", passage.text)
+notes/primes.tex 3 | Primes | A prime has two divisors. We count them.
+notes/primes.tex 7 | Theorem (Euclid). Primes | There are infinitely many primes.
+
+The id of a post is the file, the place in it, and a digest of the text, so an id never means another text:
+
+>>> passage.post_id
+'notes/primes.tex:7~636c8fcf'
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import quote
+
+from graphs.corpus.post import Post
+from mathamr.text.sentences import split
+
+ROOM = 1_500  # characters of paragraphs that are joined to one passage
+MAX_CHARACTERS = 8_000  # of a passage; longer ones are cut between sentences
+MAX_TITLE = 200  # characters of a heading
+MIN_LETTERS = 8  # of a passage; shorter ones are page numbers and remains of a layout
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Passage with ``$...$`` formulas: ``file`` below the folder, and ``place`` in it, a line or a cell and a line.
+
+    ``title`` has the kind and name of a statement, and the headings above it.
+    """
+
+    file: str
+    place: str
+    title: str
+    text: str
+
+    @property
+    def post_id(self) -> str:
+        """Id of the passage; blanks, ``%`` and signs that do not print are written as in an address."""
+        return f"{_printable(self.file)}:{self.place}~{self._digest()}"
+
+    def post(self) -> Post:
+        """Return the passage as a post."""
+        return Post(self.post_id, "answer", title=self.title, body=self.text, markup="text")
+
+    def _digest(self) -> str:
+        return hashlib.sha256(f"{self.title}\0{self.text}".encode(errors="replace")).hexdigest()[:8]
+
+
+class Outline:
+    """Collector of the passages of one file, in their order.
+
+    Args:
+        file: path of the file below the folder, with ``/``.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._name = PurePosixPath(file).name.partition(".")[0]  # heading of a file without any
+        self._headings: dict[int, str] = {}  # level -> title
+        self._paragraphs: list[str] = []
+        self._place = ""
+        self._passages: dict[str, Passage] = {}
+
+    def heading(self, level: int, title: str) -> None:
+        """Begin a section; it ends those of the same or a deeper level."""
+        self._end_paragraphs()
+        self._headings = {above: name for above, name in self._headings.items() if above < level}
+        if title := " ".join(title.split())[:MAX_TITLE]:
+            self._headings[level] = title
+
+    def paragraph(self, place: str, text: str) -> None:
+        """Add a paragraph; consecutive short ones become one passage."""
+        if not (text := " ".join(text.split())):
+            return
+        if self._paragraphs and sum(map(len, self._paragraphs)) + len(text) > ROOM:
+            self._end_paragraphs()
+        if not self._paragraphs:
+            self._place = place
+        self._paragraphs.append(text)
+
+    def statement(self, place: str, name: str, text: str) -> None:
+        """Add a passage that is kept separate, such as a theorem."""
+        self._end_paragraphs()
+        self._add(place, " ".join(name.split())[:MAX_TITLE], " ".join(text.split()))
+
+    def close(self) -> list[Passage]:
+        """Return all passages."""
+        self._end_paragraphs()
+        return list(self._passages.values())
+
+    def _end_paragraphs(self) -> None:
+        if self._paragraphs:
+            self._add(self._place, "", " ".join(self._paragraphs))
+            self._paragraphs = []
+
+    def _add(self, place: str, name: str, text: str) -> None:
+        path = ": ".join(self._headings[level] for level in sorted(self._headings)) or self._name
+        title = ". ".join(filter(None, (name, path)))
+        for part in [text] if len(text) <= MAX_CHARACTERS else _parts(text):
+            if sum(map(str.isalpha, part)) >= MIN_LETTERS:
+                passage = Passage(self._file, place, title, part)
+                self._passages.setdefault(passage.post_id, passage)
+
+
+def _parts(text: str) -> list[str]:
+    """Cut a text between sentences into parts of at most :data:`MAX_CHARACTERS`; a longer sentence is cut anywhere."""
+    parts = [""]
+    for sentence in split(text):
+        for start in range(0, len(sentence), MAX_CHARACTERS):
+            piece = sentence[start : start + MAX_CHARACTERS]
+            if parts[-1] and len(parts[-1]) + len(piece) >= MAX_CHARACTERS:
+                parts.append("")
+            parts[-1] = f"{parts[-1]} {piece}".strip()
+    return parts
+
+
+def _printable(name: str) -> str:
+    """Return a name without blanks and control signs, which an id cannot have.
+
+    >>> _printable("my notes/50%.md")
+    'my%20notes/50%25.md'
+    """
+    return "".join(sign if sign.isprintable() and sign not in " %" else quote(sign, errors="replace") for sign in name)

@@ -1,0 +1,139 @@
+"""Folders as collections: all formats, updates of what changed, and files that are refused with a reason."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from graphs.corpus.corpus import open_corpus
+from graphs.corpus.post import Post
+from graphs.errors import CorpusError
+from mathamr.text.folder.collection import read_folder
+from mathamr.text.folder.scan import scan
+from mathamr.text.sources.archives import Limits
+from tests.mathamr.text.sources.test_archives import pack
+
+NOTEBOOK = json.dumps({"cells": [{"cell_type": "markdown", "source": "A cell of a notebook."}]})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a document of each form."""
+    folder = tmp_path / "documents"
+    (folder / "sub folder").mkdir(parents=True)
+    (folder / "a.tex").write_text("A chapter with $\\R$ in it.", encoding="utf-8")
+    (folder / "main.tex").write_text(
+        "\\newcommand{\\R}{\\mathbb R}\n\\begin{document}\nThe words of the main file.\\input{a}", encoding="utf-8"
+    )
+    (folder / "sub folder/b.md").write_text("Some words in Markdown.", encoding="utf-8")
+    (folder / "c.html").write_text("<p>A paragraph of a page.</p>", encoding="latin-1")
+    (folder / "d.ipynb").write_text(NOTEBOOK, encoding="utf-8")
+    pack(folder / "2501.00001.tar.gz", [("x/e.tex", b"\\begin{document} The text of a paper.")])
+    (folder / "data.csv").write_text("1,2", encoding="utf-8")
+    (folder / ".git").mkdir()
+    (folder / ".git/f.md").write_text("Words that nobody wants.", encoding="utf-8")
+    return folder
+
+
+def posts_of(place: Path) -> dict[str, str]:
+    posts = [post for post in open_corpus("jsonl", place).posts() if isinstance(post, Post)]
+    return {post.post_id.partition("~")[0]: post.body for post in posts}
+
+
+def test_every_form_becomes_posts_with_their_places(folder: Path, tmp_path: Path) -> None:
+    found = read_folder(folder, tmp_path / "out")
+    assert posts_of(tmp_path / "out") == {
+        "2501.00001.tar.gz/x/e.tex:1": "The text of a paper.",
+        "a.tex:1": "A chapter with $\\mathbb R$ in it.",
+        "c.html:1": "A paragraph of a page.",
+        "d.ipynb:cell-1:1": "A cell of a notebook.",
+        "main.tex:3": "The words of the main file.",
+        "sub%20folder/b.md:1": "Some words in Markdown.",
+    }
+    assert (found.files, found.read, found.kept, found.other, found.failures) == (6, 6, 0, 1, [])
+    assert str(found).startswith("6 files, 6 passages (2 LaTeX, 1 ")
+
+
+def test_an_update_reads_what_has_changed(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = read_folder(folder, out)
+    same = read_folder(folder, out, update=True)
+    assert (same.read, same.kept, same.removed, same.identity) == (0, 6, 0, first.identity)
+    (folder / "c.html").write_text("<p>Another paragraph.</p>", encoding="utf-8")
+    (folder / "d.ipynb").unlink()
+    (folder / "new.md").write_text("A new file of words.", encoding="utf-8")
+    os.utime(folder / "a.tex")
+    update = read_folder(folder, out, update=True)
+    assert (update.read, update.kept, update.removed) == (2, 4, 1)
+    posts = posts_of(out)
+    assert posts["c.html:1"] == "Another paragraph."
+    assert "d.ipynb:cell-1:1" not in posts
+    assert set(update.post_ids) - set(first.post_ids) == {name for name in update.post_ids if name[:2] in ("c.", "ne")}
+
+
+def test_a_chapter_is_read_again_when_its_macros_change(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    read_folder(folder, out)
+    main = (folder / "main.tex").read_text(encoding="utf-8")
+    (folder / "main.tex").write_text(main.replace("\\mathbb R", "\\mathbf R"), encoding="utf-8")
+    assert read_folder(folder, out, update=True).read == 2
+    assert posts_of(out)["a.tex:1"] == "A chapter with $\\mathbf R$ in it."
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 0}', '{"format": 1, "files": {}}'])
+def test_a_damaged_state_is_read_anew(folder: Path, tmp_path: Path, damage: str) -> None:
+    read_folder(folder, tmp_path / "out")
+    (tmp_path / "out/files.json").write_text(damage, encoding="utf-8")
+    assert read_folder(folder, tmp_path / "out", update=True).read == 6
+
+
+def test_files_that_cannot_be_read_are_listed_and_the_others_read(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("A secret of this machine.", encoding="utf-8")
+    (tmp_path / "secrets").mkdir()
+    (folder / "link.md").symlink_to(tmp_path / "secret.md")
+    (folder / "links").symlink_to(tmp_path / "secrets")
+    (folder / "inside.md").symlink_to(folder / "sub folder/b.md")
+    (folder / "gone.md").symlink_to(folder / "nothing.md")
+    os.mkfifo(folder / "pipe.md")
+    (folder / "paper.pdf").write_bytes(b"%PDF-1.7")
+    (folder / "a.pdf").write_bytes(b"%PDF-1.7")  # beside its LaTeX
+    (folder / "binary.tex").write_bytes(b"\0\1\2")
+    (folder / "bad.ipynb").write_text("{", encoding="utf-8")
+    pack(folder / "evil.tar.gz", [("../../e.tex", b"\\begin{document} Evil words.")])
+    (folder / "2501.00002v1.gz").write_bytes(gzip.compress(b"1,2,3"))
+    (folder / "table.csv.gz").write_bytes(gzip.compress(b"1,2,3"))
+    (folder / "link.csv").symlink_to(tmp_path / "secret.md")
+    (folder / "broken.tgz").write_bytes(b"\x1f\x8b\x08 broken")
+    found = read_folder(folder, tmp_path / "out")
+    failed = {failure.post_id: failure.kind for failure in found.failures}
+    assert failed == {
+        "link.md": "link",
+        "links": "link",
+        "pipe.md": "special",
+        "paper.pdf": "pdf",
+        "binary.tex": "binary",
+        "bad.ipynb": "unreadable",
+        "evil.tar.gz": "unreadable",
+        "2501.00002v1.gz": "unreadable",
+        "broken.tgz": "unreadable",
+    }
+    assert all(failure.message.startswith(f"{failure.post_id}: ") for failure in found.failures)
+    assert (found.files, len(found.post_ids)) == (6, 6)
+    assert "secret" not in (tmp_path / "out/posts.jsonl").read_text(encoding="utf-8")
+
+
+def test_bounds_hold_and_empty_folders_are_refused(folder: Path, tmp_path: Path) -> None:
+    assert [one.kind for one in scan(folder, limits=Limits(file_bytes=30)).failures] == ["large"] * 2
+    with pytest.raises(CorpusError, match="more than 3 files"):
+        scan(folder, limits=Limits(files=3))
+    with pytest.raises(CorpusError, match="documents of more than 60 bytes"):
+        scan(folder, limits=Limits(total_bytes=60))
+    with pytest.raises(CorpusError, match="is not a folder"):
+        scan(folder / "a.tex")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CorpusError, match="has no text that can be read"):
+        read_folder(tmp_path / "empty", tmp_path / "out")

@@ -1,0 +1,112 @@
+"""Passages of LaTeX: statements with names, sections and lines; macros of the right preamble; hostile files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from mathamr.text.folder.latex import read_files, read_latex
+from mathamr.text.folder.passages import MAX_CHARACTERS
+from mathamr.text.folder.preambles import Preambles
+from mathamr.text.sources import archives
+
+PAPER = r"""\documentclass{article} % a draft
+\newtheorem{satz}{Theorem}
+\newcommand{\norm}[1]{\|#1\|}
+\def\bt{\begin{satz}}\def\et{\end{satz}}
+\title{On \emph{norms}}
+\begin{document}
+\section{Norms}
+% nothing here
+We define $\norm{x}$ %
+now.
+
+\bt[Hahn] Every functional extends to $\norm{f}$. \et
+\begin{proof}
+By \begin{lemma} an inner one \end{lemma} and a choice.
+\end{proof}
+\subsection{More}
+\begin{verbatim}
+\section{No section}
+\end{verbatim}
+The last words of a paper.
+\end{document}
+Nothing is read after the end of it."""
+
+
+def shown(text: str, file: str = "a.tex") -> list[tuple[str, str, str]]:
+    declarations = Preambles({file: text}).of(file)
+    return [(passage.place, passage.title, passage.text) for passage in read_latex(file, text, declarations)]
+
+
+def test_passages_have_their_kind_section_and_line() -> None:
+    assert shown(PAPER) == [
+        ("9", "On norms: Norms", "We define $\\|x\\|$ now."),
+        ("12", "Theorem (Hahn). On norms: Norms", "Every functional extends to $\\|f\\|$."),
+        ("13", "Proof of Theorem (Hahn). On norms: Norms", "By an inner one and a choice."),
+        ("20", "On norms: Norms: More", "The last words of a paper."),
+    ]
+
+
+def test_a_chapter_has_the_macros_of_the_book_that_includes_it() -> None:
+    files = {
+        "book/main.tex": r"\documentclass{book}\usepackage{own}\input{macros}\begin{document}\include{one}",
+        "book/macros.tex": r"\newcommand{\R}{\mathbb{R}}",
+        "book/style/own.sty": r"\newtheorem{beh}{Lemma}",
+        "book/one.tex": r"\begin{beh} Let $x\in\R$ be a number. \end{beh}",
+        "other/a.tex": r"\newcommand{\R}{REALS}\begin{document}Let $x\in\R$ be another number.\end{document}",
+    }
+    found = {passage.file: passage for passage in read_files(files)}
+    assert list(found) == ["book/one.tex", "other/a.tex"]
+    assert found["book/one.tex"].title == "Lemma. one"
+    assert found["book/one.tex"].text == r"Let $x\in\mathbb{R}$ be a number."
+    assert found["other/a.tex"].text == "Let $x\\in REALS$ be another number."
+
+
+def test_a_long_passage_is_cut_between_sentences() -> None:
+    text = r"\begin{thm}" + "This is a sentence with $x. y$ in it. " * 500 + r"\end{thm}"
+    passages = shown(text)
+    assert len(passages) == 2
+    assert all(len(body) <= MAX_CHARACTERS and body.endswith("in it.") for _, _, body in passages)
+    assert {title for _, title, _ in passages} == {"Theorem. a"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\begin{thm}" * 30_000,
+        r"\begin{thm}\begin{lem}" * 10_000 + r"\end{thm}" * 10_000,
+        r"\newcommand{\a}{\a\a}" + r"\a" * 5_000,
+        r"\section{" * 20_000,
+        r"\newcommand{\bt}{\begin{thm}}" * 5_000,
+        "$" * 50_000,
+        r"\input{a}" * 10_000,
+    ],
+)
+def test_hostile_files_take_linear_time(text: str) -> None:
+    start = time.process_time()
+    shown(text + " Enough words to be a passage.")
+    assert time.process_time() - start < 10
+
+
+def test_macros_that_include_each_other_end() -> None:
+    files = {"a.tex": r"\input{b}\begin{document} The first file here.", "b.tex": r"\input{a} The second file here."}
+    assert [passage.text for passage in read_files(files)] == ["The first file here.", "The second file here."]
+
+
+@pytest.mark.shared
+def test_places_in_a_real_book_are_the_lines_of_its_statements() -> None:
+    book = Path(__file__).resolve().parents[4].parent / "shared/data/latex-books/planetmath_20"
+    if not book.is_dir():
+        pytest.skip("shared/data is not beside the repository")
+    files = dict(list(archives.read_files(book).items())[:60])
+    count = 0
+    for passage in read_files(files):
+        line = files[passage.file].split("\n")[int(passage.place) - 1]
+        assert line.strip()
+        if passage.title.startswith(("Theorem", "Lemma", "Proof of")):
+            count += 1
+            assert r"\begin" in line
+    assert count > 10

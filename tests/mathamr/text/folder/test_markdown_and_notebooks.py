@@ -1,0 +1,85 @@
+"""Passages of Markdown and of notebooks: formulas survive the markup, code and outputs are left out."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from graphs.errors import CorpusError
+from mathamr.text.folder.markdown import read_markdown
+from mathamr.text.folder.notebook import read_notebook
+
+NOTES = r"""---
+title: Notes
+---
+# Rings and $R$-modules
+
+Let *a* be in [a ring](http://x.org) with $a_1 * b_1 * c_1$ and \\(x_1\\),
+see `the code` &amp; <b>more</b>.
+
+```python
+# not a heading
+print("no text")
+```
+```math
+x_1^2 = 1
+```
+
+- An item with $y$.
+- Another item of the list.
+
+## Ideals
+> **Lemma 2.** Every ideal is
+> $$
+> I = (x)
+> $$
+> principal.
+
+**Bold words** begin no statement. It costs \$5.
+"""
+
+
+def test_markdown_is_read_below_its_headings() -> None:
+    found = [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", NOTES)]
+    assert found == [
+        (
+            "6",
+            "Rings and $R$-modules",
+            r"Let a be in a ring with $a_1 * b_1 * c_1$ and \(x_1\), see the code & more. $$ x_1^2 = 1 $$ "
+            "An item with $y$. Another item of the list.",
+        ),
+        ("21", "Lemma 2. Rings and $R$-modules: Ideals", "Every ideal is $$ I = (x) $$ principal."),
+        ("27", "Rings and $R$-modules: Ideals", r"Bold words begin no statement. It costs \$5."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 20_000, "> " * 5_000, "*" * 50_000, "$$ " * 20_001, "```\n" * 20_001, "\\(" * 9_999]
+)
+def test_hostile_markdown_takes_little_time(text: str) -> None:
+    start = time.process_time()
+    read_markdown("a.md", text + "\n\nSome words after it.")
+    assert time.process_time() - start < 10
+
+
+def test_places_in_a_notebook_are_cells_and_lines() -> None:
+    cells = [
+        {"cell_type": "code", "source": "print('no text')", "outputs": [{"data": {"text/plain": "no output"}}]},
+        {"cell_type": "markdown", "source": "## Limits\n\nThe limit of $1/n$ is zero."},
+        {"cell_type": "raw", "source": "no raw cell"},
+        {"cell_type": "markdown", "source": ["It is unique \ud800.\n", "$x_n$"]},
+        {"cell_type": "markdown", "source": 7},
+        "no cell",
+    ]
+    found = read_notebook("a b.ipynb", json.dumps({"nbformat": 4, "cells": cells}))
+    assert [(passage.place, passage.title) for passage in found] == [("cell-2:3", "Limits")]
+    assert found[0].text == "The limit of $1/n$ is zero. It is unique \ud800. $x_n$"
+    assert found[0].post_id.startswith("a%20b.ipynb:cell-2:3~")
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "[]", "{}", '{"cells": 3}', "null"])
+def test_what_is_no_notebook_is_refused(text: str) -> None:
+    with pytest.raises(CorpusError, match="is not a notebook"):
+        read_notebook("a.ipynb", text)

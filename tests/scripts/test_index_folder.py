@@ -1,0 +1,89 @@
+"""mathamr index FOLDER, from documents to hits with their places, and its updates."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+import scripts.index
+import scripts.search
+from experiments import cli
+from mathamr import MathAMR
+from tests.documents.blocks import ROOT, blocks_of
+
+
+@pytest.fixture
+def model(work: Path, tmp_path: Path) -> Path:
+    MathAMR.from_checkpoint(work / "model1", work / "graphs.db").save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def found(index: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
+    """Return the places and titles of the hits, best first."""
+    capsys.readouterr()
+    assert scripts.search.main([f"index={index}", "Both $\\sqrt2$ and $\\sqrt3$ are irrational.", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    return [(result["post_id"].partition("~")[0], str(result["title"][0])) for result in results]
+
+
+def test_a_folder_is_indexed_searched_and_updated(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "notes/index"
+    notes.mkdir()
+    (notes / "a.tex").write_text(
+        "\\section{Roots}\n\n\\begin{lemma}\nBoth $\\sqrt2$ and $\\sqrt3$ are irrational.\n\\end{lemma}\n"
+    )
+    (notes / "b.md").write_text("# Integrals\n\nThe integral $\\int_0^1 x\\,dx$ is $1/2$.\n")
+    (notes / "c.pdf").write_bytes(b"%PDF")
+    words = [str(notes), "--model", str(model), "--out", str(out)]
+    assert scripts.index.main(words) == 0
+    printed = capsys.readouterr().out
+    assert "2 files, 2 passages (1 LaTeX, 1 Markdown)" in printed
+    assert "c.pdf: a PDF has no formulas in LaTeX" in printed
+    assert found(out, capsys) == [("a.tex:3", "Lemma. Roots"), ("b.md:3", "Integrals")]
+    assert "c.pdf" in (out / "folder/failures.tsv").read_text(encoding="utf-8")
+
+    (notes / "b.md").unlink()
+    (notes / "d.md").write_text("Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n")
+    assert scripts.index.main([*words, "--update"]) == 0
+    printed = capsys.readouterr().out
+    assert "encoded:   1 posts" in printed
+    assert "1 kept from the index before" in printed
+    assert "1 new or changed, 1 unchanged, 1 removed" in printed
+    assert {place for place, _ in found(out, capsys)} == {"a.tex:3", "d.md:1"}
+    assert len(list((out / "folder").glob("*.db"))) == 1
+
+    assert scripts.index.main([*words, "--update"]) == 0
+    assert "nothing has changed" in capsys.readouterr().out
+    assert len(found(out, capsys)) == 2
+
+
+def test_the_commands_of_the_document_find_its_example(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/folder.md"""
+    document, commands = (block.text for block in blocks_of(ROOT / "docs/folder.md") if block.test)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/primes.md").write_text(document)
+    (tmp_path / "models").mkdir()
+    model.rename(tmp_path / "models/mine")
+    monkeypatch.chdir(tmp_path)
+    for line in commands.splitlines():
+        assert cli.main(shlex.split(line)[1:]) == 0
+    printed = capsys.readouterr().out
+    assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in printed
+
+
+def test_options_that_do_not_fit_a_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, message in (
+        (["notes", "--out", "index"], "FOLDER needs a model"),
+        (["notes", "--model", "model"], "--out missing"),
+        (["notes", "--model", "model", "--out", "index", "--corpus", "jsonl"], "FOLDER is the collection"),
+    ):
+        with pytest.raises(SystemExit):
+            scripts.index.main(words)
+        assert message in capsys.readouterr().err
