@@ -133,11 +133,11 @@ class _Keeper:
             raise ConfigError(
                 f"the model of {job.name} is being trained by another process; wait until it has finished"
             )
-        encoded = made[1]
+        trained, encoded = made
         working = place / "working"
         with closing(system.index(job.settings, encoded, search.queries, working)) as indexed:
             finished_search = FinishedSearch(
-                job.settings, encoded, indexed, search.queries, self.folder / "jobs" / job.name
+                job.settings, trained, encoded, indexed, search.queries, self.folder / "jobs" / job.name
             )
             kept = keep(system, finished_search, search, place, parts)
         shutil.rmtree(working, ignore_errors=True)

@@ -35,6 +35,11 @@ CONDITIONS = {
     "formulas": "{track: bm25, bm25: {by: formulas}}",
     "question": "{track: bm25, thread: {read: question}}",
     "both": "{track: bm25, thread: {read: both}}",
+    "text": "{track: text, text: {epochs: 0}}",
+    "text_question": "{track: text, text: {epochs: 0}, thread: {read: question}}",
+    "text_both": "{track: text, text: {epochs: 0}, thread: {read: both}}",
+    "tokens": "{track: text, text: {epochs: 0, late_interaction: true}}",
+    "tuned": "{track: text, text: {epochs: 1, linearize: true}}",
 }
 SEED = 7
 
@@ -164,6 +169,18 @@ def test_an_index_that_cannot_be_used_is_refused(
     shutil.rmtree(data / "system" / "scores")
     (data / "system" / "post_ids.npy").write_bytes(b"no array")
     with pytest.raises(StoreError, match="cannot be read as an index of BM25"):
+        open_index(index)
+    with opened(experiment, "text"):
+        pass
+    index = shutil.copytree(experiment / "indexes" / f"text-seed{SEED}", tmp_path / "text")
+    header = json.loads((index / "index.json").read_text())
+    (data,) = index.glob("data-*")
+    record = header["manifest"]["record"]
+    write({**header["manifest"], "record": {**record, "identity": "0123456789abcdef"}})
+    with pytest.raises(StoreError, match="and the vectors were made with 0123456789abcdef"):
+        open_index(index)
+    write({**header["manifest"], "record": {**record, "model": "another"}})
+    with pytest.raises(StoreError, match="was built by model"):
         open_index(index)
     with pytest.raises(SystemExit):
         scripts.index.main(["--from", str(experiment), "words", "--backend", "qdrant"])

@@ -26,7 +26,7 @@ from mathamr.retrieval.scores import TopicScores, scores_of_run, topic_scores
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.settings import JobSettings
-from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, Trained
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class FinishedSearch:
 
     Attributes:
         settings: settings of the job.
+        trained: its model.
         encoded: vectors of its posts.
         indexed: index that it searched.
         queries: topics as its system searched for them.
@@ -42,6 +43,7 @@ class FinishedSearch:
     """
 
     settings: JobSettings
+    trained: Trained
     encoded: Encoded
     indexed: Indexed
     queries: TopicSet
