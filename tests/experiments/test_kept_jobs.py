@@ -5,6 +5,7 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,19 @@ CONDITIONS = {
     "text_both": "{track: text, text: {epochs: 0}, thread: {read: both}}",
     "tokens": "{track: text, text: {epochs: 0, late_interaction: true}}",
     "tuned": "{track: text, text: {epochs: 1, linearize: true}}",
+    "ranks": "{track: fusion, fusion: {of: [words, formulas, text]}}",
+    "weighted": "{track: fusion, fusion: {of: [question, tokens], how: weighted, weights: [0.3, 0.7]}}",
+    "sum": "{track: fusion, fusion: {of: [text, question], how: standard}}",
+    "learned": "{track: learned, learned: {of: [question, text]}}",
+    "facts": "{track: learned, learned: {of: [sum, words], features: [standard, votes, tags, length]}}",
+    "sums": "{track: fusion, fusion: {of: [sum, words], how: standard, weights: [1, 0.5]}}",
 }
+WITHOUT_VECTORS = ("words", "formulas", "question", "both")
+OF_YEARS = ("learned", "facts")  # a typed query has no year
+OWN_QUESTION = "A.1"  # the topic is a question of the collection, whose answers it does not find by it
 SEED = 7
+# A query is encoded alone, and topics were encoded together: sums of floats differ in their last digits.
+close = partial(pytest.approx, rel=1e-4, abs=2e-5)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +64,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     topics = [json.loads(line) for line in (data / "topics.jsonl").read_text().splitlines()]
     for topic, formula in zip(topics, FORMULAS * 2, strict=True):
         topic["body"] += f" Let ${formula}$ hold."
+    topics[0] |= {"title": "When is a ring finite?", "body": "Let $x^2+1$ be given. Is the ring number 0 finite?"}  # q0
     (data / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in topics))
     words = ["+exp=trial", "data=jsonl", f"data.root={data}", f"outputs={place / 'out'}", "text=tiny", "index=exact"]
     words += [f"+experiment.conditions.{name}={changes}" for name, changes in CONDITIONS.items()]
@@ -92,14 +105,18 @@ def test_an_index_ranks_as_the_run_file_does(experiment: Path, condition: str) -
         assert isinstance(part, Part)
         for topic in topics_of(experiment):
             found, expected = part.run(topic), rankings[topic.topic_id]
-            assert [hit.doc_id for hit in found] == [hit.doc_id for hit in expected]
-            assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)
+            if condition in WITHOUT_VECTORS:
+                assert found == expected
+            assert {hit.doc_id: hit.score for hit in found} == close({hit.doc_id: hit.score for hit in expected})
             if (job / SCORES).exists():
                 left, own = read_scores(job / SCORES)[topic.topic_id], part.scores(topic, 1000)
-                assert own.floor == pytest.approx(left.floor, rel=1e-5)
-                assert dict(own.scores) == pytest.approx(dict(left.scores), rel=1e-5)
+                assert own.floor == close(left.floor)
+                assert own.scores == close(dict(left.scores))
             typed = engine.answer(topic.post.title + "\n" + topic.post.body, k=3).results
-            assert [result.post.post_id for result in typed] == [hit.doc_id for hit in expected[:3]]
+            if condition not in OF_YEARS:
+                assert {one.post.post_id: one.score for one in typed} == close(
+                    {h.doc_id: h.score for h in expected[:3]}
+                )
 
 
 def test_the_command_and_the_page_show_answers_with_their_questions(
