@@ -3,6 +3,7 @@
     mathamr index --from outputs/vn_connectivity circular --out index      # of a finished experiment
     mathamr index notes --from outputs/vn_connectivity circular --out index      # your documents, with its model
     mathamr index notes --model models/mine --out index --update           # a saved model; what has changed
+    mathamr index --from outputs/best_answers text_bm25 --out index        # of any system, as its run file ranks
     mathamr index --tensors preprocessed.db --graphs-db collection.db --model model/best \\
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
     mathamr index ... --backend qdrant           # the Qdrant engine in process (docs/qdrant.md)
@@ -10,8 +11,9 @@
     mathamr index ... --update --remove gone.txt # encode what is new, drop what is listed
 
 ``--from`` finds model, tensors, graphs and collection of a finished job. CONDITION is a row of the experiment's table
-(``configured`` for ``+exp=trial``). ``--seed`` selects another seed than the first; ``--root`` is the present folder of
-the collection; ``--out`` is by default ``outputs/EXP/indexes/CONDITION-seedN``.
+(``configured`` for ``+exp=trial``), of any system: the index ranks as the job's run file does. ``--seed`` selects
+another seed than the first; ``--root`` is the present folder of the collection; ``--out`` is by default
+``outputs/EXP/indexes/CONDITION-seedN``.
 
 Answers are indexed; ``--kinds answer question`` adds questions. Posts are encoded in shards below OUT/encoding, so the
 same command resumes an interrupted run. Searches use the old index until the new one is complete. At the end the
@@ -41,6 +43,12 @@ if TYPE_CHECKING:
     from mathamr.retrieval.server.options import ServerOptions
     from mathamr.stages.retrieval.folder_index import FolderModel
     from mathamr.stages.retrieval.indexing import IndexedFiles
+
+# Options that change the index of a graph model alone.
+_OF_GRAPHS = (
+    *("tensors", "kinds", "backend", "location", "name", "shards", "replicas", "quantization", "on_disk"),
+    *("dtype", "posts_a_shard", "update", "remove"),
+)
 
 
 @command
@@ -101,6 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids
 
+    if given.job is not None and given.folder is None and not _is_graph(given):
+        return _system_index(given, parser)
     server = _server_options(given, parser)
     settings = IndexBuild(
         given.kinds,
@@ -122,6 +132,24 @@ def main(arguments: Sequence[str] | None = None) -> str:
     files, corpus, out = _of_files(given) if given.job is None else _of_job(given)
     built = build_search_index(files, corpus, out, settings, Console())
     return f"{built}\nsearch:    mathamr search index={out} 'QUERY'"
+
+
+def _is_graph(given: argparse.Namespace) -> bool:
+    """Return whether the finished job is a graph model whose answers are searched by their own vectors."""
+    from experiments.indexes.finished_jobs import settings_of_condition
+    from mathamr.systems.settings.trained import GraphSettings
+
+    settings = settings_of_condition(Path(given.job[0]), given.job[1], given.seed)
+    return isinstance(settings, GraphSettings) and settings.thread.read == "answer"
+
+
+def _system_index(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+    """Index a finished job of any other system; returns what was built."""
+    if wrong := [name for name in _OF_GRAPHS if getattr(given, name) != parser.get_default(name)]:
+        parser.error(f"--{wrong[0].replace('_', '-')} is of graph models; leave it out for {given.job[1]}")
+    from experiments.indexes.kept_jobs import index_job
+
+    return index_job(Path(given.job[0]), given.job[1], given.seed, given.out, root=given.root)
 
 
 def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) -> ServerOptions | None:
@@ -159,7 +187,7 @@ def _folder_model(given: argparse.Namespace) -> FolderModel:
     if given.model is not None:
         files = folder.read(given.model)
         return FolderModel(given.model, files.vocabulary, files.spec)
-    from experiments.finished_jobs import finished_job
+    from experiments.indexes.finished_jobs import finished_job
 
     job = finished_job(Path(given.job[0]), given.job[1], given.seed, root=given.root)
     store = GraphStore(job.tensors[0], config_hash=checkpoint.load(job.model).info.config_hash)
@@ -174,7 +202,7 @@ def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
 
 
 def _of_job(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
-    from experiments.finished_jobs import finished_job
+    from experiments.indexes.finished_jobs import finished_job
     from mathamr.stages.retrieval.indexing import IndexedFiles
     from mathamr.stages.sources import open_data
 

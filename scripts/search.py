@@ -35,7 +35,8 @@ from experiments.command import HELP, command
 
 if TYPE_CHECKING:
     from mathamr.retrieval.explanation import Match, VirtualNode
-    from mathamr.search.engine import Answer, Engine
+    from mathamr.search.engine import Answer
+    from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
 
 SHOWN = 100  # characters of a virtual node's text
@@ -52,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if words else 2
 
     from graphs.errors import ConfigError
-    from mathamr.search.settings import open_engine, read
+    from mathamr.search.settings import read
+    from mathamr.systems.search_index import open_engine
 
     settings, queries = read(words)
     if len(queries) > 1:
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         engine.close()
 
 
-def show(engine: Engine, text: str, settings: Settings, as_json: bool = False) -> int:
+def show(engine: SearchEngine, text: str, settings: Settings, as_json: bool = False) -> int:
     """Print what the index finds for one query; returns the exit code."""
     from graphs.errors import MathAMRError
 

@@ -28,7 +28,7 @@ from graphs.errors import ConfigError
 if TYPE_CHECKING:
     import uvicorn
 
-    from mathamr.search.engine import Engine
+    from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
 
 HOST, PORT = "127.0.0.1", 8000
@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0 if words else 2
 
-    from mathamr.search.settings import open_engine, read
+    from mathamr.search.settings import read
+    from mathamr.systems.search_index import open_engine
 
     settings, others = read(words, ("host", "port"))
     host, port = place(others)
@@ -90,7 +91,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"host={host} port={port}: {reason}; give another one") from error
 
 
-def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str) -> None:
+def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str) -> None:
     """Answer requests on ``listener`` until Ctrl-C."""
     if not listener.getsockname()[0].startswith(("127.", "::1")):
         print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
@@ -100,7 +101,7 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket, host: str
         print("ended", file=sys.stderr)
 
 
-def server_of(engine: Engine, settings: Settings, listener: socket.socket, host: str) -> uvicorn.Server:
+def server_of(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str) -> uvicorn.Server:
     """Return the server of the page; it prints its address when it answers."""
     import uvicorn
 

@@ -19,6 +19,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
+from pathlib import Path
 
 import bm25s
 import numpy as np
@@ -26,13 +27,14 @@ import numpy.typing as npt
 
 from graphs.corpus.post import Post
 from graphs.corpus.text import placeholders
-from graphs.errors import RetrievalError
+from graphs.errors import RetrievalError, StoreError
 from graphs.formulas.tree import ParsedFormula
 from mathamr.evaluation.order import best_first
 from mathamr.retrieval.index import Ranking
 
 _TOKEN = re.compile(r"\\[a-z]+|[^\W\d_]+|\d+")  # a LaTeX command, a word, a number
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
+_IDS, _SCORES = "post_ids.npy", "scores"  # files of an index that is kept
 TANGENT_WINDOW = 2
 """Edges between the two symbols of a pair, at most (Tangent-S looks further; 2 keeps what formulas share)."""
 
@@ -112,6 +114,31 @@ class BM25Index:
         scorer = bm25s.BM25(k1=k1, b=b, method="lucene")
         scorer.index((tokens, vocabulary), show_progress=False)
         return cls(np.array(post_ids), scorer)
+
+    def write(self, folder: Path) -> None:
+        """Write the scores and the ids to ``folder``, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(folder / _IDS, self._post_ids, allow_pickle=False)
+        if self._scorer is not None:
+            self._scorer.save(folder / _SCORES, show_progress=False)
+
+    @classmethod
+    def open(cls, folder: Path) -> BM25Index:
+        """Open what :meth:`write` has written; the scores are mapped into memory.
+
+        Raises:
+            StoreError: a file is missing or damaged.
+        """
+        try:
+            post_ids = np.load(folder / _IDS, allow_pickle=False)
+            if not (folder / _SCORES).is_dir():
+                return cls(post_ids, None)
+            scorer = bm25s.BM25.load(folder / _SCORES, mmap=True, show_progress=False)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"cannot be read as an index of BM25: {error}; build it again", path=folder) from error
+        if scorer.scores["num_docs"] != len(post_ids):
+            raise StoreError("damaged: not as many ids as documents; build it again", path=folder)
+        return cls(post_ids, scorer)
 
     def __len__(self) -> int:
         return len(self._post_ids)

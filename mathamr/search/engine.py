@@ -18,18 +18,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from graphs.corpus.post import FormulaRef
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
 from graphs.formulas.layout import BLANK
 from graphs.graph.graph_maker import FormulaTrees
-from graphs.stores.posts import PostText
+from graphs.stores.posts import PostText, PostTexts
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval import backends
 from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.catalog import Catalog
-from mathamr.search.query import EncodedQuery, QueryEncoder
+from mathamr.search.query import EncodedQuery, QueryEncoder, TypedQuery
 from mathamr.search.structured import StructuredFormulas
 from mathamr.structure.matching import Match
 from mathamr.training import checkpoint
@@ -57,12 +58,13 @@ class Result:
 class Answer:
     """Results, best first, and the seconds that went into ``query`` (to vectors), ``search`` and ``explanation``.
 
-    ``best`` is the score of a result that fits in everything: the number of the query's vectors for MaxSim, else 1.
+    ``best`` is the score of a result that fits in everything: the number of the query's vectors for MaxSim, else 1;
+    None of a system whose scores have no such bound.
     """
 
-    query: EncodedQuery
+    query: EncodedQuery | TypedQuery
     results: list[Result]
-    best: float
+    best: float | None
     seconds: dict[str, float]
 
 
@@ -103,6 +105,26 @@ class Engine:
     def strategies(self) -> list[Strategy]:
         """Tasks that this index can be searched by."""
         return [s for exact in (True, False) for name in STRATEGIES if self._can(s := Strategy(name, exact))]
+
+    def __len__(self) -> int:
+        return len(self.catalog)
+
+    def about(self) -> dict[str, Any]:
+        """Return what is searched and how, as JSON."""
+        catalog = self.catalog
+        vectors = len(catalog.formulas) if catalog.has_formulas else 0
+        formulas = vectors if catalog.structured is None else len(catalog.structured)
+        return {
+            "system": "graph",
+            "posts": len(catalog),
+            "formulas": formulas,
+            "backend": catalog.backend,
+            "note": self.note,
+            "tasks": list(TASKS) if formulas else list(TASKS[:1]),
+            "formulas_by": "vectors" if catalog.structured is None else "structure",
+            "strategies": [{"strategy": s.name, "exact": s.exact} for s in self.strategies],
+            "explains": True,
+        }
 
     def close(self) -> None:
         """Close all files."""
@@ -158,11 +180,7 @@ class Engine:
 
     def post(self, post_id: str) -> PostText:
         """Return a post by its id; raise :class:`RetrievalError` if the index has none."""
-        _check_id(post_id)
-        posts = self.catalog.texts.get([post_id])
-        if post_id not in posts:
-            raise _no_post(post_id)
-        return posts[post_id]
+        return post_of(self.catalog.texts, post_id)
 
     def _by_structure(self, formulas: StructuredFormulas, query: EncodedQuery, k: int, encoding: float) -> Answer:
         """Return formulas that have a large part in common with the first one of the query, and the part."""
@@ -205,6 +223,15 @@ class Engine:
         except MathAMRError:
             return False
         return True
+
+
+def post_of(texts: PostTexts, post_id: str) -> PostText:
+    """Return a post by its id; raise :class:`RetrievalError` for an unknown one."""
+    _check_id(post_id)
+    posts = texts.get([post_id])
+    if post_id not in posts:
+        raise _no_post(post_id)
+    return posts[post_id]
 
 
 def _check_id(post_id: str) -> None:

@@ -57,6 +57,30 @@ class EncodedQuery:
     words: QueryWords
 
 
+@dataclass(frozen=True, slots=True)
+class TypedQuery:
+    """A query as text, for a system that reads posts itself; ``words`` counts its formulas."""
+
+    text: PlaceholderText
+    words: QueryWords
+
+
+def typed_post(query: str) -> Post:
+    """Return a query as a post.
+
+    Raises:
+        RetrievalError: an empty query, or one that is too long.
+    """
+    if len(query) > MAX_CHARACTERS:
+        raise RetrievalError(
+            f"the query has {len(query):,} characters, at most {MAX_CHARACTERS:,} are read; shorten it, or encode "
+            "it as a post of a collection"
+        )
+    if not query.strip():
+        raise RetrievalError("the query is empty; type words, or a formula between dollar signs")
+    return Post("query", "topic", body=query, markup="text")
+
+
 class QueryEncoder:
     """Encoder of queries: an AMR parser, a vocabulary and a model, loaded once in seconds.
 
@@ -94,14 +118,7 @@ class QueryEncoder:
 
         Raises :class:`RetrievalError` for a query that is empty, too long, or has nothing that a parser can read.
         """
-        if len(query) > MAX_CHARACTERS:
-            raise RetrievalError(
-                f"the query has {len(query):,} characters, at most {MAX_CHARACTERS:,} are read; shorten it, or encode "
-                "it as a post of a collection"
-            )
-        if not query.strip():
-            raise RetrievalError("the query is empty; type words, or a formula between dollar signs")
-        (encoded,) = self.encode_posts([Post("query", "topic", body=query, markup="text")])
+        (encoded,) = self.encode_posts([typed_post(query)])
         if isinstance(encoded, Failure):
             raise RetrievalError(f"the query cannot be read: {encoded.message}")
         return encoded

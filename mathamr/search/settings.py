@@ -7,14 +7,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphs.errors import ConfigError
 from mathamr.retrieval.index import Strategy
-from mathamr.search.engine import RESULTS, Engine, check
+from mathamr.search.engine import RESULTS, check
 
 KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "model", "device")
 
@@ -77,14 +76,6 @@ def as_settings(words: Sequence[str]) -> list[str]:
         else:
             out.append(word)
     return out
-
-
-def open_engine(settings: Settings) -> tuple[Engine, str]:
-    """Open the engine of these settings; return it with a line on what was loaded, and any note."""
-    start = time.perf_counter()
-    engine = Engine.open(settings.index, model=settings.model, device=settings.device)
-    loaded = f"{len(engine.catalog):,} posts, loaded in {time.perf_counter() - start:.1f} s"
-    return engine, f"{loaded}\nnote: {engine.note}" if engine.note else loaded
 
 
 def whole(given: Mapping[str, str], key: str, default: int) -> int:

@@ -5,10 +5,11 @@ In Task 1 answers are found, in Task 2 formulas, one of each visual id. The same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError
@@ -18,9 +19,12 @@ from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_mem
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
+from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.searching import say_lost, speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
+from mathamr.systems.searchable.bm25 import keep_bm25, open_bm25
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
 from mathamr.systems.settings.ranking import BM25Settings
 from mathamr.systems.system import System
 
@@ -114,6 +118,17 @@ class BM25System(System[BM25Settings]):
         with Stopwatch() as watch:
             hits = made.search(found.values(), k)
         return Retrieved(dict(zip(found, hits, strict=True)), speed(len(found), watch), made.visual_ids)
+
+    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+        """Keep the scores of the posts."""
+        settings = cast(BM25Settings, job.settings)
+        results = settings.thread.results(settings.retrieval.k)
+        return keep_bm25(settings.bm25.by, self._formulas_db, job.indexed.index.made, results, folder)
+
+    @classmethod
+    def open_kept(cls, kept: KeptSearch) -> Searchable:
+        """Open the scores of the posts."""
+        return open_bm25(kept.record, kept.folder)
 
 
 @dataclass(frozen=True)

@@ -6,24 +6,22 @@ and costs. A query costs what all parts take one after the other, and the fusion
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, cast
 
 from graphs.errors import ConfigError, RetrievalError
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.runs import Hit
-from mathamr.retrieval.fusion import (
-    Rankings,
-    interpolate,
-    merge_by_visual_id,
-    rankings_of,
-    reciprocal_rank_fusion,
-    standard_sum,
-)
+from mathamr.retrieval.fusion import merge_by_visual_id, rankings_of, standard_sum
 from mathamr.retrieval.index import Ranking
+from mathamr.search.searchable import Searchable
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.parts import joint_size, joint_speed, places_of, run_left, scores_left
 from mathamr.systems.registry import system
+from mathamr.systems.searchable.fusion import FusionRule, open_fusion
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
 from mathamr.systems.settings.combined import FusionSettings
 from mathamr.systems.system import System
 
@@ -48,7 +46,7 @@ class FusionSystem(System[FusionSettings]):
         if (how == "weighted") != (weights is not None):
             raise ConfigError(f"fusion.weights={weights} with fusion.how={how}; weighted needs weights, rrf takes none")
         try:
-            _fused(settings, [{}] * count)
+            _rule(settings).fused([{}] * count)
         except RetrievalError as error:
             raise ConfigError(f"fusion: {error}") from error
 
@@ -72,7 +70,7 @@ class FusionSystem(System[FusionSettings]):
         with Stopwatch() as watch:
             if visual_ids is not None:
                 rankings = merge_by_visual_id(rankings, visual_ids)
-            fused = _fused(settings, rankings)
+            fused = _rule(settings).fused(rankings)
         costs = joint_speed(settings, settings.fusion.of, topic_set, watch.seconds)
         if visual_ids is None:
             return Retrieved(fused, costs)
@@ -80,9 +78,17 @@ class FusionSystem(System[FusionSettings]):
         found = {topic: [Hit(own, score, post_of[own]) for own, score in ranking] for topic, ranking in fused.items()}
         return Retrieved(found, costs, visual_ids)
 
+    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+        """Keep the rule; the parts are kept beside it."""
+        settings = cast(FusionSettings, job.settings)
+        return {"of": list(settings.fusion.of), **asdict(_rule(settings))}
 
-def _fused(settings: FusionSettings, rankings: Sequence[Rankings]) -> dict[str, Ranking]:
-    limit = settings.retrieval.k
-    if settings.fusion.weights is not None:
-        return interpolate(rankings, settings.fusion.weights, limit=limit)
-    return reciprocal_rank_fusion(rankings, k=settings.fusion.k, limit=limit)
+    @classmethod
+    def open_kept(cls, kept: KeptSearch) -> Searchable:
+        """Open the rule with the parts."""
+        return open_fusion(kept.record, kept.parts)
+
+
+def _rule(settings: FusionSettings) -> FusionRule:
+    own = settings.fusion
+    return FusionRule(own.how, own.k, own.weights, settings.retrieval.k)

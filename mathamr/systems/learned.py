@@ -14,12 +14,13 @@ them. In Task 2 formulas of one visual id are one document, and features are of 
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,21 +29,24 @@ from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, RetrievalError
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch
-from mathamr.evaluation.order import best_first
+from mathamr.evaluation.result_names import file_name
 from mathamr.evaluation.runs import Hit, Qrels
 from mathamr.ranking.features import FAMILIES, Facts, features_of, names_of
 from mathamr.ranking.judged import Floats, JudgedTopic, year_of
 from mathamr.ranking.left_out import LEARNERS, LeftOut, fit_left_out, read_left_out
 from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.scores import documents_of
+from mathamr.search.searchable import Searchable
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.judging import judged
 from mathamr.systems.parts import formula_scores, joint_size, joint_speed, places_of, run_left, scores_left
 from mathamr.systems.registry import system
+from mathamr.systems.searchable.facts import keep_facts
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+from mathamr.systems.searchable.learned import FACTS, WEIGHTS, open_learned, ranked
 from mathamr.systems.settings.combined import LearnedSettings
 from mathamr.systems.system import System
 
-WEIGHTS = "weights.json"
 _FOLDS = 5
 _READ_TOGETHER = 10_000  # texts
 
@@ -118,15 +122,37 @@ class LearnedSystem(System[LearnedSettings]):
         results: dict[str, Ranking] = {}
         with Stopwatch() as ranking:
             for topic_id, (documents, features) in found.items():
-                values = weights.of(parts[topic_id]).ranker.scores(features)
-                order = best_first(documents, values)[:k]
-                results[topic_id] = [(documents[place], float(values[place])) for place in order]
+                results[topic_id] = ranked(weights.of(parts[topic_id]), documents, features, k)
         costs = joint_speed(settings, own.of, topic_set, watch.seconds + ranking.seconds)
         records = {WEIGHTS: weights.record()}
         if visual_ids is None:
             return Retrieved(results, costs, records=records)
         hits = {topic: [Hit(name, score, post_of[name]) for name, score in own] for topic, own in results.items()}
         return Retrieved(hits, costs, visual_ids, records)
+
+    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+        """Keep the weights, and the facts of all answers where features need them; the parts are kept beside it."""
+        settings = cast(LearnedSettings, job.settings)
+        shutil.copyfile(job.place / file_name(job.queries.test_name, WEIGHTS), folder / WEIGHTS)
+        families = _of_posts(settings)
+        if families:
+            answers = (post for post in self.post_files.outlines() if isinstance(post, Post) and post.kind == "answer")
+            wanted = job.queries.indexed
+            found = [post.post_id for post in answers if wanted is None or post.post_id in wanted]
+            keep_facts(folder / FACTS, self._facts(settings, found))
+        return {
+            "of": list(settings.learned.of),
+            "features": list(settings.learned.features),
+            "results": settings.retrieval.k,
+            "years": parts_of(job.queries.topics),
+            "topics": {topic: sorted(questions) for topic, questions in self.own_questions.items() if questions},
+            "facts": bool(families),
+        }
+
+    @classmethod
+    def open_kept(cls, kept: KeptSearch) -> Searchable:
+        """Open the weights with the parts."""
+        return open_learned(kept.record, kept.folder, kept.parts)
 
     def _saved(self, settings: LearnedSettings, names: Sequence[str]) -> LeftOut:
         path = settings.weights_path

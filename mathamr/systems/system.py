@@ -31,11 +31,12 @@ from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.leaks import PairsApart, questions_of_topics
 from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import Failure
+from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
 from graphs.stores.posts import PostText, PostTexts
 from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.lexical import visual_ids_of
+from mathamr.search.searchable import Searchable
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
@@ -44,6 +45,7 @@ from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
 from mathamr.stages.vectors import EncodedPosts
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
 
 Settings = TypeVar("Settings", bound=JobSettings)
 
@@ -200,6 +202,26 @@ class System(ABC, Generic[Settings]):
         question_of = self.known_threads().question_of(answers)
         return {answer: question for answer, question in question_of.items() if question not in self._topic_questions}
 
+    # -- search outside the experiment ---------------------------------------------------------------------------
+
+    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+        """Write what a search for answers needs to ``folder``; return a record for :meth:`open_kept`, as JSON.
+
+        Raises:
+            ConfigError: a system that cannot be kept.
+        """
+        raise ConfigError(f"track={self.name} cannot be searched outside its experiment; index another condition")
+
+    @classmethod
+    def open_kept(cls, kept: KeptSearch) -> Searchable:
+        """Open what :meth:`keep` has written.
+
+        Raises:
+            ConfigError: a system that cannot be kept.
+            StoreError: files that are missing or damaged.
+        """
+        raise ConfigError(f"track={cls.name} cannot be searched outside its experiment; index another condition")
+
     # -- examples and analyses -----------------------------------------------------------------------------------
 
     def explain(self, settings: Settings, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
@@ -227,6 +249,17 @@ class System(ABC, Generic[Settings]):
             return []
         with PostTexts(self._texts) as texts:
             return texts.with_text(post_ids)
+
+    @property
+    def posts_db(self) -> Path:
+        """Return the file with the texts of the searched posts, made by :meth:`prepare`.
+
+        Raises:
+            RuntimeError: prepare() was not called.
+        """
+        if self._texts is None:
+            raise RuntimeError("posts_db before prepare(); call prepare()")
+        return self._texts
 
     def readable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
         """Return those of the topics, by the ids of their posts, that the system can search with."""

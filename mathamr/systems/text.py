@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -34,6 +35,7 @@ from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
 from mathamr.model.encoding import device_of
+from mathamr.search.searchable import Searchable
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
@@ -54,6 +56,9 @@ from mathamr.stages.topic_sets import (
 )
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.registry import system
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+from mathamr.systems.searchable.text import encode_query, keep_encoder
+from mathamr.systems.searchable.vectors import keep_vectors, open_vectors
 from mathamr.systems.settings.trained import TextSettings
 from mathamr.systems.system import System
 from mathamr.text import finetuning
@@ -286,6 +291,21 @@ class TextSystem(System[TextSettings]):
         topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
         say_lost(self.console, topic_set, topics, "have no text")
         return search_posts(settings, vectors, indexed, topics)
+
+    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+        """Keep vectors of the posts, and the encoder."""
+        settings, vectors = cast(TextSettings, job.settings), job.encoded.vectors
+        post_ids = vectors.encoded(self._searched(job.queries))
+        record = keep_vectors(settings, vectors, post_ids, self.joined_questions(settings, post_ids), folder)
+        own = self._tiny if settings.text.encoder == "tiny" else None
+        own = job.trained.folder if settings.is_trained else own
+        side: Side = "document" if job.queries.swapped else "query"
+        return record | keep_encoder(settings, vectors.model_hash, own, _precision(settings), side, folder)
+
+    @classmethod
+    def open_kept(cls, kept: KeptSearch) -> Searchable:
+        """Open the vectors of the posts, and the encoder."""
+        return open_vectors(kept.record, kept.folder, encode_query(kept.record, kept.folder, kept.device))
 
     def visual_ids(self, settings: TextSettings) -> Mapping[str, str]:
         """Return nothing: whole posts are searched, and no formulas."""

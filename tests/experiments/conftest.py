@@ -165,7 +165,11 @@ def without_wandb(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
     """40 questions with their answers on ten subjects, a topic each; two broken posts."""
-    root = tmp_path / "data"
+    return write_collection(tmp_path / "data")
+
+
+def write_collection(root: Path) -> Path:
+    """Write the collection to a new folder."""
     root.mkdir()
     posts: list[dict[str, Any]] = []
     for i, subject in enumerate(SUBJECTS * 4):
@@ -195,3 +199,14 @@ def collection(tmp_path: Path) -> Path:
         )
     )
     return root
+
+
+def with_years(collection: Path) -> Path:
+    """Give the topics of a collection names of two years of ARQMath."""
+    names = {f"T.{i}": f"A.{i + 1 if i < 5 else i + 201}" for i in range(10)}
+    for file in ("topics.jsonl", "qrels.tsv"):
+        text = (collection / file).read_text()
+        for old, new in names.items():
+            text = text.replace(f'"{old}"', f'"{new}"').replace(f"{old}\t", f"{new}\t")
+        (collection / file).write_text(text)
+    return collection

@@ -9,7 +9,7 @@ from hydra import compose, initialize_config_dir
 import scripts.index
 import scripts.search
 from experiments.config import register, validated
-from experiments.finished_jobs import finished_job
+from experiments.indexes.finished_jobs import finished_job
 from experiments.run import run
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
@@ -50,12 +50,13 @@ def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest
     assert "post a" in capsys.readouterr().out
     for arguments, message in (
         ([str(experiment), "square"], "unknown condition 'square' of vn_connectivity; choose from: none, sequential"),
-        ([str(experiment), "words"], "condition words is of track=bm25"),
         ([str(experiment), "circular", "--seed", "8"], "no finished job with seed 8"),
         ([str(experiment.parent), "circular"], "has no experiment.json"),
     ):
         assert scripts.index.main(["--from", *arguments]) == 2
         assert message in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="condition words is of track=bm25, which has no graph model"):
+        finished_job(experiment, "words")
     job = jobs["circular"]
     job.tensors[0].with_suffix(".done").unlink()
     with pytest.raises(ConfigError, match=r"of the tensors preprocessed-\*\.db none fits .*; give --tensors"):

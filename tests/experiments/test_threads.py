@@ -10,6 +10,7 @@ from experiments import run as runner
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.retrieval.scores import SCORES, read_scores
+from tests.experiments.conftest import with_years
 from tests.experiments.test_tracks import configured, planned
 
 WORDS: dict[str, Any] = {"track": "bm25"}
@@ -31,13 +32,7 @@ def run(conditions: dict[str, Any], collection: Path, out: Path, *settings: str)
 @pytest.fixture
 def threads(collection: Path) -> Path:
     """The collection with years in the names of its topics."""
-    names = {f"T.{i}": f"A.{i + 1 if i < 5 else i + 201}" for i in range(10)}
-    for file in ("topics.jsonl", "qrels.tsv"):
-        text = (collection / file).read_text()
-        for old, new in names.items():
-            text = text.replace(f'"{old}"', f'"{new}"').replace(f"{old}\t", f"{new}\t")
-        (collection / file).write_text(text)
-    return collection
+    return with_years(collection)
 
 
 def test_threads_are_learned_across_years(threads: Path, tmp_path: Path) -> None:

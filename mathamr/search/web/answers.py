@@ -26,7 +26,7 @@ MAX_MATCHES = 100  # of a result: a query may have thousands of formulas, and a 
 
 
 def answer(found: Answer) -> dict[str, Any]:
-    """``results`` with ``matches`` or ``formula``, ``best``, the highest score there can be, and ``seconds``.
+    """``results`` with ``matches`` or ``formula``, ``best``, the highest score there can be, or null, and ``seconds``.
 
     Of a result the first :data:`MAX_MATCHES` matches are told, and of how many others there are (``more_matches``).
     ``read`` says what of the query the model knows.

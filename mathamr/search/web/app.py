@@ -30,8 +30,9 @@ from starlette.staticfiles import StaticFiles
 
 from graphs.errors import MathAMRError
 from mathamr.retrieval.index import Strategy
-from mathamr.search.engine import MAX_RESULTS, TASKS, Engine
+from mathamr.search.engine import MAX_RESULTS
 from mathamr.search.query import MAX_CHARACTERS
+from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
 from mathamr.search.web import answers, katex
 from mathamr.search.web.guard import Guard
@@ -78,7 +79,7 @@ class Turns:
             self._taken -= 1
 
 
-def create_app(engine: Engine, settings: Settings, *, names: Collection[str] = ()) -> Guard:
+def create_app(engine: SearchEngine, settings: Settings, *, names: Collection[str] = ()) -> Guard:
     """Return the application that answers from ``engine``, by ``settings`` unless asked otherwise.
 
     ``names`` are names of this host, see :mod:`mathamr.search.web.guard`.
@@ -119,18 +120,10 @@ def create_app(engine: Engine, settings: Settings, *, names: Collection[str] = (
     return Guard(app, names)
 
 
-def _about(engine: Engine, settings: Settings) -> dict[str, Any]:
-    catalog, usual = engine.catalog, settings.strategy
-    vectors = len(catalog.formulas) if catalog.has_formulas else 0
-    formulas = vectors if catalog.structured is None else len(catalog.structured)
+def _about(engine: SearchEngine, settings: Settings) -> dict[str, Any]:
+    usual = settings.strategy
     return {
-        "posts": len(catalog),
-        "formulas": formulas,
-        "backend": catalog.backend,
-        "note": engine.note,
-        "tasks": list(TASKS) if formulas else list(TASKS[:1]),
-        "formulas_by": "vectors" if catalog.structured is None else "structure",
-        "strategies": [{"strategy": s.name, "exact": s.exact} for s in engine.strategies],
+        **engine.about(),
         "usual": {"task": settings.task, "strategy": usual.name, "exact": usual.exact, "k": settings.k},
         "max_characters": MAX_CHARACTERS,
         "max_results": MAX_RESULTS,

@@ -32,7 +32,9 @@ async function start() {
     return;
   }
   const posts = index.posts.toLocaleString("en"), formulas = index.formulas.toLocaleString("en");
-  byName("about").textContent = `${posts} posts, ${formulas} formulas, backend ${index.backend}`;
+  const searched = index.explains ? `${formulas} formulas, backend ${index.backend}` : `ranked by ${index.system}`;
+  byName("about").textContent = `${posts} posts, ${searched}`;
+  strategy.closest("label").hidden = index.strategies.length === 0;
   if (index.note) status.textContent = `Note: ${index.note}.`;
   for (const choice of index.strategies) {
     const name = `${STRATEGIES[choice.strategy]?.[0] ?? choice.strategy}${choice.exact ? "" : " (approximate)"}`;
@@ -92,6 +94,10 @@ function showPreview() {
 
 function explain() {
   const chosen = strategy.value ? JSON.parse(strategy.value) : index.usual;
+  if (index.strategies.length === 0) {
+    explained.textContent = `Scores of ${index.system}, as in its run file.`;
+    return;
+  }
   strategy.disabled = task() === "formulas";
   const approximate = chosen.exact ? "" : " Looked up in a graph of neighbours (HNSW), which may miss some.";
   explained.textContent = strategy.disabled ? FORMULAS[index.formulas_by] : `${STRATEGIES[chosen.strategy]?.[1] ?? ""}${approximate}`;
@@ -100,7 +106,7 @@ function explain() {
 /* --- the address: what was asked stands behind the #, so that a page can be kept, reloaded and gone back to -------- */
 
 function remember() {
-  const asked = { q: query.value, task: task(), k: shownResults.value, ...JSON.parse(strategy.value) };
+  const asked = { q: query.value, task: task(), k: shownResults.value, ...JSON.parse(strategy.value || "{}") };
   const hash = `#${new URLSearchParams(asked)}`;
   if (hash !== location.hash) history.pushState(null, "", hash);
 }
@@ -136,7 +142,7 @@ async function submit() {
   if (index === null) return;
   search?.abort();
   const mine = (search = new AbortController());
-  const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value) };
+  const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value || "{}") };
   if (asked.query.length <= index.max_characters) remember();
   error.textContent = "";
   status.textContent = "Searching ...";
@@ -193,12 +199,15 @@ function shown(result, answer, asked) {
       part(".question").append(`Answers question ${result.question.post_id}: `);
       showParts(part(".question"), result.question.snippet);
     }
-    showMatches(part(".why"), result);
+    if (index.explains) showMatches(part(".why"), result);
+    else part(".why").remove();
   }
-  const best = answer.best === 1 ? "" : ` of ${answer.best}`;
-  part(".score").append(similarityBar(result.score / answer.best), element("strong", result.score.toFixed(3)), best);
+  const best = answer.best === null || answer.best === 1 ? "" : ` of ${answer.best}`;
+  const bar = answer.best === null ? [] : [similarityBar(result.score / answer.best)];
+  part(".score").append(...bar, element("strong", result.score.toFixed(3)), best);
   showParts(part(".snippet"), result.snippet);
-  disclose(part(".heat"), part(".heat-map"), async (place) => {
+  if (!index.explains) part(".heat").remove();
+  else disclose(part(".heat"), part(".heat-map"), async (place) => {
     const map = await ask("api/heat-map", { query: asked.query, post_id: result.post_id });
     showHeatMap(place, map);
   });

@@ -20,7 +20,7 @@ from graphs.shared_files import read_json
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.result_file import read_result
 from mathamr.stages import parsers
-from mathamr.stages.settings import DataSettings
+from mathamr.stages.settings import DataSettings, JobSettings
 from mathamr.stages.tensors import spec_of
 from mathamr.systems.settings.trained import GraphSettings
 
@@ -60,16 +60,10 @@ def finished_job(
     Raises:
         ConfigError: no such condition, no finished job, a system without a graph model, or files that were removed.
     """
-    experiment = read_json(folder / "experiment.json")
-    if experiment is None:
-        raise ConfigError(f"{folder} has no experiment.json; name the folder of an experiment, e.g. outputs/NAME")
-    if condition not in experiment["conditions"]:
-        known = ", ".join(experiment["conditions"])
-        raise ConfigError(f"unknown condition {condition!r} of {experiment['name']}; choose from: {known}")
-    job_seed, record = _record(folder, experiment, condition, seed)
+    experiment, job_seed, record = finished_condition(folder, condition, seed)
     settings = settings_of(configuration_of(experiment["command"], root), condition, job_seed)
     if not record.get("model_key") or not isinstance(settings, GraphSettings):
-        raise ConfigError(f"condition {condition} is of track={settings.track}; only graph models make a search index")
+        raise ConfigError(f"condition {condition} is of track={settings.track}, which has no graph model")
     data = settings.data
     models = sorted((folder.parent / "shared").glob(f"{data.name}-*/models/{record['model_key']}/best"))
     if not models:
@@ -91,14 +85,37 @@ def finished_job(
     )
 
 
-def _record(folder: Path, experiment: dict[str, Any], condition: str, seed: int | None) -> tuple[int, dict[str, Any]]:
-    """Return the seed and the result of the first finished job."""
+def finished_condition(
+    folder: Path, condition: str, seed: int | None = None
+) -> tuple[dict[str, Any], int, dict[str, Any]]:
+    """Return ``experiment.json``, and the seed and the result of the condition's first finished job.
+
+    Args:
+        folder: ``outputs/EXP``.
+        condition: row of the experiment's table.
+        seed: seed of the job; None: the first one that is finished.
+
+    Raises:
+        ConfigError: no such condition, or no finished job.
+    """
+    experiment = read_json(folder / "experiment.json")
+    if experiment is None:
+        raise ConfigError(f"{folder} has no experiment.json; name the folder of an experiment, e.g. outputs/NAME")
+    if condition not in experiment["conditions"]:
+        known = ", ".join(experiment["conditions"])
+        raise ConfigError(f"unknown condition {condition!r} of {experiment['name']}; choose from: {known}")
     seeds: Sequence[int] = experiment["seeds"] if seed is None else [seed]
     for one in seeds:
         if (record := read_result(folder / "jobs" / f"{condition}-seed{one}")) is not None:
-            return one, record
+            return experiment, one, record
     named = f"seed {seed}" if seed is not None else f"seeds {', '.join(map(str, seeds))}"
     raise ConfigError(f"condition {condition} has no finished job with {named}; run it: {experiment['command']}")
+
+
+def settings_of_condition(folder: Path, condition: str, seed: int | None = None) -> JobSettings:
+    """Return the settings of a condition's first finished job; raises as :func:`finished_condition`."""
+    experiment, job_seed, _ = finished_condition(folder, condition, seed)
+    return settings_of(configuration_of(experiment["command"]), condition, job_seed)
 
 
 def _tensors(shared: Path, spec: VirtualNodeSpec, source: str) -> tuple[Path, ...]:

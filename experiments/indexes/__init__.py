@@ -1,0 +1,1 @@
+"""Indexes that people search, of finished jobs."""

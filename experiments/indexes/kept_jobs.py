@@ -1,0 +1,160 @@
+"""Finished jobs of any system, kept in a folder that mathamr search opens.
+
+print(index_job(Path("outputs/best_answers"), "text_bm25", None, Path("index")))
+# index:     24,370 posts of arqmath-mini-1f0c3a5be2d4, ranked by text_bm25 of best_answers, seed 42
+
+The steps of the job run again with the same settings: its model and vectors are taken from beside the model, and its
+index is made anew. Conditions that it reads are kept below it, so an index needs no other folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.composition import configuration_of
+from experiments.config import read
+from experiments.indexes.finished_jobs import finished_condition
+from experiments.models import Models
+from experiments.plan import Job, finished, plan
+from experiments.topic_sets import read_topic_sets, tasks_of
+from graphs.corpus.corpus import Corpus
+from graphs.errors import ConfigError
+from graphs.stores.posts import PostTexts
+from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.sources import open_data
+from mathamr.stages.topic_sets import TopicSet
+from mathamr.systems import registry
+from mathamr.systems.search_index import PARTS, IndexedJob, identity_of, keep, write_index
+from mathamr.systems.searchable.kept import FinishedSearch
+from mathamr.systems.system import System
+from mathamr.systems.thread_search import ThreadSearch, searches_of
+
+
+def index_job(
+    folder: Path,
+    condition: str,
+    seed: int | None = None,
+    out: Path | None = None,
+    *,
+    root: Path | None = None,
+    console: Console | None = None,
+) -> str:
+    """Write the index of a finished job; return a line that says what is in it, and the folder.
+
+    Args:
+        folder: ``outputs/EXP``.
+        condition: row of the experiment's table.
+        seed: seed of the job; None: the first one that is finished.
+        out: folder of the index; None: ``outputs/EXP/indexes/CONDITION-seedN``.
+        root: folder where the collection lies now.
+        console: progress and messages; None: on standard error.
+
+    Raises:
+        ConfigError: no such condition, no finished job, or a system that cannot be kept.
+    """
+    experiment, seed, _ = finished_condition(folder, condition, seed)
+    composed = configuration_of(experiment["command"], root)
+    config = read(composed)
+    corpus = open_data(config.data)
+    job = next(job for job in plan(composed, corpus.fingerprints()) if (job.condition, job.seed) == (condition, seed))
+    keeper = _Keeper.of(folder, job, corpus, console or Console())
+    out = out or folder / "indexes" / job.name
+    count, posts_db = keeper.posts(job)
+    key = job.run_key or job.key
+    identity = IndexedJob(experiment["name"], condition, seed, identity_of(corpus), key, count)
+    write_index(out, posts_db, lambda place: keeper.keep(job, place), identity)
+    return (
+        f"index:     {count:,} posts of {identity.collection}, ranked by {condition} of {experiment['name']}, "
+        f"seed {seed}\nsearch:    mathamr search index={out} 'QUERY'"
+    )
+
+
+@dataclass(frozen=True)
+class _Keeper:
+    """Makes the index of a job again, and of the jobs that it needs.
+
+    Attributes:
+        folder: ``outputs/EXP``.
+        shared: folder of what jobs share of the collection.
+        corpus: the collection.
+        topic_sets: topics that the jobs were measured on.
+        console: progress and messages.
+        systems: systems by name.
+    """
+
+    folder: Path
+    shared: Path
+    corpus: Corpus
+    topic_sets: Sequence[TopicSet]
+    console: Console
+    systems: dict[str, System[Any]]
+
+    @classmethod
+    def of(cls, folder: Path, job: Job, corpus: Corpus, console: Console) -> _Keeper:
+        """Read the topics of a job's experiment."""
+        shared = folder.parent / "shared" / identity_of(corpus)
+        files = PostFiles(corpus, shared, console)
+        tasks = tasks_of(job.experiment, corpus)
+        topic_sets = read_topic_sets(job.config.data, job.experiment, corpus, files, tasks, console)
+        return cls(folder, shared, corpus, topic_sets, console, {})
+
+    def posts(self, job: Job) -> tuple[int, Path]:
+        """Return the number of posts that a job may find, and the file of their texts."""
+        system = self._prepared(job)
+        topic_set = self._search(system, job).topic_set
+        path = system.posts_db
+        with PostTexts(path) as texts:
+            answers = texts.post_ids("answer")
+        wanted = topic_set.indexed
+        return sum(wanted is None or answer in wanted for answer in answers), path
+
+    def keep(self, job: Job, place: Path) -> dict[str, Any]:
+        """Keep a job in ``place``, after the jobs that it needs; return its entry of the manifest."""
+        if finished(job, self.folder) is None:
+            raise ConfigError(f"{job.name} has no result of this configuration; run the experiment again")
+        parts = {need.condition: self.keep(need, place / PARTS / need.condition) for need in job.needs}
+        self.console.say(f"keeping {job.name}")
+        system = self._prepared(job)
+        search = self._search(system, job)
+        models = Models(self.shared, self.console.say)
+        if models.state(job) not in ("trained", "none"):
+            raise ConfigError(
+                f"the model {job.model_key} of {job.name} is {models.state(job)}; run the experiment again"
+            )
+        searches = searches_of(system, job.settings, self.topic_sets)
+        made = models.stage(job, system, [one.queries for one in searches], lambda record: None)
+        if made is None:
+            raise ConfigError(
+                f"the model of {job.name} is being trained by another process; wait until it has finished"
+            )
+        trained, encoded = made
+        working = place / "working"
+        with closing(system.index(job.settings, encoded, search.queries, working)) as indexed:
+            finished_search = FinishedSearch(
+                job.settings, trained, encoded, indexed, search.queries, self.folder / "jobs" / job.name
+            )
+            kept = keep(system, finished_search, search, place, parts)
+        shutil.rmtree(working, ignore_errors=True)
+        return kept
+
+    def _prepared(self, job: Job) -> System[Any]:
+        name = job.settings.track
+        if name not in self.systems:
+            self.systems[name] = registry.find(name)(self.corpus, self.shared, self.console)
+        system = self.systems[name]
+        system.check(job.settings, self.topic_sets)
+        system.prepare(job.settings, self.topic_sets)
+        return system
+
+    def _search(self, system: System[Any], job: Job) -> ThreadSearch:
+        """Return how a job searches for answers."""
+        for search in searches_of(system, job.settings, self.topic_sets):
+            if search.topic_set.task == 1:
+                return search
+        raise ConfigError(f"{job.name} finds formulas alone; the index of a graph model finds them by their structure")

@@ -1,0 +1,118 @@
+r"""Engine of any system: the posts that it ranks, shown with their questions.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> from graphs.corpus.post import Post
+>>> from graphs.stores import posts
+>>> path = Path(tempfile.mkdtemp()) / "posts.db"
+>>> answer = Post("8", "answer", body="Yes, $x$ is.", markup="text", parent_id="7")
+>>> _ = posts.build(path, [Post("7", "question", title="Is $x$ odd?", markup="text"), answer], [])
+>>> class Newest:
+...     def rank(self, topic): return [("8", 2.0)]
+...     def close(self): ...
+>>> engine = SystemEngine(Newest(), PostTexts(path), system="newest", posts=1)
+>>> (result,) = engine.answer("odd?").results
+>>> result.score, result.post.title, result.post.snippet()
+(2.0, 'Is $x$ odd?', 'Yes, $x$ is.')
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from graphs.corpus.post import Topic
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import ConfigError, RetrievalError, StoreError
+from graphs.stores.posts import PostText, PostTexts
+from mathamr.retrieval.index import Strategy
+from mathamr.search.engine import RESULTS, TASKS, Answer, Result, check, post_of
+from mathamr.search.query import TypedQuery, typed_post
+from mathamr.search.searchable import Searchable
+from mathamr.search.words import QueryWords
+
+
+class SystemEngine:
+    """Store an opened system and the texts of its posts. One thread at a time may search.
+
+    Args:
+        searchable: the system.
+        texts: texts of the posts that it finds, and of their questions.
+        system: name of the system, for people.
+        posts: number of posts that it searches.
+    """
+
+    note = ""
+
+    def __init__(self, searchable: Searchable, texts: PostTexts, *, system: str, posts: int) -> None:
+        self.searchable = searchable
+        self._texts = texts
+        self._system = system
+        self._posts = posts
+
+    def __len__(self) -> int:
+        return self._posts
+
+    def about(self) -> dict[str, Any]:
+        """Return what is searched and how, as JSON."""
+        return {
+            "system": self._system,
+            "posts": self._posts,
+            "formulas": 0,
+            "backend": self._system,
+            "note": self.note,
+            "tasks": list(TASKS[:1]),
+            "formulas_by": "structure",
+            "strategies": [],
+            "explains": False,
+        }
+
+    def answer(self, text: str, *, task: str = TASKS[0], strategy: Strategy | None = None, k: int = RESULTS) -> Answer:
+        """Return at most ``k`` posts that answer ``text``. ``strategy`` is of graphs alone, and has no effect.
+
+        Raises:
+            ConfigError: another task than answers, or an impossible ``k``.
+            RetrievalError: a query that cannot be read.
+            StoreError: a post without its text.
+        """
+        check(task, k)
+        if task != TASKS[0]:
+            raise ConfigError(
+                f"task={task} needs the index of a graph model, and this one is of {self._system}; use task={TASKS[0]}"
+            )
+        start = time.perf_counter()
+        post = typed_post(text)
+        read = extract(post)
+        query = TypedQuery(read, QueryWords((), (), len(read.formulas)))
+        typed = time.perf_counter()
+        ranking = self.searchable.rank(Topic(post.post_id, post))[:k]
+        searched = time.perf_counter()
+        shown = self._texts.get([post_id for post_id, _ in ranking])
+        if missing := [post_id for post_id, _ in ranking if post_id not in shown]:
+            raise StoreError(f"the index finds post {missing[0]} and has no text of it; build it again")
+        results = [Result(shown[post_id], score) for post_id, score in ranking]
+        seconds = {
+            "query": typed - start,
+            "search": searched - typed,
+            "explanation": time.perf_counter() - searched,
+        }
+        return Answer(query, results, None, seconds)
+
+    def explain(self, text: str, post_id: str) -> Answer:
+        """Refuse an explanation: the vectors of this system have no parts with names.
+
+        Raises:
+            RetrievalError: always.
+        """
+        raise RetrievalError(
+            f"an index of {self._system} explains no result; heat maps need the index of a graph model"
+        )
+
+    def post(self, post_id: str) -> PostText:
+        """Return a post by its id; raise :class:`RetrievalError` if the index has none."""
+        return post_of(self._texts, post_id)
+
+    def close(self) -> None:
+        """Close all files."""
+        self.searchable.close()
+        self._texts.close()

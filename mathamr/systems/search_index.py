@@ -1,0 +1,221 @@
+"""Index folder of any system: a manifest that names it and its parts, their files, and the texts of the posts.
+
+write_index(Path("index"), posts_db, keep, IndexedJob("best_answers", "text_sum", 42, "arqmath-mini-1f0c"))
+engine, message = open_engine(read(["index=index"])[0])
+engine.answer("Why is $e$ irrational?").results[0].post.title
+
+======================  ==========================================================================
+``index.json``          format, experiment, condition, seed, collection; the systems by name, nested
+``data-*/posts.db``     texts of the posts (:mod:`graphs.stores.posts`)
+``data-*/system``       files of the system; ``parts/NAME`` below it those of its parts
+======================  ==========================================================================
+
+The index of a graph model is a catalog (:mod:`mathamr.search.catalog`); :func:`open_engine` opens both.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from graphs.corpus.corpus import Corpus
+from graphs.errors import ConfigError, StoreError
+from graphs.shared_files import only_writer, read_json, write_json
+from graphs.stores.posts import PostTexts
+from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
+from mathamr.search.engine import Engine
+from mathamr.search.searchable import SearchEngine
+from mathamr.search.settings import Settings
+from mathamr.search.system_engine import SystemEngine
+from mathamr.stages.retrieval.threads import Threads
+from mathamr.systems import registry
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, Part, entry
+from mathamr.systems.system import System
+from mathamr.systems.thread_search import ThreadSearch
+
+FORMAT = "mathamr-system"
+VERSION = 1
+POSTS, SYSTEM, PARTS, THREADS = "posts.db", "system", "parts", "threads.json"
+
+
+@dataclass(frozen=True)
+class IndexedJob:
+    """Identity of the job that an index is of.
+
+    Attributes:
+        experiment: name of the experiment.
+        condition: row of its table.
+        seed: seed of the job.
+        collection: name and fingerprint of the collection.
+        key: hash of everything that the rankings depend on.
+        posts: number of posts that may be found.
+    """
+
+    experiment: str
+    condition: str
+    seed: int
+    collection: str
+    key: str
+    posts: int
+
+
+def identity_of(corpus: Corpus) -> str:
+    """Return the name of a collection with the beginning of its fingerprint."""
+    return f"{corpus.name}-{corpus.fingerprints().graphs[:12]}"
+
+
+def keep(
+    system: System[Any], job: FinishedSearch, search: ThreadSearch, folder: Path, parts: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Keep a finished job's system in ``folder``; return its entry of the manifest.
+
+    Args:
+        system: system of the job, prepared.
+        job: the finished job.
+        search: how the job reads threads.
+        folder: new folder.
+        parts: entries of the conditions that it is made of, kept in ``folder/parts``.
+
+    Raises:
+        ConfigError: a system that cannot be kept.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    record = dict(system.keep(job, folder))
+    if search.threads is not None:
+        wanted = search.topic_set.indexed
+        parents = search.threads.parents
+        known = {answer: parents[answer] for answer in parents if wanted is None or answer in wanted}
+        topics = {topic: sorted(questions) for topic, questions in system.own_questions.items() if questions}
+        write_json(folder / THREADS, {"parents": known, "topics": topics})
+    return {
+        "system": system.name,
+        "record": record,
+        "depth": search.depth,
+        "limit": search.limit,
+        "threads": search.threads is not None,
+        "parts": dict(parts),
+    }
+
+
+def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[str, Any]], job: IndexedJob) -> None:
+    """Write an index to ``path`` and switch to it; what was there before is then removed.
+
+    Args:
+        path: folder of the index.
+        posts_db: texts of the posts.
+        keep_in: keeps the system in a folder; returns its entry of the manifest.
+        job: identity of the job.
+
+    Raises:
+        StoreError: another process builds this index, or it cannot be written.
+    """
+    with only_writer(path, "building this index"):
+        data = new_data(path)
+        try:
+            shutil.copyfile(posts_db, data / POSTS)
+            manifest = keep_in(data / SYSTEM)
+            header = {
+                "format": FORMAT,
+                "version": VERSION,
+                "model_hash": job.key,
+                **asdict(job),
+                "manifest": manifest,
+            }
+            switch(path, data, header, list(_unsigned(data / SYSTEM)))
+        except BaseException as error:
+            shutil.rmtree(data, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise StoreError(f"the index cannot be written: {error}", path=path) from error
+            raise
+
+
+def _unsigned(folder: Path) -> Iterator[Path]:
+    """Yield all files below ``folder`` but those of indexes, which have their own header."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if not (path / HEADER).is_file():
+                yield from _unsigned(path)
+        elif path.suffix != ".lock":
+            yield path
+
+
+def open_index(path: Path, *, device: str = "cpu") -> tuple[SystemEngine, Mapping[str, Any]]:
+    """Open an index of any system; return its engine and its header.
+
+    Raises:
+        StoreError: a folder that is missing, damaged or of another format, or that lacks a part.
+        ConfigError: a system that is not installed.
+    """
+    header, data = read_header(path, FORMAT, VERSION)
+    part = _opened(entry(header, "manifest"), data / SYSTEM, device)
+    name = f"{entry(header, 'condition')} of {entry(header, 'experiment')}"
+    try:
+        texts = PostTexts(data / POSTS)
+    except BaseException:
+        part.close()
+        raise
+    return SystemEngine(part, texts, system=name, posts=entry(header, "posts")), header
+
+
+def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
+    """Open a system of a manifest after its parts."""
+    system = entry(manifest, "system")
+    if system not in registry.names():
+        raise ConfigError(f"this index is of track={system}, which is not installed; install the package that has it")
+    if not folder.is_dir():
+        raise StoreError(f"the files of track={system} are missing; build the index again", path=folder)
+    parts: dict[str, Part] = {}
+    try:
+        for name, own in entry(manifest, "parts").items():
+            parts[name] = _opened(own, folder / PARTS / name, device)
+        kept = KeptSearch(folder, entry(manifest, "record"), parts, device)
+        searchable = registry.find(system).open_kept(kept)
+    except BaseException:
+        for part in parts.values():
+            part.close()
+        raise
+    threads = _threads(folder) if entry(manifest, "threads") else None
+    return Part(searchable, entry(manifest, "depth"), entry(manifest, "limit"), threads, parts)
+
+
+def _threads(folder: Path) -> Threads:
+    content = read_json(folder / THREADS)
+    if content is None:
+        raise StoreError("the questions of the answers are missing; build the index again", path=folder / THREADS)
+    topics = {topic: frozenset(questions) for topic, questions in entry(content, "topics").items()}
+    return Threads(entry(content, "parents"), topics)
+
+
+def is_of_system(path: Path) -> bool:
+    """Return whether the folder has an index of this module's format, and not a graph model's catalog."""
+    try:
+        header = json.loads((path / HEADER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(header, dict) and header.get("format") == FORMAT
+
+
+def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
+    """Open the index of these settings, of any system; return it with a line on what was loaded, and any note.
+
+    Raises:
+        ConfigError: ``model=`` with an index that is not of a graph model.
+        MathAMRError: an index that cannot be opened.
+    """
+    start = time.perf_counter()
+    engine: SearchEngine
+    of = ""
+    if is_of_system(settings.index):
+        if settings.model is not None:
+            raise ConfigError(f"model={settings.model}: {settings.index} is not of a graph model; leave model= out")
+        engine, header = open_index(settings.index, device=settings.device)
+        of = f" of {header['collection']}, ranked by {header['condition']} of {header['experiment']}"
+    else:
+        engine = Engine.open(settings.index, model=settings.model, device=settings.device)
+    loaded = f"{len(engine):,} posts{of}, loaded in {time.perf_counter() - start:.1f} s"
+    return engine, f"{loaded}\nnote: {engine.note}" if engine.note else loaded

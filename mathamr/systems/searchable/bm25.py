@@ -1,0 +1,71 @@
+"""BM25 kept for search: tokens of a query against the stored scores of posts.
+
+record = keep_bm25(Tokens("text"), index, 1000, Path("index/words"))
+open_bm25(record, Path("index/words")).rank(topic)       # [("540", 21.7), ...]
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphs.corpus.post import Topic
+from mathamr.retrieval.bm25 import BM25Index
+from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.lexical import Tokens
+from mathamr.systems.searchable.kept import entry
+
+_FORMULAS = "formulas.db"
+
+
+@dataclass(frozen=True)
+class BM25Search:
+    """BM25 over posts.
+
+    Attributes:
+        tokens: reader of the tokens of a post.
+        index: scores of the posts.
+        results: number of results of a query.
+    """
+
+    tokens: Tokens
+    index: BM25Index
+    results: int
+
+    def rank(self, topic: Topic) -> Ranking:
+        """Return the posts that share a token with the query."""
+        (ranking,) = self.index.search([self.tokens.of_post(topic.post)], self.results)
+        return ranking
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+
+def keep_bm25(by: str, formulas_db: Path | None, index: BM25Index, results: int, folder: Path) -> dict[str, Any]:
+    """Write an index to ``folder``; return the record that :func:`open_bm25` reads.
+
+    Args:
+        by: tokens that are compared, text or formulas.
+        formulas_db: published trees of the formulas of topics; None: trees come from LaTeX.
+        index: scores of the posts.
+        results: number of results of a query.
+        folder: new folder.
+    """
+    index.write(folder)
+    published = by == "formulas" and formulas_db is not None
+    if published and formulas_db is not None:
+        shutil.copyfile(formulas_db, folder / _FORMULAS)
+    return {"by": by, "published": published, "results": results}
+
+
+def open_bm25(record: Mapping[str, Any], folder: Path) -> BM25Search:
+    """Open what :func:`keep_bm25` has written.
+
+    Raises:
+        StoreError: a file is missing or damaged.
+    """
+    formulas_db = folder / _FORMULAS if entry(record, "published") else None
+    return BM25Search(Tokens(entry(record, "by"), formulas_db), BM25Index.open(folder), entry(record, "results"))

@@ -1,0 +1,127 @@
+"""Records between a system and its index folder: a finished search to keep, and a kept one to open.
+
+>>> from graphs.corpus.post import Post
+>>> class Newest:
+...     def rank(self, topic): return [("7", 2.0), ("8", 2.0), ("9", 1.0)]
+...     def close(self): ...
+>>> topic = Topic("A.1", Post("A.1", "topic"))
+>>> Part(Newest(), depth=None).run(topic)[:2]                   # as the run file has it
+[Hit(doc_id='8', score=2.0, post_id=None), Hit(doc_id='7', score=1.9999999, post_id=None)]
+>>> Part(Newest(), depth=2).scores(topic, 10).scores            # what conditions that learn from scores read
+{'7': 2.0, '8': 2.0}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphs.corpus.post import Topic
+from graphs.errors import StoreError
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run
+from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.scores import TopicScores, scores_of_run, topic_scores
+from mathamr.search.searchable import Searchable
+from mathamr.stages.retrieval.threads import Threads
+from mathamr.stages.settings import JobSettings
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, Trained
+
+
+@dataclass(frozen=True)
+class FinishedSearch:
+    """A finished job, with what its search was made with.
+
+    Attributes:
+        settings: settings of the job.
+        trained: its model.
+        encoded: vectors of its posts.
+        indexed: index that it searched.
+        queries: topics as its system searched for them.
+        place: folder of its results.
+    """
+
+    settings: JobSettings
+    trained: Trained
+    encoded: Encoded
+    indexed: Indexed
+    queries: TopicSet
+    place: Path
+
+
+@dataclass(frozen=True)
+class KeptSearch:
+    """Files and record that a system kept of a finished job.
+
+    Attributes:
+        folder: its files.
+        record: what ``keep`` returned.
+        parts: conditions that it is made of, opened.
+        device: device of its model.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+    parts: Mapping[str, Part]
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Part:
+    """An opened condition: its rankings of answers, as it left them in its experiment.
+
+    Attributes:
+        searchable: its system.
+        depth: number of results that it leaves for conditions that read scores; None: those of its run file.
+        limit: most answers that are made from questions.
+        threads: questions of the answers, where the system ranks questions; None: it ranks answers.
+        parts: conditions that the system is made of.
+    """
+
+    searchable: Searchable
+    depth: int | None
+    limit: int = MAX_PER_TOPIC
+    threads: Threads | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+    def rank(self, topic: Topic) -> Ranking:
+        """Return ids and scores of answers, best first."""
+        ranking = self.searchable.rank(topic)
+        if self.threads is None:
+            return ranking
+        found = self.threads.answers(Retrieved({topic.topic_id: ranking}), TopicSet(1, [topic], [], "full"), self.limit)
+        return [(hit.doc_id, hit.score) if isinstance(hit, Hit) else hit for hit in found.results[topic.topic_id]]
+
+    def run(self, topic: Topic) -> list[Hit]:
+        """Return the results as the run file of the condition has them."""
+        return Run.from_results("part", {topic.topic_id: self.rank(topic)}).rankings[topic.topic_id]
+
+    def scores(self, topic: Topic, k: int) -> TopicScores:
+        """Return the scores that the condition leaves for others.
+
+        Args:
+            topic: query.
+            k: most results of a topic in its run file.
+        """
+        if self.depth is not None:
+            return topic_scores(self.rank(topic)[: self.depth], self.depth)
+        return scores_of_run(Run("part", {topic.topic_id: self.run(topic)}), k)[topic.topic_id]
+
+    def close(self) -> None:
+        """Close all files."""
+        self.searchable.close()
+        for part in self.parts.values():
+            part.close()
+
+
+def entry(record: Mapping[str, Any], name: str) -> Any:
+    """Return an entry of a record.
+
+    Raises:
+        StoreError: the record lacks it.
+    """
+    try:
+        return record[name]
+    except KeyError:
+        raise StoreError(f"the index lacks {name!r}; build it again with mathamr index") from None
