@@ -188,11 +188,11 @@ def read(config: DictConfig) -> Config:
     return filled(Config, {one.name: values[one.name] for one in fields(Config)}, "")
 
 
-def job_settings(config: DictConfig) -> JobSettings:
+def job_settings(config: DictConfig | dict[str, Any]) -> JobSettings:
     """Return the settings of a job's system.
 
     Args:
-        config: composed configuration with the changes of a condition.
+        config: composed configuration with the changes of a condition, or its plain values.
 
     Raises:
         ConfigError: an unknown track, a key without a setting, or values that a system refuses.

@@ -24,11 +24,11 @@ them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -167,9 +167,11 @@ def settings_of(config: DictConfig, condition: str, seed: int) -> JobSettings:
     return job_settings(_composed(config, [condition], [seed])[condition, seed])
 
 
-def _settings(config: DictConfig, composed: Mapping[tuple[str, int], DictConfig]) -> dict[tuple[str, int], JobSettings]:
+def _settings(
+    config: DictConfig, composed: Mapping[tuple[str, int], dict[str, Any]]
+) -> dict[tuple[str, int], JobSettings]:
     """Return the settings of all jobs; what the command line gets wrong is named first, without a condition."""
-    if any(one.track == config.track for one in composed.values()):
+    if any(one["track"] == config.track for one in composed.values()):
         job_settings(config)
     settings = {}
     for (condition, seed), one in composed.items():
@@ -180,9 +182,9 @@ def _settings(config: DictConfig, composed: Mapping[tuple[str, int], DictConfig]
     return settings
 
 
-def _record_of(config: DictConfig) -> dict[str, Any]:
+def _record_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration of a job without what no result depends on."""
-    return {name: value for name, value in plain(config).items() if name not in ("wandb", "experiment")}
+    return {name: value for name, value in values.items() if name not in ("wandb", "experiment")}
 
 
 def _check_name(name: object) -> None:
@@ -215,21 +217,26 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
-def _composed(config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]) -> dict[tuple[str, int], DictConfig]:
-    """Return the configurations of jobs, without the other conditions, so that each is small to copy."""
+def _composed(
+    config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return the configurations of jobs as plain values, without the other conditions."""
     groups = (name for kind in registry.loadable().values() for name in kind.groups())
     changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
     base = OmegaConf.create(config)
     base.experiment.conditions = {}
     OmegaConf.set_struct(base, True)
+    known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
     composed = {}
     for condition in conditions:
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
-        _check_changes(config, changes, place, changeable)
+        _check_changes(config, changes, place, changeable, known)
         try:
+            changed = OmegaConf.merge(base, changes)  # once for all seeds: it copies the whole configuration
             for seed in seeds:
-                composed[condition, seed] = cast(DictConfig, OmegaConf.merge(base, changes, {"train": {"seed": seed}}))
+                changed.train.seed = seed
+                composed[condition, seed] = plain(changed)
         except OmegaConfBaseException as error:
             raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
     return composed
@@ -269,11 +276,12 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
     return {name: needs[name] for name in sorted(known, key=depths.__getitem__)}
 
 
-def _check_changes(config: DictConfig, changes: Any, place: str, changeable: Sequence[str]) -> None:
-    """Check that a condition changes settings of ``changeable`` groups alone."""
+def _check_changes(
+    config: DictConfig, changes: Any, place: str, changeable: Sequence[str], known: Collection[str]
+) -> None:
+    """Check that a condition changes ``known`` settings alone, which are those of ``changeable`` groups."""
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
-    known = [key for group in changeable for key in _leaves(config.get(group), group)]
     for key in _leaves(changes, ""):
         group = key.split(".")[0]
         if key == "train.seed":

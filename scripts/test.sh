@@ -25,6 +25,16 @@ if [ "${1:-}" = --quick ]; then
     shift
     set -- "${quick[@]}" "$@"
 else
-    mypy
+    # One core is enough for mypy, so it runs beside the tests, which take all that are left.
+    typed="$(mktemp)"
+    mypy > "$typed" 2>&1 &
+    mypy=$!
+    trap 'kill "$mypy" 2> /dev/null || true; rm -f "$typed"' EXIT
 fi
-pytest --numprocesses "${PYTEST_WORKERS:-auto}" --dist worksteal "$@"  # tests of one folder share what they make
+code=0
+pytest --numprocesses "${PYTEST_WORKERS:-auto}" --dist worksteal "$@" || code=$?  # tests of one folder share what they make
+if [ -n "${mypy:-}" ] && [ "$code" -ne 2 ]; then  # 2: stopped, by Ctrl-C or before the first test
+    wait "$mypy" || code=$?
+    cat "$typed"
+fi
+exit "$code"

@@ -23,7 +23,7 @@ SECONDS = 300  # that anything may take, on a machine with other work to do
 IMPORTED = (
     "torch._dynamo",  # torch.optim imports it
     "nltk.stem.porter",
-    "spacy",
+    "tests.warm_parser",
     "matplotlib.backends.backend_svg",
     "experiments.run",
     "experiments.job",

@@ -47,11 +47,9 @@ _DRIVER = """
 import contextlib, ctypes, importlib, io, itertools, json, os, resource, signal, sys, time
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 import mathamr.stages.retrieval.indexing, mathamr.stages.learning.graph_model, scripts.index, experiments.run
-from graphs.amr.embedded import EmbeddedParser
 from tests.warm_process import IMPORTED
 for name in IMPORTED:  # here, and not in each fork
     importlib.import_module(name)
-EmbeddedParser()
 
 def no_privileges():
     # without CAP_DAC_OVERRIDE (1) root, too, is kept out by permissions; version 3 of capset takes two words each

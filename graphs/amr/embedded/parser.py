@@ -7,6 +7,7 @@ r"""Sentences -> AMR: dependencies of spaCy, a draft of each sentence, and one P
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +42,7 @@ class EmbeddedParser:
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
         """Return a Penman text for each chunk; several sentences have a root ``multi-sentence`` with ``:snt1`` ..."""
         if len(self._nlp.vocab) > MAX_LEXEMES:
+            _load.cache_clear()
             self._nlp, self._doc, self.model = _load(self._model)
         drafts = self.drafts(sentence for chunk in chunks for sentence in chunk)
         return [_text([next(drafts) for _ in chunk]) for chunk in chunks]
@@ -119,7 +121,9 @@ def _tokens(doc: Any) -> list[Token]:
     return tokens
 
 
+@functools.cache
 def _load(model: str | None) -> tuple[Any, Any, str]:
+    """Load a spaCy model once in a process, which takes half a second; return it, its type of documents, its name."""
     try:
         import spacy
         import spacy.tokens

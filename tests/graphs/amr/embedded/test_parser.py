@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from graphs.amr.document import DocumentAMR, sentences_of
 from graphs.amr.embedded import EmbeddedParser
+from graphs.amr.embedded.parser import _load
 from graphs.amr.parser import parse_documents
 from graphs.amr.penman_text import decode
 from graphs.errors import Failure
@@ -196,7 +197,12 @@ def test_marks_of_the_own_tables_in_a_text_are_only_text(parser: EmbeddedParser,
     assert decode(graph).triples
 
 
+def test_parsers_of_one_process_share_a_model_of_spacy() -> None:
+    assert EmbeddedParser()._nlp is EmbeddedParser()._nlp
+
+
 def test_what_spacy_remembers_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    _load.cache_clear()  # which may know words of other tests
     parser = EmbeddedParser()
     sentences = [["The frobnicated zorks of FORMULA_0 are unquuxable."]]
     before = parser.parse(sentences)
