@@ -179,7 +179,7 @@ class MathAMR:
     ) -> None:
         """Write the model to a folder that :meth:`from_pretrained` opens, with a model card.
 
-        The card keeps the statements of an opened model where an argument is None.
+        An argument that is not given keeps the statement of the opened model.
 
         Args:
             path: new or empty folder, or the folder of a saved model, which is replaced.
