@@ -12,8 +12,8 @@ Plan conditions x seeds, run the missing jobs, write ``outputs/EXP/results.csv``
 The same command may run in several processes at once, on machines that share the folder ``outputs``: no two of them
 run the same job or train the same model.
 
-Exit codes: 0 done; 1 a job failed, the table says why, or the program has a fault; 2 a message says what is wrong; 75
-stopped by a signal, saved; 130 stopped by Ctrl-C. ``--debug`` shows the traceback of what ended the run.
+Exit codes: 0 done; 1 a job failed, with the reason in the table, or the program has a fault; 2 an error, with a
+message; 75 stopped by a signal, saved; 130 stopped by Ctrl-C. ``--debug`` shows the traceback of an error.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Files of a report: ``results.csv``, ``report.md`` and ``report.html`` of experiments from any machine.
 
-    python -m experiments.report.writing outputs/vn_connectivity                    # what a run writes at its end, once
-    more python -m experiments.report.writing gpu1/outputs gpu2/outputs --out together   # several machines, several
-    experiments
+    mathamr report outputs/vn_connectivity                      # rewrite the report of a run
+    mathamr report gpu1/outputs gpu2/outputs --out together     # several machines, several experiments
 
-Experiments of the same name are merged: the union of their jobs. Others follow each other on one page. Only
-``experiment.json`` and ``jobs/*`` of the folders are read, so they can be copied to the machine that makes the report.
+Experiments of the same name are merged: the report has the jobs of all of them. Others follow each other on one page.
+Only ``experiment.json`` and ``jobs/*`` of the folders are read, so they can be copied to the machine that makes the
+report.
 
 ``report.html`` is self-contained and needs no network. ``report.md`` has the same tables.
-Means and standard deviations (n - 1) are over seeds; for the tests see ``experiments/report/topic_scores.py``.
+Means and standard deviations (n - 1) are over seeds; ``experiments/report/topic_scores.py`` has the tests.
 """
 
 from __future__ import annotations
