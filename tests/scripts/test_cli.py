@@ -74,6 +74,14 @@ COMP_WORDS=(mathamr build te); COMP_CWORD=2; _mathamr; echo "${COMPREPLY[@]}"
     assert done.stdout.split() == ["build", "tensors"]
 
 
+@pytest.mark.parametrize("name", ["report", "completion"])  # not of scripts/, whose help test_commands.py covers
+def test_the_help_of_a_command_imports_nothing_heavy(name: str) -> None:
+    program = f"import sys; from experiments.cli import main; main(['{name}', '--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert "usage: " in done.stdout
+    assert not HEAVY & set(done.stdout.splitlines()[-1].split())
+
+
 def test_the_help_of_run_lists_every_experiment_and_imports_nothing_heavy() -> None:
     program = (
         "import sys; from experiments.cli import main; main(['run', '--help']); print(*sys.modules, file=sys.stderr)"
