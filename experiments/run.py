@@ -63,7 +63,7 @@ class Ended:
 
 
 def run(composed: DictConfig, command: str, console: Console | None = None) -> Ended:
-    """Run what is missing of an experiment.
+    """Run the missing jobs of an experiment.
 
     Args:
         composed: configuration with ``experiment``, as Hydra composes it.
@@ -71,7 +71,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         console: progress and messages; None: on standard error.
 
     Raises:
-        MathAMRError: before anything runs, when the configuration makes no experiment.
+        MathAMRError: the configuration is no valid experiment; nothing has run.
     """
     console, config = console or Console(), read(composed)
     experiment = config.experiment

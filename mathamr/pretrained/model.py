@@ -62,7 +62,7 @@ class MathAMR:
         device: device of the encoder.
 
     Raises:
-        TrainingError: weights and settings that do not fit together.
+        TrainingError: the weights do not fit the settings.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class MathAMR:
         Args:
             name: folder, or the id of a model on the Hugging Face Hub (``owner/name``).
             revision: branch, tag or commit of a model on the hub.
-            parser: factory of another AMR parser than the embedded one (docs/amr.md).
+            parser: factory of an AMR parser (docs/amr.md); None: the embedded one.
             device: device of the encoder.
 
         Raises:
-            ConfigError: no such folder, and no such id of the hub.
-            StoreError: a file is missing or damaged, or files that do not belong together.
+            ConfigError: neither a folder nor an id of the hub.
+            StoreError: a file is missing or damaged, or two files do not belong together.
         """
         files = model_folder.read(hub.folder_of(name, revision))
         if parser is None and not files.parser.startswith("embedded"):
@@ -128,7 +128,7 @@ class MathAMR:
 
         Raises:
             TrainingError: no checkpoint.
-            StoreError: one that was trained on other tensors.
+            StoreError: the checkpoint was trained on other tensors.
         """
         trained = checkpoint.load(path)
         graphs = GraphStore(tensors, config_hash=trained.info.config_hash)
@@ -156,10 +156,10 @@ class MathAMR:
             encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
             training: settings of the training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
             spec: virtual nodes of the graphs; None: the default ones.
-            workers: processes that parse.
+            workers: number of parsing processes.
 
         Raises:
-            ConfigError: settings that do not work together, or too few pairs for a batch.
+            ConfigError: contradictory settings, or too few pairs for a batch.
             TrainingError: fewer than three questions, or no pair whose texts both have a graph.
         """
         from mathamr.pretrained.training import train_on_pairs
@@ -360,7 +360,7 @@ class MathAMR:
             folder: place of the index; None: a temporary folder that ``close`` removes.
 
         Raises:
-            RetrievalError: no posts, two posts with one id, or a post without a graph.
+            RetrievalError: no posts, two posts with the same id, or a post without a graph.
             StoreError: the folder cannot be written.
         """
         encoded = self.read(posts)
