@@ -206,7 +206,7 @@ class GraphStore:
         sentence_vectors: vectors of the posts' sentences; batches then have those of their sentence nodes.
 
     Raises:
-        StoreError: when the file is missing, unfinished, or made with something else.
+        StoreError: the file is missing or unfinished, or has another vocabulary, configuration or formula mode.
         ConfigError: sentence vectors for graphs without sentence nodes.
     """
 
