@@ -229,7 +229,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0":
             return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
         if any(word.partition("=")[0] == "--exp" for word in words):  # an abbreviation of another option of Hydra
-            raise ConfigError("--exp is no option; write +exp=NAME")
+            raise ConfigError("--exp is not an option; write +exp=NAME")
         if why := _refuse_launcher(words):
             raise ConfigError(why)
         register()

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 UNKNOWN = "Not stated by the author of the model."
 
@@ -74,8 +74,11 @@ class Statements:
         self, data: str | None = None, scores: Mapping[str, float] | None = None, limits: str | None = None
     ) -> Statements:
         """Return the statements with new values in place of the old ones; None keeps a value."""
-        new = {"data": data, "scores": scores, "limits": limits}
-        return replace(self, **{name: value for name, value in new.items() if value is not None})
+        return Statements(
+            self.data if data is None else data,
+            self.scores if scores is None else scores,
+            self.limits if limits is None else limits,
+        )
 
 
 @dataclass(frozen=True)

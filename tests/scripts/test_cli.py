@@ -41,8 +41,8 @@ def test_the_list_of_commands_imports_nothing_heavy() -> None:
         (["build", "graph"], "unknown command build 'graph'; did you mean graphs?"),
         (["completion"], "name one shell: bash, zsh, fish"),
         (["run", "+exp=trial", "nonsense=1"], "unknown key nonsense"),
-        (["run", "--exp", "trial"], "--exp is no option; write +exp=NAME"),
-        (["run", "trial"], "'trial' is no setting; write KEY=VALUE, or +exp=NAME for an experiment"),
+        (["run", "--exp", "trial"], "--exp is not an option; write +exp=NAME"),
+        (["run", "trial"], "'trial' is not a setting; write KEY=VALUE, or +exp=NAME for an experiment"),
         (["evaluate", "--task", "1", "--qrels", "gone.tsv", "--run", "gone.tsv"], "gone.tsv"),
     ],
 )
