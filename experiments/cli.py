@@ -111,7 +111,7 @@ def _requested(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], 
 
         return start, "mathamr run", rest
     if name == "report":
-        from experiments.report.writing import main as report
+        from experiments.report.__main__ import main as report
 
         return report, "mathamr report", rest
     if name == "completion":
@@ -188,10 +188,17 @@ complete -o filenames -F _mathamr mathamr""",
 def _completion(arguments: Sequence[str] | None = None) -> str:
     """Return the completion script of a shell."""
     shells = list(arguments or [])
+    if HELP & set(shells):
+        return f"usage: mathamr completion {'|'.join(_SHELLS)}\n\n  mathamr completion bash >> ~/.bashrc"
     if len(shells) != 1 or shells[0] not in _SHELLS:
         raise ConfigError(f"name one shell: {', '.join(_SHELLS)}")
     parts = {name: " ".join(part for part, _, _ in entry.parts) for name, entry in COMMANDS.items() if entry.parts}
-    parts |= {"data": "get check export", "completion": " ".join(_SHELLS)}
+    parts |= {
+        "data": "get check export",
+        "collection": "show stats failures merge export import",
+        "rank": "index bm25 fuse",
+        "completion": " ".join(_SHELLS),
+    }
     declared = "local -A parts=(" + " ".join(f'[{name}]="{words}"' for name, words in parts.items()) + ")"
     bash = _SHELLS["bash"].format(names=" ".join(COMMANDS), parts=declared)
     fish = [

@@ -1,4 +1,4 @@
-"""Command lines: options that several scripts share, and one way to end.
+"""Shared options and exit codes of all commands.
 
     @command
     def main(arguments: Sequence[str] | None = None) -> str:
@@ -6,10 +6,10 @@
         return "what is printed"
 
 ``main()`` then returns an exit code: 0, or the number that the function returns; 1 after a fault of the program; 2
-after a message on standard error that says what is wrong; 75 where training was told to stop and has saved; 130 after
-Ctrl-C. Of several ranks the first prints. Where nobody reads the output any more (``| head``), that is no error.
+after an error, with a message on standard error; 75 after training was stopped and has saved; 130 after Ctrl-C. Only
+the first of several ranks prints. A closed output (``| head``) is no error.
 
-``--debug``, which every command takes, lets the exception out, with its traceback.
+Every command takes ``--debug``, which raises the exception with its traceback.
 
 >>> @command
 ... def main(arguments: Sequence[str] | None = None) -> str:
@@ -60,13 +60,13 @@ STOPPED = 130
 
 
 class Main(Protocol):
-    """A command: arguments, those of the process where none are given, to an exit code."""
+    """Function of a command: arguments (default: those of the process) to an exit code."""
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int: ...
 
 
 def command(function: Callable[[Sequence[str] | None], str | int | None]) -> Main:
-    """Print what ``function`` returns, if it is text, and make exit codes of numbers and errors."""
+    """Turn ``function`` into a command: print a returned text, and convert numbers and errors to exit codes."""
 
     @wraps(function)
     def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,7 +99,7 @@ def take_debug(words: list[str]) -> bool:
 
 
 def ended_by(error: Exception | KeyboardInterrupt) -> int:
-    """Print on standard error what ended a command; return its exit code."""
+    """Print the error that ended a command to standard error; return the exit code."""
     if isinstance(error, KeyboardInterrupt):
         print("stopped; the same command resumes from what is saved", file=sys.stderr)
         return STOPPED
@@ -116,12 +116,12 @@ def ended_by(error: Exception | KeyboardInterrupt) -> int:
         return MathAMRError.exit_code
     lines = str(error).strip().splitlines() or [""]
     print(f"a fault of the program: {type(error).__name__}: {lines[0][:SHOWN]}", file=sys.stderr)
-    print(f"run it again with {DEBUG} to see where, and please report it", file=sys.stderr)
+    print(f"run it again with {DEBUG} for a traceback, and please report it", file=sys.stderr)
     return FAULT
 
 
 def _of_file(error: OSError) -> str:
-    """Return the file, what is wrong with it, and the way out.
+    """Return a message with the file, the problem and the fix.
 
     >>> _of_file(OSError(errno.ENOSPC, "No space left on device", "outputs/run.tsv"))
     'outputs/run.tsv: No space left on device; make room, then run it again: finished work is kept'
@@ -133,7 +133,7 @@ def _of_file(error: OSError) -> str:
 
 
 def _nobody_reads(error: Exception) -> bool:
-    """Return whether standard output has been closed by its reader; then nothing more is written to it."""
+    """Return whether the reader has closed standard output; then redirect it to the null device."""
     if not isinstance(error, BrokenPipeError) or error.filename is not None:
         return False
     with contextlib.suppress(OSError, ValueError):  # a stand-in for standard output, which has no descriptor
@@ -142,7 +142,7 @@ def _nobody_reads(error: Exception) -> bool:
 
 
 def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add ``--corpus NAME``, also called ``--data``, ``--root DIR`` and ``--id NAME``: what :func:`corpus_of` opens."""
+    """Add ``--corpus NAME`` (or ``--data``), ``--root DIR`` and ``--id NAME``, which :func:`corpus_of` reads."""
     parser.add_argument(
         "--corpus",
         "--data",
@@ -168,7 +168,7 @@ def corpus_of(given: argparse.Namespace) -> Corpus:
 
 
 def parser_of(text: str) -> argparse.ArgumentParser:
-    """Return a parser that is described by the first line of a command's docstring, with the rest after the options."""
+    """Return a parser whose description is the first line of a docstring; the rest follows the options."""
     first, _, rest = text.partition("\n\n")
     return argparse.ArgumentParser(description=first, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter)
 

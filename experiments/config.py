@@ -104,10 +104,10 @@ class Config:
 
 
 def register() -> None:
-    """Make the types known to Hydra as the config ``schema``, which ``conf/config.yaml`` begins with.
+    """Register the types with Hydra as the config ``schema``, the first default of ``conf/config.yaml``.
 
     Raises:
-        ConfigError: two systems have one name or type a group differently, or a file of a system is not YAML.
+        ConfigError: two systems have the same name or different types of a group, or a file of a system is not YAML.
     """
     systems = registry.loadable()
     groups = _groups(systems)
@@ -154,10 +154,10 @@ def _groups(systems: Mapping[str, type[JobSettings]]) -> dict[str, type]:
 
 
 def validated(config: DictConfig) -> DictConfig:
-    """Return the configuration, in which nothing is missing.
+    """Return the configuration after a check for missing and unknown keys.
 
     Raises:
-        ConfigError: names the first key that has no value, or that ``++KEY=VALUE`` has made up.
+        ConfigError: names the first key without a value, or the first unknown key of ``++KEY=VALUE``.
     """
     try:
         missing = sorted(OmegaConf.missing_keys(config))

@@ -41,7 +41,7 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
     if isinstance(error, OverrideParseException):
         override = error.override
         if "missing EQUAL" in text:
-            return ConfigError(f"{override!r} is no setting; write KEY=VALUE, or +exp=NAME for an experiment")
+            return ConfigError(f"{override!r} is not a setting; write KEY=VALUE, or +exp=NAME for an experiment")
         return ConfigError(f"{override!r} cannot be read: {lines[-2] if len(lines) > 1 else lines[0]}; quote the value")
     if match := re.search(r"Could not override '([^']+)'", text):
         return ConfigError(f"unknown key {match[1]}{suggestion(match[1], known())}")

@@ -94,16 +94,16 @@ class Job:
 
 
 def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
-    """Return all jobs of ``config.experiment``, seed by seed within a condition; those that need others after these.
+    """Return all jobs of ``config.experiment``, seed by seed within a condition; jobs follow the jobs that they need.
 
     Args:
         config: the composed configuration.
-        data: hashes of the collection, part by part.
+        data: hash of each part of the collection.
 
     Raises:
-        ConfigError: no conditions or seeds, a repeated seed or label, a name that is no file name, a baseline that is
-            no condition, a condition that changes what is no setting of a condition, two jobs with one output, an
-            unknown track, or conditions that need what is not there or each other.
+        ConfigError: no conditions or seeds, a repeated seed or label, an invalid name, an unknown baseline, a
+            condition with a setting that conditions cannot change, two jobs with the same output, an unknown track, or
+            conditions that need an unknown condition or each other.
     """
     shared = read(config)
     experiment = shared.experiment

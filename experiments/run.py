@@ -12,8 +12,8 @@ Plan conditions x seeds, run the missing jobs, write ``outputs/EXP/results.csv``
 The same command may run in several processes at once, on machines that share the folder ``outputs``: no two of them
 run the same job or train the same model.
 
-Exit codes: 0 done; 1 a job failed, the table says why, or the program has a fault; 2 a message says what is wrong; 75
-stopped by a signal, saved; 130 stopped by Ctrl-C. ``--debug`` shows the traceback of what ended the run.
+Exit codes: 0 done; 1 a job failed, with the reason in the table, or the program has a fault; 2 an error, with a
+message; 75 stopped by a signal, saved; 130 stopped by Ctrl-C. ``--debug`` shows the traceback of an error.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Ended:
 
 
 def run(composed: DictConfig, command: str, console: Console | None = None) -> Ended:
-    """Run what is missing of an experiment.
+    """Run the missing jobs of an experiment.
 
     Args:
         composed: configuration with ``experiment``, as Hydra composes it.
@@ -71,7 +71,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         console: progress and messages; None: on standard error.
 
     Raises:
-        MathAMRError: before anything runs, when the configuration makes no experiment.
+        MathAMRError: the configuration is no valid experiment; nothing has run.
     """
     console, config = console or Console(), read(composed)
     experiment = config.experiment
@@ -229,7 +229,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0":
             return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
         if any(word.partition("=")[0] == "--exp" for word in words):  # an abbreviation of another option of Hydra
-            raise ConfigError("--exp is no option; write +exp=NAME")
+            raise ConfigError("--exp is not an option; write +exp=NAME")
         if why := _refuse_launcher(words):
             raise ConfigError(why)
         register()

@@ -1,17 +1,19 @@
 """Submission files of an experiment's job, and the check of any such files.
 
-    files, collection = write_submission(Path("outputs/arqmath3_benchmark"), "best", RunName("MyLab", "plus"), out)
-    wrong = [report(path, task, collection, {}, None) for path, task in files.items()]
+    written = write_submission(Path("outputs/arqmath3_benchmark"), "best", RunName("MyLab", "plus"), out)
+    for path, task in written.files.items():
+        print(*check(path, task, written.collection, {}, None).lines(), sep="\n")  # problems as FILE:LINE: message
 
-mathamr submit is their command. What is wrong with a file is printed as FILE:LINE.
+They are the functions of mathamr submit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from experiments.composition import configuration_of
 from experiments.config import read
@@ -67,20 +69,35 @@ class RunName:
     alternate: bool = False
 
 
-def write_submission(
-    folder: Path, job: str, name: RunName, out: Path, root: Path | None = None
-) -> tuple[dict[Path, Task], Collection]:
-    """Write the files of one job; return them with their tasks, and the collection of the experiment.
+@dataclass(frozen=True)
+class Written:
+    """Files of a job, with their tasks.
+
+    Args:
+        job: CONDITION-seedN.
+        about: experiment, job, regime and scores in one line.
+        files: task of each file.
+        collection: collection of the experiment.
+    """
+
+    job: str
+    about: str
+    files: dict[Path, Task]
+    collection: Collection
+
+
+def write_submission(folder: Path, job: str, name: RunName, out: Path, root: Path | None = None) -> Written:
+    """Write the files of one job.
 
     Args:
         folder: ``outputs/EXP``.
         job: CONDITION-seedN, or best.
         out: folder of the files.
-        root: folder where the collection lies now.
+        root: present folder of the collection; None: the folder of the experiment.
 
     Raises:
-        ConfigError: no such job, or a name that no file can have.
-        EvaluationError: the job has left no run.
+        ConfigError: no such job, or an invalid file name.
+        EvaluationError: the job has no run file.
     """
     experiment = results.read(folder)
     row = selected_row(experiment, job)
@@ -90,7 +107,7 @@ def write_submission(
         file_name = f"{name.team}-task{task}-{name.run}-auto-both-{'A' if name.alternate else 'P'}.tsv"
         if not FILE_NAME.fullmatch(file_name):
             raise ConfigError(
-                f"{file_name!r} is no name of a file: team and run are letters, digits and _ (run: . + too)"
+                f"{file_name!r} is no valid file name: use letters, digits and _ in team and run (in run also . and +)"
             )
         found = read_run(experiment.place(row) / RUNS[task], task=task)
         runs[out / file_name] = Run(name.run, found.rankings, task)
@@ -102,8 +119,8 @@ def write_submission(
     for path, run in runs.items():
         write_run(run, path)
     scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in ARQMATH.items() if key in row)
-    print(f"{experiment.name}, {row['condition']}, seed {row['seed']} (regime {row['regime']}: {scores})")
-    return files, collection
+    about = f"{experiment.name}, {row['condition']}, seed {row['seed']} (regime {row['regime']}: {scores})"
+    return Written(f"{row['condition']}-seed{row['seed']}", about, files, collection)
 
 
 def selected_row(experiment: results.Experiment, job: str) -> Row:
@@ -123,54 +140,92 @@ def selected_row(experiment: results.Experiment, job: str) -> Row:
     return named[job]
 
 
-def report(
-    path: Path, task: Task, collection: Collection | None, qrels: Mapping[Path, Qrels], visual_ids: Path | None
-) -> bool:
-    """Print what is wrong with a file, what is in it, and its scores; returns whether anything is wrong.
+@dataclass(frozen=True)
+class FileReport:
+    """Result of the check of a file.
 
-    Of the ``qrels`` those count that judge any of its topics, with all of theirs: one without a result scores 0.
+    Args:
+        path: checked file.
+        task: its task.
+        results: number of results.
+        topics: number of topics with results.
+        problems: problems, in the order of lines.
+        missing_topics: topics of the collection without a result; None: topics and ids were not looked up.
+        scores: official scores by name; empty without judgments of its topics.
+        reason: reason for missing scores, where there are judgments.
+    """
+
+    path: Path
+    task: Task
+    results: int
+    topics: int
+    problems: list[Problem]
+    missing_topics: list[str] | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the report; at most :data:`SHOWN` problems of a kind."""
+        shown: Counter[str] = Counter()
+        for problem in self.problems:
+            shown[problem.kind] += 1
+            if shown[problem.kind] <= SHOWN:
+                yield f"{self.path}:{problem.line}: {problem.message}"
+        more = [f"{count - SHOWN:,} more of kind {kind}" for kind, count in shown.items() if count > SHOWN]
+        if more:
+            yield f"{self.path}: and {', '.join(more)}"
+        verdict = f"{len(self.problems):,} problems" if self.problems else "valid"
+        unchecked = "; topics and ids not looked up (give --corpus)" if self.missing_topics is None else ""
+        size = f"{self.results:,} results for {self.topics} topics"
+        yield f"{self.path}: Task {self.task}, {size}: {verdict}{unchecked}"
+        if self.missing_topics:
+            names = ", ".join(self.missing_topics[:10]) + " ..." * (len(self.missing_topics) > 10)
+            yield f"  {len(self.missing_topics)} topics have no result and score 0: {names}"
+        if not FILE_NAME.fullmatch(self.path.name):
+            yield "  the labs name files TEAM-task1-RUN-auto-both-P.tsv (auto or manual; both, math or text; P or A)"
+        if self.reason:
+            yield f"  {self.reason}"
+        if self.scores:
+            *named, (_, judged) = self.scores.items()
+            yield f"  {', '.join(f'{name} {score:.4f}' for name, score in named)} ({judged:.0f} topics)"
+
+    def content(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {**asdict(self), "path": str(self.path), "valid": not self.problems}
+
+
+def check(
+    path: Path, task: Task, collection: Collection | None, qrels: Mapping[Path, Qrels], visual_ids: Path | None
+) -> FileReport:
+    """Check a file, and score it by all ``qrels`` files that judge one of its topics.
+
+    A judged topic without a result scores 0.
     """
     submission = read_submission(path, task=task)
     topics = None if collection is None else collection.topic_ids(task)
     posts = None if collection is None else collection.known_posts(submission.post_ids, formulas=task == 2)
-    problems = submission.problems(topics=topics, posts=posts)
-    _print_problems(path, problems)
-    verdict = f"{len(problems):,} problems" if problems else "valid"
-    unchecked = "" if collection else "; topics and ids not looked up (give --corpus)"
-    size = f"{len(submission.rows):,} results for {len(submission.topic_ids)} topics"
-    print(f"{path}: Task {task}, {size}: {verdict}{unchecked}")
-    if topics is not None and (silent := sorted(topics - set(submission.topic_ids))):
-        print(
-            f"  {len(silent)} topics have no result and score 0: {', '.join(silent[:10])}{' ...' * (len(silent) > 10)}"
-        )
-    if not FILE_NAME.fullmatch(path.name):
-        print("  the labs name files TEAM-task1-RUN-auto-both-P.tsv (auto or manual; both, math or text; P or A)")
+    found = FileReport(
+        path,
+        task,
+        len(submission.rows),
+        len(submission.topic_ids),
+        submission.problems(topics=topics, posts=posts),
+        None if topics is None else sorted(topics - set(submission.topic_ids)),
+    )
     judged = [source for source, grades in qrels.items() if not grades.keys().isdisjoint(submission.topic_ids)]
-    if judged and submission.malformed:
-        print("  no scores: there are lines that cannot be read")
-    elif judged:
-        print(f"  {scores(path, submission, read_qrels(*judged), visual_ids)}")
-    return bool(problems)
+    if not judged:
+        return found
+    if submission.malformed:
+        return replace(found, reason="no scores: there are lines that cannot be read")
+    if task == 2 and visual_ids is None:
+        return replace(found, reason="Task 2 is judged by visual id: give --visual-ids for its scores")
+    return replace(found, scores=scores(path, submission, read_qrels(*judged), visual_ids))
 
 
-def _print_problems(path: Path, problems: Sequence[Problem]) -> None:
-    shown: Counter[str] = Counter()
-    for problem in problems:
-        shown[problem.kind] += 1
-        if shown[problem.kind] <= SHOWN:
-            print(f"{path}:{problem.line}: {problem.message}")
-    more = [f"{count - SHOWN:,} more of kind {kind}" for kind, count in shown.items() if count > SHOWN]
-    if more:
-        print(f"{path}: and {', '.join(more)}")
-
-
-def scores(path: Path, submission: Submission, qrels: Qrels, visual_ids: Path | None) -> str:
-    """Return the official scores of a file as a line."""
+def scores(path: Path, submission: Submission, qrels: Qrels, visual_ids: Path | None) -> dict[str, float]:
+    """Return the official scores of a file by name, and the number of judged topics."""
     mapped = None
-    if submission.task == 2:
-        if visual_ids is None:
-            return "Task 2 is judged by visual id: give --visual-ids for its scores"
+    if submission.task == 2 and visual_ids is not None:
         mapped = read_visual_ids(visual_ids, {row.formula_id or "" for row in submission.rows})
     result = evaluate(read_run(path, task=submission.task), qrels, visual_ids=mapped)
-    numbers = ", ".join(f"{title} {result.aggregate[key]:.4f}" for key, title in ARQMATH.items())
-    return f"{numbers} ({result.topics} topics)"
+    return {title: result.aggregate[key] for key, title in ARQMATH.items()} | {"topics": result.topics}

@@ -37,7 +37,7 @@ def check_row(digest: int, post_id: str, *values: object, blob: bytes = b"", pat
     """Compare a row with its digest.
 
     Raises:
-        StoreError: a row that is not what was written.
+        StoreError: the row has changed since it was written.
     """
     if digest != row_digest(*values, blob=blob):
         message = f"the row of post {post_id} is not what was written; delete the file and build it again"

@@ -39,7 +39,7 @@ SMALL_CHUNK = 4_096  # up to here one padded chunk is faster than several chunks
 
 @dataclass(frozen=True, slots=True)
 class VectorSets:
-    """B sets of vectors, one after the other; the last vector of a set is its document's.
+    """B sets of vectors, one after the other; the last vector of a set is the document's.
 
     Shapes: ``vectors`` (V, p), of unit length if an encoder made them; ``ptr`` (B + 1,) int64, set ``i`` is
     ``vectors[ptr[i]:ptr[i + 1]]``. No set is empty.
@@ -54,6 +54,15 @@ class VectorSets:
                 f"vector sets need vectors of shape (V, p) and ptr of shape (B + 1,), "
                 f"not {tuple(self.vectors.shape)} and {tuple(self.ptr.shape)}"
             )
+
+    def __repr__(self) -> str:
+        """Return the sizes.
+
+        >>> VectorSets.of([torch.eye(3), torch.ones(1, 3)])
+        VectorSets(2 sets, 4 vectors of length 3)
+        """
+        count, length = self.vectors.shape
+        return f"VectorSets({len(self):,} sets, {count:,} vectors of length {length})"
 
     @classmethod
     def of(cls, sets: Sequence[Tensor]) -> VectorSets:

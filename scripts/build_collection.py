@@ -7,14 +7,14 @@
     mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out shard-3.db \\
         --shard 3/16 --parser transition --option python=envs/transition/bin/python
 
-Posts are streamed, parsed in ``--workers`` processes and written by one: memory does not grow with the collection. The
-same command goes on where a build was stopped, however it was stopped; a post that failed stays a record of its
-failure until ``--retry-failures`` deletes these records and tries their posts again. ``--shard K/N`` takes the posts
+Posts are streamed, parsed in ``--workers`` processes and written by one, so memory does not grow with the collection.
+The same command resumes a build after any stop. Failed posts stay recorded until ``--retry-failures`` tries them
+again. ``--shard K/N`` takes the posts
 whose ids hash to K of N: build the shards as an array job (slurm/build_collection.sbatch) and merge them with
 mathamr collection merge. docs/amr.md has the parsers, conf/parsers/default.yaml the defaults of their ``--option``s.
 
-At the end the counts of the thesis's Table 4.2 are printed, and written as JSON to ``OUT`` with the ending
-``.stats.json``. Exit codes: 0 built; 2 a message says what is wrong; 130 stopped by Ctrl-C: run it again to go on.
+At the end the command prints the counts of the thesis's Table 4.2, and writes them as JSON to ``OUT`` with the ending
+``.stats.json``. Exit codes: 0 built; 2 an error, with a message; 130 stopped by Ctrl-C: run it again to resume.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser = parser_of(__doc__)
     add_corpus(parser)
     parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
-    parser.add_argument("--formulas", type=Path, metavar="DB", help="formulas.db; without it trees come from the LaTeX")
+    parser.add_argument(
+        "--formulas", type=Path, metavar="DB", help="formulas.db; without it, trees are made from LaTeX"
+    )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["question", "answer"], help="kinds of posts")
     parser.add_argument("--tasks", nargs="+", type=int, choices=(1, 2), default=[1], help="tasks of the topics")
     parser.add_argument("--years", nargs="+", type=int, default=[], help="years of the topics of arqmath")
     parser.add_argument("--parser", default="embedded", help="AMR parser (docs/amr.md)")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="parser option; repeatable")
-    parser.add_argument("--workers", type=int, default=1, help="processes that parse")
+    parser.add_argument("--workers", type=int, default=1, help="number of parsing processes")
     parser.add_argument("--shard", default="1/1", metavar="K/N", help="part K, from 1, of N")
-    parser.add_argument("--limit", type=int, help="number of posts, for a trial; without it, the build resumes")
+    parser.add_argument("--limit", type=int, help="number of posts of a trial; without it, the build resumes")
     parser.add_argument("--retry-failures", action="store_true", help="try failed posts again")
     given = parser.parse_args(arguments)
 

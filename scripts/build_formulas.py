@@ -1,14 +1,14 @@
-"""Build formulas.db, the trees of all formulas that a collection publishes as MathML; the command to run at scale.
+"""Build formulas.db, the trees of all formulas that a collection publishes as MathML.
 
     mathamr build formulas --corpus arqmath --root /data/ARQMath --out formulas.db --workers 16
 
-``--corpus`` is a collection that publishes its formulas, by default ARQMath: its ``slt_representation_v3`` and
-``opt_representation_v3`` are read, packed or not, and the formula files of the topics. Progress goes to standard error,
-and at the end a table of the formulas without a tree, by kind; the last line of standard output is one JSON object.
-``--failures FILE`` writes those formulas, one JSON object a line.
+``--corpus`` names a collection that publishes its formulas, by default ARQMath. The command reads its
+``slt_representation_v3`` and ``opt_representation_v3``, packed or unpacked, and the formula files of the topics. It
+prints progress to standard error, with a final table of formulas without a tree; the last line of standard output is
+one JSON object. ``--failures FILE`` lists these formulas, one JSON object a line.
 
-The same command resumes an interrupted run, however it was stopped. Exit codes: 0 built; 2 a message says
-what is wrong; 130 stopped by Ctrl-C: run it again to resume.
+The same command resumes after any stop. Exit codes: 0 built; 2 an error, with a message; 130 stopped by Ctrl-C: run it
+again to resume.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     add_corpus(parser, required=False)
     parser.set_defaults(corpus="arqmath")
     parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
-    parser.add_argument("--workers", type=int, default=1, help="processes that read MathML")
+    parser.add_argument("--workers", type=int, default=1, help="number of reading processes")
     parser.add_argument("--letters", choices=("plain", "italic"), default="plain", help="letters of the trees' labels")
     parser.add_argument("--failures", type=Path, metavar="FILE", help="write the formulas without a tree as JSON lines")
     given = parser.parse_args(arguments)

@@ -9,10 +9,9 @@
 
 ``show`` draws the graph of one post as indented text, and with ``--figure`` as an SVG file. ``stats`` prints the counts
 of the thesis's Table 4.2, with ``--json`` as one JSON object. ``failures`` lists the posts that failed, with stage,
-kind and reason, as TSV. ``merge`` makes one collection of all its shards, and refuses shards of different sources or
-parsers, and unfinished ones. ``export`` writes a file that other programs read (graphs/stores/exchange.py), ``import``
-makes a collection of such a file, and lists the roles in formula trees that it does not know. An error ends the program
-with exit code 2.
+kind and reason, as TSV. ``merge`` joins all shards of a collection, and refuses unfinished shards and shards of
+different sources or parsers. ``export`` writes a Penman file for other programs (graphs/stores/exchange.py). ``import``
+makes a collection from such a file, and lists unknown roles in formula trees. Exit code 2: an error, with a message.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     stats_.add_argument("collection", type=Path)
     stats_.add_argument("--json", action="store_true", help="one JSON object")
     stats_.add_argument("--kinds", nargs="+", choices=KINDS, default=[], help="kinds of graphs to count; default: all")
-    stats_.add_argument("--workers", type=int, default=1, help="processes that count")
+    stats_.add_argument("--workers", type=int, default=1, help="number of counting processes")
     stats_.set_defaults(run=stats)
     failures_ = commands.add_parser("failures", help="list the posts that failed, as TSV")
     failures_.add_argument("collection", type=Path)
@@ -68,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     export_.add_argument("collection", type=Path)
     export_.add_argument("out", type=Path)
     export_.set_defaults(run=export)
-    import_ = commands.add_parser("import", help="make a collection of a Penman file")
+    import_ = commands.add_parser("import", help="make a collection from a Penman file")
     import_.add_argument("penman", type=Path)
     import_.add_argument("out", type=Path)
     import_.set_defaults(run=import_file)

@@ -7,16 +7,16 @@
     mathamr data check --corpus beir --root FOLDER --split dev
     mathamr data export --corpus arqmath --root /data/ARQMath --years 2020 2021 --to arqmath-beir
 
-``get`` downloads the files that the lab publishes, under their published names. It says how much is to come and how
-long that takes, resumes what was broken off, and checks sizes and archives. Nothing needs to be unpacked. Exit code 0:
-every file is there; 1: some are missing; 2: a wrong call.
+``get`` downloads the files that the lab publishes, under their published names. It prints the size and the expected
+time of the download, resumes after an interruption, and checks sizes and archives. Nothing needs to be unpacked. Exit
+codes: 0 all files are present; 1 some are missing; 2 invalid arguments.
 
-``check`` reads the whole collection and prints what is there, what is missing, and what that makes impossible. Its form
-is recognised by its files; ``--corpus`` names it. Exit code 0: an experiment can run; 1: it cannot; 2: a wrong call.
+``check`` reads the whole collection and prints its contents, the missing parts and their effects. It recognises the
+form by the files; ``--corpus`` names it. Exit codes: 0 an experiment can run; 1 it cannot; 2 invalid arguments.
 
-``export`` writes ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv`` (``--split`` for another name) and, of
-training pairs, ``qrels/train.tsv``: answers with formulas as LaTeX, which other programs read, and ``data=beir`` here.
-Exit code 0: written; 1: a file cannot be read or written; 2: a wrong call.
+``export`` writes ``corpus.jsonl`` (answers, with formulas as LaTeX), ``queries.jsonl``, ``qrels/test.tsv`` (``--split``
+for another name) and, from training pairs, ``qrels/train.tsv``. ``data=beir`` and other programs read this form. Exit
+codes: 0 written; 1 a file cannot be read or written; 2 invalid arguments.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ prepare_environment ""
 export OMP_NUM_THREADS=1
 logs=$(mktemp -d)
 trap 'kill $(jobs -p) 2> /dev/null || true; rm -rf "$logs"' EXIT
-set -- train.epochs=4 "$@"  # a later train.epochs wins
-settings=()  # of the yardsticks: without words that name conditions, jobs or the folder of the experiment
+set -- train.epochs=4 'experiment.seeds=[42,43,44]' "$@"  # later settings win
+settings=()  # of the yardsticks, without those for conditions, seeds, jobs and the folder of the experiment
 for word in "$@"; do
-    [[ "$word" =~ ^(job|[+~]*experiment\.(only|name|conditions)[^=]*)= ]] || settings+=("$word")
+    [[ "$word" =~ ^(job|[+~]*experiment\.(only|name|conditions|seeds)[^=]*)= ]] || settings+=("$word")
 done
 {
     python -m experiments.run +exp=vn_connectivity "$@" > "$logs/first" 2> "$logs/messages" &&

@@ -8,19 +8,19 @@ Task 2 is judged by visual id, and needs a formula TSV (or a folder of them) wit
     mathamr evaluate --task 2 --qrels qrel_task2_2020_visual_id.tsv --run my_run.tsv \\
         --visual-ids latex_representation_v3/
 
-``--regime mini`` scores as the experiments do on a part of a collection: the qrels are restricted to what is there, and
-topics without a relevant document are dropped. ``--searched`` says what is there: the collection's folder, or a file
-of ids, one a line; in Task 2 it is the formulas of ``--visual-ids`` unless a file of visual ids is given.
+``--regime mini`` scores as the experiments do on a part of a collection: qrels are restricted to searched documents,
+and topics without a relevant document are dropped. ``--searched`` names the searched documents: the collection's
+folder, or a file with one id a line; in Task 2 the default is the formulas of ``--visual-ids``.
 ``--collection`` is the same option.
 
     mathamr evaluate --task 1 --qrels qrel_task1_2020.tsv qrel_task1_2021.tsv --run my_run.tsv \\
         --regime mini --searched arqmath-mini/
 
-``--relevant-grade`` is the lowest grade that counts as relevant in MAP', P'@10 and Bpref: 2, as in ARQMath; where no
-grade of the qrels is above 1, it is 1, and a line says so.
+``--relevant-grade`` is the lowest relevant grade in MAP', P'@10 and Bpref. The default is 2, as in ARQMath, or 1 (with
+a message) if no grade of the qrels is above 1.
 
-Run and qrels may have CRLF line ends; the run has the official form of its task or TREC's six columns. A file that
-cannot be read ends the program with exit code 2 and a message that names file and line.
+Run and qrels may have CRLF line ends; the run has the official form of its task or TREC's six columns. An
+unreadable file ends the program with exit code 2 and a message with file and line.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
 
 For one formula both trees are printed in the string form of Tangent-S and as indented text; ``--figure`` draws them.
 ``--stdin`` takes one LaTeX formula a line and prints one JSON object a line with the keys ``latex``, ``slt`` and
-``opt``, ``null`` standing for a tree that could not be made. A MathML file may hold Presentation MathML, Content MathML
-or both. Where a formula has neither tree, or the file cannot be read, the exit code is 2.
+``opt``, ``null`` for a missing tree. A MathML file may hold Presentation MathML, Content MathML or both. If a formula
+has neither tree, or the file cannot be read, the exit code is 2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Encode posts with a checkpoint and write an index that mathamr search searches.
+"""Encode posts with a checkpoint and write an index for mathamr search.
 
     mathamr index --from outputs/vn_connectivity circular --out index      # of a finished experiment
     mathamr index notes --from outputs/vn_connectivity circular --out index      # your documents, with its model
@@ -8,7 +8,7 @@
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
     mathamr index ... --backend qdrant           # the Qdrant engine in process (docs/qdrant.md)
     mathamr index ... --backend qdrant --location http://localhost:6333 --name my_index     # a Qdrant server
-    mathamr index ... --update --remove gone.txt # encode what is new, drop what is listed
+    mathamr index ... --update --remove gone.txt # encode new posts, drop the listed ones
 
 ``--from`` finds model, tensors, graphs and collection of a finished job. CONDITION is a row of the experiment's table
 (``configured`` for ``+exp=trial``), of any system: the index ranks as the job's run file does. ``--seed`` selects
@@ -25,7 +25,7 @@ each with its file and line (docs/folder.md). ``--update`` then reads, parses an
 Without FOLDER, ``--update`` keeps the vectors of indexed posts and removes posts that left preprocessed.db. If the text
 of a post has changed, build without it.
 
-Exit codes: 0 built; 2 a message says what is wrong.
+Exit codes: 0 built; 2 an error, with a message.
 """
 
 from __future__ import annotations

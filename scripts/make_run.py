@@ -1,27 +1,28 @@
-"""Write a run file, which mathamr evaluate scores: of an index, of BM25, or of other runs.
+"""Write a run file of an index, of BM25 or of other runs; mathamr evaluate scores it.
 
-    mathamr rank index --index index --corpus arqmath --root /data/ARQMath --years 2020 --out task1.tsv mathamr rank
-    index ... --task 2 --formulas formulas.db --out task2.tsv mathamr rank bm25 --corpus arqmath --root /data/ARQMath
-    --years 2020 2021 --out bm25.tsv mathamr rank bm25 ... --by formulas --formulas formulas.db --task 2 --out
-    bm25_task2.tsv mathamr rank fuse --task 1 bm25.tsv task1.tsv --out rrf.tsv mathamr rank fuse --task 1 bm25.tsv
-    task1.tsv --tune qrel_task1_2020.tsv --out mixed.tsv
+    mathamr rank index --index index --corpus arqmath --root /data/ARQMath --years 2020 --out task1.tsv
+    mathamr rank index ... --task 2 --formulas formulas.db --out task2.tsv
+    mathamr rank bm25 --corpus arqmath --root /data/ARQMath --years 2020 2021 --out bm25.tsv
+    mathamr rank bm25 ... --by formulas --formulas formulas.db --task 2 --out bm25_task2.tsv
+    mathamr rank fuse --task 1 bm25.tsv task1.tsv --out rrf.tsv
+    mathamr rank fuse --task 1 bm25.tsv task1.tsv --tune qrel_task1_2020.tsv --out mixed.tsv
 
 ``index`` searches an index of mathamr index with the topics of a collection. Task 1 finds answers. Task 2 finds
-formulas: the query is the vector of the topic's formula among those of its whole post; of formulas with one visual id
-the best is kept. ``--context 0.2`` adds a fifth of the similarity of the posts around the two formulas. Model,
-vocabulary and AMR parser are those of the index. Topics are parsed here, with published formula trees of
-``--formulas``; ``--graphs-db`` has graphs of topics that were parsed before.
+formulas: the query is the vector of the topic's formula among those of its whole post; of formulas with the same
+visual id the best is kept. ``--context 0.2`` adds a fifth of the similarity of the posts around the two formulas. The
+index gives model, vocabulary and AMR parser. The command parses the topics, with the published formula trees of
+``--formulas``; ``--graphs-db`` names existing graphs of topics.
 
-``bm25`` needs no model. ``--by text`` compares words, LaTeX commands, letters and numbers; ``--by formulas`` pairs of
-symbols in the operator and layout trees, with the edges between them. In Task 1 an answer is a document, in Task 2
-every formula of the questions and answers with another visual id.
+``bm25`` needs no model. ``--by text`` compares words, LaTeX commands, letters and numbers; ``--by formulas`` compares
+pairs of symbols in the operator and layout trees, with the edges between them. In Task 1 the documents are answers, in
+Task 2 the formulas of questions and answers, one for each visual id.
 
 ``fuse`` without weights is reciprocal rank fusion, k = 60. With ``--weights`` it is the weighted mean of the scores,
-each run's scaled to 0 ... 1 in each topic. ``--tune`` finds the weights of two runs of Task 1 with the highest nDCG' on
-the topics of these qrels: report the result on other topics only. In Task 2, formulas of one visual id
-(``--visual-ids``) are one.
+scaled to 0 ... 1 for each run and topic. ``--tune`` finds the weights of two runs of Task 1 with the highest nDCG' on
+the topics of these qrels: report the result on other topics only. In Task 2, formulas with the same visual
+id (``--visual-ids``) are one document.
 
-Exit codes: 0 written; 2 a message says what is wrong.
+Exit codes: 0 written; 2 an error, with a message.
 """
 
 from __future__ import annotations

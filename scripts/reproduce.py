@@ -8,20 +8,21 @@
 A table is one of the thesis's (4.6 to 4.22), the same on arqmath-mini (``mini-4.11``; ``mini`` for all of them), on
 the embedded collection (``docs``), or ``all``. The rows and their expected values are in
 ``experiments/report/reproduction.yaml``. Results go to ``outputs/reproduction/DATA``; finished jobs are not run again.
-What no result depends on may be set (workers, train.device, train.workers, index.location, wandb).
+Settings that change no result are allowed: workers, train.device, train.workers, index.location, wandb.
 
     4.10  none        ok     nDCG' 0.436 (0.431), MAP' 0.133 (0.131), ...
     4.10  sequential  drift  nDCG' 0.381 (0.423), ...
 
-In brackets the expected value. ``ok``: all within the row's tolerance; ``drift``: within three times that; ``fail``:
-beyond it, or without a result; ``measured``: nobody has seen the row yet, or is a machine's own; ``no data``: what it
-needs is not there, and what to get is said below.
+Expected values are in brackets. ``ok``: all values are within the row's tolerance; ``drift``: within three times the
+tolerance; ``fail``: beyond that, or no result; ``measured``: there is no expected value, or it depends on the machine;
+``no data``: the data is missing, and instructions follow. With ``--json`` each row is one JSON object on a line.
 
-Exit codes: 0 nothing drifted or failed; 1 something did; 2 a message says what is wrong, or no row could be run.
+Exit codes: 0 no row drifted or failed; 1 a row did; 2 an error, with a message, or no row could be run.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -30,7 +31,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from experiments.command import command, parser_of
 from graphs.errors import ConfigError
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("settings", nargs="*", help="settings KEY=VALUE that change no result")
     parser.add_argument("--list", action="store_true", help="print the rows, run nothing")
     parser.add_argument("--outputs", type=Path, default=Path("outputs/reproduction"), help="folder of the results")
+    parser.add_argument("--json", action="store_true", help="one JSON object a row; messages go to standard error")
     given = parser.parse_intermixed_args(arguments)  # settings may follow options
 
     from experiments.report.reproduction import rows
@@ -60,14 +62,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not FREE.fullmatch(setting):
             raise ConfigError(f"{setting} would change what is reproduced; workers=8 or train.device=cuda would not")
     wanted = rows(given.table)
+    if given.list and given.json:
+        print("\n".join(json.dumps(content(row, given.outputs)) for row in wanted))
+        return 0
     if given.list:
         print("\n".join(line for row in wanted for line in described(row, given.outputs)))
         return 0
-    return reproduce(wanted, given.outputs, given.settings)
+    return reproduce(wanted, given.outputs, given.settings, as_json=given.json)
 
 
-def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[str]) -> int:
+def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[str], *, as_json: bool = False) -> int:
     """Run and judge the rows; returns the exit code."""
+    messages = sys.stderr if as_json else sys.stdout
     width = max(len(row.name) for row in wanted)
     lacking: dict[str, Data] = {}
     statuses = []
@@ -75,22 +81,23 @@ def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[s
     for row in wanted:
         if row.data.missing(root_of(row.data)):
             lacking[row.data.name] = row.data
-            print(f"{row.table}  {row.name:{width}}  no data")
+            print(json.dumps(content(row, outputs)) if as_json else f"{row.table}  {row.name:{width}}  no data")
             continue
-        # One run for all rows of an experiment; the rows of another table of it are then there already.
+        # One run for all rows of an experiment; its rows in other tables are then finished.
         together = [r for r in wanted if (r.experiment, r.settings, r.data.name) == _run_of(row)]
         only = ",".join(dict.fromkeys(r.name for r in together))
         command = [*command_of(row, outputs)[:-1], f"experiment.only=[{only}]", *settings]
         if (key := tuple(command)) not in ran:
             ran.add(key)
-            print(f"$ {shlex.join(command)}", flush=True)
+            print(f"$ {shlex.join(command)}", file=messages, flush=True)
             _run(command)
         verdict = _judged(row, outputs)
         statuses.append(verdict.status)
         shown = verdict.reason or ", ".join(str(cell) for cell in verdict.cells)
-        print(f"{row.table}  {row.name:{width}}  {verdict.status:8}  {shown}", flush=True)
+        line = f"{row.table}  {row.name:{width}}  {verdict.status:8}  {shown}"
+        print(json.dumps(content(row, outputs, verdict)) if as_json else line, flush=True)
     for data in lacking.values():
-        print(f"\n{how_to_get(data)}")
+        print(f"\n{how_to_get(data)}", file=messages)
     if not statuses:
         return 2
     return int(any(status in ("drift", "fail") for status in statuses))
@@ -101,7 +108,7 @@ def _run_of(row: Expectation) -> tuple[str, list[str], str]:
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run an experiment; what fails in it is seen in its folder."""
+    """Run an experiment; its folder records failed jobs."""
     result = subprocess.run([sys.executable, *command[1:]], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
     if result.returncode not in (0, 1):
         raise ConfigError(f"ended with exit code {result.returncode}: {shlex.join(command)}")
@@ -132,8 +139,27 @@ def command_of(row: Expectation, outputs: Path) -> list[str]:
     return ["python", "-m", "experiments.run", *arguments, *root, f"outputs={place_of(row, outputs)}", only]
 
 
+def content(row: Expectation, outputs: Path, verdict: Verdict | None = None) -> dict[str, Any]:
+    """Return a row, and the verdict on it, as JSON values; the measured values are empty before a verdict."""
+    missing = row.data.missing(root_of(row.data))
+    status = verdict.status if verdict else "no data" if missing else "not run"
+    return {
+        "table": row.table,
+        "row": row.name,
+        "status": status,
+        "reason": verdict.reason if verdict else "",
+        "expected": {column: value.mean for column, value in row.expected.items()},
+        "measured": {cell.column: cell.measured for cell in verdict.cells} if verdict else {},
+        "tolerance": row.tolerance,
+        "relative_tolerance": row.relative,
+        "data": row.data.name,
+        "missing": missing,
+        "command": shlex.join(command_of(row, outputs)),
+    }
+
+
 def described(row: Expectation, outputs: Path) -> list[str]:
-    """A row as text: what is expected, with which tolerance, by which command."""
+    """Return the lines about a row: expected values, tolerance, command."""
     values = ", ".join(f"{column} {value.printed}" for column, value in row.expected.items()) or "not seen yet"
     source = f", seen in {row.seen}" if row.seen else ""
     bounds = [f"± {row.tolerance:g}"] * bool(row.tolerance) + [f"ratio ± {row.relative:.0%}"] * bool(row.relative)

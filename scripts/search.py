@@ -19,7 +19,7 @@ Standard error lists the known and unknown words of the query. A query without a
   device=NAME      device of the model, by default cpu
   --json           one line of JSON for each query, with the keys of POST /api/search (docs/search.md)
 
-Exit codes: 0 answered; 2 a message says what is wrong.
+Exit codes: 0 answered; 2 an error, with a message.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ The page starts with the settings of mathamr search. Further settings:
 
 Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server.
 
-Exit codes: 0 ended by Ctrl-C; 2 a message says what is wrong.
+Exit codes: 0 ended by Ctrl-C; 2 an error, with a message.
 """
 
 from __future__ import annotations

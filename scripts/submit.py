@@ -7,18 +7,19 @@
     mathamr submit --check my_run.tsv --qrels qrel_task1_2021.tsv
 
 From an experiment come ``MyLab-task1-plus-auto-both-P.tsv`` and, where it has Task 2, ``MyLab-task2-plus-...``. Without
-``--job`` it is the finished job that ranks held-out *training* pairs best (``best_val_mrr``), a choice that has seen
-no topic. The collection is the one that the experiment was run on; ``--root`` says where it lies now.
+``--job``, the finished job with the best ranking of held-out *training* pairs (``best_val_mrr``) is taken; this choice
+uses no topic. ``--root`` is the present folder of the experiment's collection, if it has moved.
 
-``--check`` takes any file; with ``--corpus`` topics and ids are looked up in the collection, without it they are not.
-With ``--qrels`` the scores are printed, by the official protocol; Task 2 also needs ``--visual-ids``, a formula TSV or
-a folder of them. What mathamr evaluate scores need not be valid: it reads more forms.
+``--check`` takes any file; ``--corpus`` names the collection in which topics and ids are looked up. ``--qrels`` prints
+the official scores; Task 2 also needs ``--visual-ids``, a formula TSV or a folder of them. A valid submission is
+stricter than a run file: mathamr evaluate reads more forms.
 
-Exit codes: 0 valid; 1 something is wrong with a file, listed as FILE:LINE; 2 a message says what is wrong.
+Exit codes: 0 all files are valid; 1 a file has problems, listed as FILE:LINE; 2 an error, with a message.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--years", type=int, nargs="*", default=[], help="years of the topics, e.g. 2022")
     parser.add_argument("--qrels", type=Path, nargs="+", default=[], help="judgments for scores")
     parser.add_argument("--visual-ids", type=Path, help="scores of Task 2: formula TSV, or a folder of them")
+    parser.add_argument("--json", action="store_true", help="one JSON object: files, problems, scores")
     given = parser.parse_args(arguments)
     if (given.experiment is None) == (given.check is None):
         parser.error("name the folder of an experiment, or files with --check")
@@ -52,21 +54,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.experiment is not None and (given.corpus or given.years or given.task):
         parser.error("--corpus, --years and --task belong to --check; an experiment knows its own")
 
-    from experiments.submissions import Collection, RunName, report, write_submission
+    from experiments.submissions import Collection, RunName, check, write_submission
     from mathamr.evaluation.runs import read_qrels
     from mathamr.evaluation.submission import task_of
 
     collection: Collection | None = None
+    job = None
     if given.check is not None:
         if given.corpus:
             collection = Collection(corpus_of(given), given.years)
         files = {path: given.task or task_of(path) for path in given.check}
     else:
         name = RunName(given.team, given.run, given.alternate)
-        files, collection = write_submission(given.experiment, given.job, name, given.out, given.root)
+        written = write_submission(given.experiment, given.job, name, given.out, given.root)
+        files, collection, job = written.files, written.collection, written.job
+        if not given.json:
+            print(written.about)
     qrels = {path: read_qrels(path) for path in given.qrels}
-    wrong = [report(path, task, collection, qrels, given.visual_ids) for path, task in files.items()]
-    return int(any(wrong))
+    reports = [check(path, task, collection, qrels, given.visual_ids) for path, task in files.items()]
+    if given.json:
+        print(json.dumps({"job": job, "files": [report.content() for report in reports]}))
+    else:
+        print("\n".join(line for report in reports for line in report.lines()))
+    return int(any(report.problems for report in reports))
 
 
 if __name__ == "__main__":

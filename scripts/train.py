@@ -5,14 +5,14 @@
     mathamr train --tensors preprocessed.db --pairs pairs.tsv --out circular --connectivity circular
     torchrun --nproc-per-node 4 scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model
 
-mathamr build tensors makes both files of a collection. The file of pairs has two columns, question id and answer id,
-with a tab between; so has that of hard negatives (``--negatives``: question id and the id of a post that does not
-answer it; set ``train.negatives`` to how many of them are drawn for each question; with ``train.negative_source=model``
-no file is needed). Any key of the groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is
-the checkpoint of the lowest validation loss, ``model/log.jsonl`` has a record for every step. The same command
-resumes an interrupted run. Two commands cannot train into one folder at once.
+mathamr build tensors makes both files of a collection. The file of pairs has two columns separated by a tab: question
+id and answer id. The file of hard negatives (``--negatives``) has question ids and ids of posts that do not answer
+them; ``train.negatives`` is the number drawn for each question. ``train.negative_source=model`` needs no file. Any key
+of the groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is the checkpoint of the lowest validation
+loss, ``model/log.jsonl`` has a record for every step. The same command resumes an interrupted run. A second command
+that trains into the same folder is refused.
 
-Exit codes: 0 trained; 2 a message says what is wrong; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run it again to
+Exit codes: 0 trained; 2 an error, with a message; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run it again to
 resume; 130 stopped by a second Ctrl-C, which does not wait: the next run resumes from the last checkpoint.
 """
 

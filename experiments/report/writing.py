@@ -1,26 +1,23 @@
 """Files of a report: ``results.csv``, ``report.md`` and ``report.html`` of experiments from any machine.
 
-    python -m experiments.report.writing outputs/vn_connectivity                    # what a run writes at its end, once
-    more python -m experiments.report.writing gpu1/outputs gpu2/outputs --out together   # several machines, several
-    experiments
+    write([results.read(Path("outputs/vn_connectivity"))], Path("outputs/report"))
 
-Experiments of the same name are merged: the union of their jobs. Others follow each other on one page. Only
-``experiment.json`` and ``jobs/*`` of the folders are read, so they can be copied to the machine that makes the report.
+Experiments of the same name are merged: the report has the jobs of all of them. Others follow each other on one page.
+Only ``experiment.json`` and ``jobs/*`` of the folders are read, so they can be copied to the machine that makes the
+report.
 
 ``report.html`` is self-contained and needs no network. ``report.md`` has the same tables.
-Means and standard deviations (n - 1) are over seeds; for the tests see ``experiments/report/topic_scores.py``.
+Means and standard deviations (n - 1) are over seeds; ``experiments/report/topic_scores.py`` has the tests.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.command import command
 from experiments.report import (
     breakdowns,
     geometry_report,
@@ -376,16 +373,3 @@ def _development(experiment: Experiment) -> list[Block]:
         f"{recall if experiment.measures == ARQMATH else ''} Validation: held-out training pairs."
     )
     return [table, Text(note)]
-
-
-@command
-def main(arguments: Sequence[str] | None = None) -> str:
-    """Read the folders, write the report, print its place."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.report", description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "folders", nargs="+", type=Path, metavar="DIR", help="folder outputs/EXP, or outputs with several experiments"
-    )
-    parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")
-    options = parser.parse_args(arguments)
-    write([results.read(folder) for folder in results.find(options.folders)], options.out)
-    return f"{options.out}/report.html, {options.out}/report.md, {options.out}/results.csv"

@@ -1,7 +1,7 @@
 """Dashboard of a sweep: its panels as code, saved as a view of the project in Weights & Biases.
 
-view = dashboard(sweep, "SWEEP", entity="ENTITY", project="mathamr-plus")     # needs no network
-view.save()                                                                   # does; prints the address of the view
+    view = dashboard(sweep, "SWEEP", entity="ENTITY", project="mathamr-plus")     # needs no network
+    view.save()                                                                   # does; prints the address of the view
 
 The first section answers the question of the sweep: each parameter against its metric. The second has the learning
 curves of the trials, the third their scores and costs, under the names of docs/wandb.md.

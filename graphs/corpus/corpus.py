@@ -62,7 +62,7 @@ class Named(Protocol):
 
 @runtime_checkable
 class Documents(Protocol):
-    """A collection: what is learned from and searched. Iterators read as they go: it need not fit into memory."""
+    """A collection of posts for training and search. Iterators read step by step, so it need not fit into memory."""
 
     @property
     def name(self) -> str: ...
@@ -184,14 +184,14 @@ def open_corpus(
     Args:
         name: one of :data:`NAMES`, or of a package (:mod:`graphs.corpus.installed`).
         root: folder of the collection, for those that need one.
-        judgments: which judgments count, where a collection has several sets (arqmath).
+        judgments: edition of the judgments, if a collection has several (arqmath).
         split: judgments to test on (beir); ``None``: ``test``.
         dataset_id: id of the data set (ir_datasets).
         relevant: lowest grade of a training pair, where pairs are made of judgments (beir, ir_datasets).
 
     Raises:
         ConfigError: an unknown name, a root that is missing or superfluous, an option that the collection lacks.
-        CorpusError: the folder does not hold such a collection; names the form that it looks like.
+        CorpusError: the folder does not hold such a collection; the message names the most similar form.
     """
     opened = None if name in NAMES else installed.opener(name)
     if name not in NAMES and opened is None:

@@ -217,7 +217,7 @@ def topic_from(fields: Mapping[str, Any], task: int = 1, test: str = "") -> Topi
     formula_id = fields.pop("formula_id", None)
     post = post_from(fields, kind="topic")
     if post.kind != "topic":
-        raise CorpusError(f"kind {post.kind!r}: a topic is a topic; leave kind out")
+        raise CorpusError(f"kind {post.kind!r} in a topic; remove kind")
     if (task == 2) != isinstance(formula_id, str):
         raise CorpusError("a topic of Task 2 has a formula_id, one of Task 1 has none")
     query = replace(post, post_id=query_post_id(post.post_id, test))

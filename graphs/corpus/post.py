@@ -71,7 +71,7 @@ class FormulaRef:
 class PlaceholderText:
     """Sentences of a post, with formula ``formulas[i]`` written as ``FORMULA_i``.
 
-    ``cut`` is empty, or says why the end of the post is missing (:mod:`graphs.corpus.post_limits`).
+    ``cut`` is empty, or the reason why the end of the post is missing (:mod:`graphs.corpus.post_limits`).
     """
 
     sentences: tuple[str, ...]
@@ -81,7 +81,7 @@ class PlaceholderText:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A query: ``post`` is what is searched with; ``formula_id`` the query formula of Task 2, with its prefix.
+    """A query: ``post`` is its text, ``formula_id`` the query formula of Task 2, with its prefix.
 
     ``topic_id`` is the id in run files, judgments and reports. ``post.post_id`` is the id in graphs, vectors and
     indexes; where people choose ids it is :func:`query_post_id`.

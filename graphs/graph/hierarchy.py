@@ -95,7 +95,7 @@ class Hierarchy:
         representatives: nodes of the retrieval vectors, (V,), graph by graph.
         representative_kinds: ``VirtualKind`` of each representative, (V,).
         num_representatives: number of representatives of each graph, (B,).
-        references: those of the parts, counted over the batch.
+        references: references of the parts, counted over the batch.
     """
 
     num_virtual: Int64

@@ -146,7 +146,7 @@ class StoredArrays:
 
 @dataclass(frozen=True, slots=True)
 class GraphSize:
-    """Counts of a graph from which its size with virtual nodes follows.
+    """Counts of a graph, which determine its size with virtual nodes.
 
     Attributes:
         nodes: nodes without virtual ones.

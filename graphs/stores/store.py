@@ -192,7 +192,7 @@ class SentenceNodeVectors(Protocol):
 
 
 class GraphStore:
-    """Reads preprocessed.db. Any number of processes and threads may; each opens the file at its first read.
+    """Reader of preprocessed.db, for any number of processes and threads; each opens the file at its first read.
 
     An instance can be handed to worker processes, forked or spawned.
 
@@ -201,12 +201,12 @@ class GraphStore:
         spec: virtual nodes that graphs get, and the formula mode that the file must have; None: those of
             ``config_hash``, or else those that the file was built with.
         vocabulary_hash: refuse a file with another vocabulary.
-        config_hash: configuration of graphs that a model was trained on (:func:`config_hash`); a file that has none
-            such is refused.
-        sentence_vectors: of the posts; batches then have those of their sentence nodes.
+        config_hash: configuration of graphs that a model was trained on (:func:`config_hash`); a file
+            without it is refused.
+        sentence_vectors: vectors of the posts' sentences; batches then have those of their sentence nodes.
 
     Raises:
-        StoreError: when the file is missing, unfinished, or made with something else.
+        StoreError: the file is missing or unfinished, or has another vocabulary, configuration or formula mode.
         ConfigError: sentence vectors for graphs without sentence nodes.
     """
 

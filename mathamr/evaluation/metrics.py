@@ -94,7 +94,7 @@ def evaluate(
     measures: Mapping[str, Measure] | None = None,
     relevant: int = RELEVANT,
 ) -> Evaluation:
-    """Score ``run`` against ``qrels`` by ``measures``; default: those of ARQMath, relevant from grade ``relevant``.
+    """Score ``run`` against ``qrels`` by ``measures``, by default ARQMath's, with the lowest relevant grade.
 
     ``task`` defaults to the run's. ``visual_ids`` (formula id -> visual id) is needed for Task 2 only.
     ``collection`` (the indexed post ids, in Task 2 visual ids) is needed in the regime ``mini`` only: see

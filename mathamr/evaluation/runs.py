@@ -57,7 +57,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Results of one system: ``rankings[topic_id]`` in the order of the file.
+    """Results of one system; ``rankings[topic_id]`` has the order of the file.
 
     A run from :meth:`from_results` is a valid submission; one from :func:`read_run` is as in the file.
     """
@@ -77,7 +77,7 @@ class Run:
         """Make a valid submission from search results.
 
         Each topic is sorted by score, equal scores by id, descending (:mod:`mathamr.evaluation.order`). Repeated
-        documents keep their best place, results beyond 1,000 are cut, and scores are made strictly decreasing in
+        documents keep their best rank, results beyond 1,000 are dropped, and scores are made strictly decreasing in
         float32 (:func:`strictly_decreasing`). Raises :class:`EvaluationError` for a score that is not finite, or a name
         or id with white space.
         """

@@ -93,9 +93,10 @@ class Submission:
     def problems(
         self, *, topics: Container[str] | None = None, posts: Mapping[str, Known] | None = None
     ) -> list[Problem]:
-        """Yield all problems in the order of lines.
+        """Return all problems in the order of lines.
 
-        topics: topics of the task; None leaves topic ids unchecked.
+        Args:
+            topics: topics of the task; None leaves topic ids unchecked.
             posts: posts of the file that the collection has; None leaves ids unchecked.
         """
         all_problems = [*self.malformed, *self._order(topics)]

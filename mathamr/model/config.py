@@ -61,9 +61,8 @@ class EncoderConfig:
             (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None. Experiments also accept the name of a text
             encoder.
         sentence_vectors: identity of a text encoder, or None. Its frozen vectors of sentences are projected and added
-            to
-            the initial vectors of sentence nodes (:mod:`mathamr.model.sentence_text`, beyond the thesis): a hybrid of
-            graph and text. Experiments accept the encoder's name.
+            to the initial vectors of sentence nodes (:mod:`mathamr.model.sentence_text`, beyond the thesis): a hybrid
+            of graph and text. Experiments accept the encoder's name.
     """
 
     hidden_dim: int

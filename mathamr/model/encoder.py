@@ -80,11 +80,9 @@ class Encoder(nn.Module):
         num_labels: size of the label vocabulary.
         num_relations: size of the relation vocabulary, inverses and virtual relations included.
         label_vectors: frozen vectors, float (num_labels, k), with the hash ``config.label_vectors``. They are saved
-            with
-            the weights, so they are not needed if weights will be loaded.
+            with the weights, so they are not needed if weights will be loaded.
         sentence_dim: k of the sentence vectors (S, k) in each batch, if the configuration names a text encoder. Not
-            needed
-            if weights will be loaded.
+            needed if weights will be loaded.
 
     Raises:
         ConfigError: label vectors other than the configured ones.

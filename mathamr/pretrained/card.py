@@ -1,6 +1,7 @@
 """Model card: the README.md of a model's folder, with its data, training, scores and limits.
 
->>> facts = CardFacts("demo", "1,000 docstrings", {"nDCG'": 0.31}, "trained for a test", "embedded", 42, 7, 2.3, 54_321)
+>>> stated = Statements("1,000 docstrings", {"nDCG'": 0.31}, "trained for a test")
+>>> facts = CardFacts("demo", stated, "embedded", 42, 7, 2.3, 54_321)
 >>> text = card(facts)
 >>> text.splitlines()[:2], "| nDCG' | 0.310 |" in text
 (['---', 'library_name: mathamr-plus'], True)
@@ -56,14 +57,37 @@ print(model.similarity(sets, sets))
 
 
 @dataclass(frozen=True)
+class Statements:
+    """Statements of the author, which a folder keeps when the model is saved again.
+
+    Args:
+        data: collection and pairs that the model was trained on.
+        scores: measured values by name, with the collection in the name.
+        limits: known limits.
+    """
+
+    data: str = UNKNOWN
+    scores: Mapping[str, float] = field(default_factory=dict)
+    limits: str = "English text with formulas in LaTeX. Scores on other collections are unknown."
+
+    def with_(
+        self, data: str | None = None, scores: Mapping[str, float] | None = None, limits: str | None = None
+    ) -> Statements:
+        """Return the statements with new values in place of the old ones; None keeps a value."""
+        return Statements(
+            self.data if data is None else data,
+            self.scores if scores is None else scores,
+            self.limits if limits is None else limits,
+        )
+
+
+@dataclass(frozen=True)
 class CardFacts:
-    """Facts that a card states.
+    """Facts of a card: the author's statements, and values of the training.
 
     Args:
         name: name of the model.
-        data: collection and pairs that it was trained on.
-        scores: measured values by name, with the collection in the name.
-        limits: known limits.
+        stated: statements of the author.
         parser: name of the AMR parser of the training posts.
         seed: seed of the training.
         epochs: epochs trained.
@@ -72,9 +96,7 @@ class CardFacts:
     """
 
     name: str
-    data: str = UNKNOWN
-    scores: Mapping[str, float] = field(default_factory=dict)
-    limits: str = ""
+    stated: Statements = field(default_factory=Statements)
     parser: str = "embedded"
     seed: int = 0
     epochs: int = 0
@@ -90,7 +112,7 @@ def card(facts: CardFacts) -> str:
         f"{facts.parameters:,} parameters, {epochs}, seed {facts.seed}.{loss} AMR parser of the training "
         f"posts: `{facts.parser}`."
     )
-    rows = [f"| {name} | {value:.3f} |" for name, value in facts.scores.items()]
+    rows = [f"| {name} | {value:.3f} |" for name, value in facts.stated.scores.items()]
     scores = "\n".join(["| measure | value |", "|---|---|", *rows]) if rows else UNKNOWN
-    limits = facts.limits or "English text with formulas in LaTeX. Scores on other collections are unknown."
-    return _CARD.format(name=facts.name, data=facts.data, training=training, scores=scores, limits=limits)
+    stated = facts.stated
+    return _CARD.format(name=facts.name, data=stated.data, training=training, scores=scores, limits=stated.limits)

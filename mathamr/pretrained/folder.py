@@ -1,7 +1,7 @@
 """Folder of a model: weights, vocabulary, graph settings and the parser's name, in safetensors and JSON.
 
 ======================  ====================================================================================
-``mathamr.json``        the virtual nodes, the parser's name, and the SHA-256 of each file below
+``mathamr.json``        the virtual nodes, the parser's name, the card's statements, the SHA-256 of the next three
 ``model.safetensors``   the weights
 ``checkpoint.json``     the encoder's settings, the seed, the loss (:mod:`mathamr.training.checkpoint`)
 ``vocabulary.json``     labels and relations (:class:`graphs.graph.vocabulary.Vocabulary`)
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores.store import config_hash
 from graphs.whole_file import write_whole
+from mathamr.pretrained.card import Statements
 from mathamr.training import checkpoint
 from mathamr.training.checkpoint import CheckpointInfo
 
@@ -57,6 +58,7 @@ class ModelFiles:
         vocabulary: labels and relations of the encoder.
         spec: virtual nodes of its graphs.
         parser: name of the AMR parser of the training posts.
+        stated: the author's statements on the model card.
     """
 
     info: CheckpointInfo
@@ -64,6 +66,7 @@ class ModelFiles:
     vocabulary: Vocabulary
     spec: VirtualNodeSpec
     parser: str
+    stated: Statements = field(default_factory=Statements)
 
 
 def write(folder: Path, model: ModelFiles, card: str) -> None:
@@ -88,6 +91,7 @@ def write(folder: Path, model: ModelFiles, card: str) -> None:
             "version": _VERSION,
             "virtual_nodes": model.spec.content(),
             "parser": model.parser,
+            "card": asdict(model.stated),
             "files": {name: digests.of_file(folder / name) for name in _HASHED},
         }
         write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")  # last: it completes the folder
@@ -146,11 +150,12 @@ def read(folder: Path) -> ModelFiles:
     vocabulary = Vocabulary.from_json((folder / VOCABULARY).read_text(encoding="utf-8"))
     try:
         spec, parser = VirtualNodeSpec(**settings["virtual_nodes"]), str(settings["parser"])
+        stated = Statements(**settings.get("card", {}))  # a folder of an earlier version has none
     except (KeyError, TypeError, ConfigError) as error:
         raise StoreError(f"{SETTINGS} is damaged ({error}); copy the whole folder again", path=folder) from error
     trained = checkpoint.load(folder)
     check_vocabulary(trained.info, vocabulary, spec, folder)
-    return ModelFiles(trained.info, trained.weights, vocabulary, spec, parser)
+    return ModelFiles(trained.info, trained.weights, vocabulary, spec, parser, stated)
 
 
 def check_vocabulary(info: CheckpointInfo, vocabulary: Vocabulary, spec: VirtualNodeSpec, place: Path) -> None:

@@ -16,10 +16,12 @@ posts of a collection (:class:`graphs.graph.graph_maker.GraphMaker`), so its vec
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +42,8 @@ from mathamr.pretrained.card import CardFacts, card
 from mathamr.pretrained.folder import ModelFiles, check_vocabulary
 from mathamr.pretrained.post_index import PostIndex
 from mathamr.retrieval.explanation import Explanation, explain
-from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
+from mathamr.search.query import POSTS_A_BATCH, EncodedQuery, QueryEncoder, query_sets
+from mathamr.stages.console import Console
 from mathamr.training import checkpoint
 
 if TYPE_CHECKING:
@@ -59,7 +62,7 @@ class MathAMR:
         device: device of the encoder.
 
     Raises:
-        TrainingError: weights and settings that do not fit together.
+        TrainingError: the weights do not fit the settings.
     """
 
     def __init__(
@@ -90,12 +93,12 @@ class MathAMR:
         Args:
             name: folder, or the id of a model on the Hugging Face Hub (``owner/name``).
             revision: branch, tag or commit of a model on the hub.
-            parser: factory of another AMR parser than the embedded one (docs/amr.md).
+            parser: factory of an AMR parser (docs/amr.md); None: the embedded one.
             device: device of the encoder.
 
         Raises:
-            ConfigError: no such folder, and no such id of the hub.
-            StoreError: a file is missing or damaged, or files that do not belong together.
+            ConfigError: neither a folder nor an id of the hub.
+            StoreError: a file is missing or damaged, or two files do not belong together.
         """
         files = model_folder.read(hub.folder_of(name, revision))
         if parser is None and not files.parser.startswith("embedded"):
@@ -125,7 +128,7 @@ class MathAMR:
 
         Raises:
             TrainingError: no checkpoint.
-            StoreError: one that was trained on other tensors.
+            StoreError: the checkpoint was trained on other tensors.
         """
         trained = checkpoint.load(path)
         graphs = GraphStore(tensors, config_hash=trained.info.config_hash)
@@ -153,10 +156,10 @@ class MathAMR:
             encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
             training: settings of the training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
             spec: virtual nodes of the graphs; None: the default ones.
-            workers: processes that parse.
+            workers: number of parsing processes.
 
         Raises:
-            ConfigError: settings that do not work together, or too few pairs for a batch.
+            ConfigError: contradictory settings, or too few pairs for a batch.
             TrainingError: fewer than three questions, or no pair whose texts both have a graph.
         """
         from mathamr.pretrained.training import train_on_pairs
@@ -175,6 +178,8 @@ class MathAMR:
         limits: str | None = None,
     ) -> None:
         """Write the model to a folder that :meth:`from_pretrained` opens, with a model card.
+
+        An argument that is not given keeps the statement of the opened model.
 
         Args:
             path: new or empty folder, or the folder of a saved model, which is replaced.
@@ -200,19 +205,17 @@ class MathAMR:
         scores: Mapping[str, float] | None = None,
         limits: str | None = None,
     ) -> None:
-        info = self._files.info
+        info, stated = self._files.info, self._files.stated.with_(data, scores, limits)
         facts = CardFacts(
             name=name,
-            **({} if data is None else {"data": data}),
-            scores=scores or {},
-            limits=limits or "",
+            stated=stated,
             parser=self._files.parser,
             seed=info.seed,
             epochs=info.epoch,
             validation_loss=info.best_val_loss,
             parameters=sum(tensor.numel() for tensor in self._files.weights.values()),
         )
-        model_folder.write(place, self._files, card(facts))
+        model_folder.write(place, replace(self._files, stated=stated), card(facts))
 
     def push_to_hub(
         self,
@@ -264,33 +267,58 @@ class MathAMR:
         """Length p of a vector."""
         return EncoderConfig(**self._files.info.encoder).projection_dim
 
+    @property
+    def device(self) -> torch.device:
+        """Device of the encoder; vectors are returned on the CPU."""
+        return next(self._encoder.parameters()).device
+
+    def to(self, device: torch.device | str) -> MathAMR:
+        """Move the encoder to a device; return the model."""
+        self._encoder.to(device)
+        return self
+
     # -- encoding and search -----------------------------------------------------------------------------------------
 
-    def read(self, texts: str | Sequence[str | Post]) -> list[EncodedQuery]:
+    def read(self, texts: str | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> list[EncodedQuery]:
         """Return the vectors of texts with their sources: formulas, sentences, the text.
+
+        Args:
+            texts: texts, or posts with ids.
+            show_progress_bar: show progress on standard error; None: of many texts, on a terminal.
 
         Raises:
             RetrievalError: a text without a graph, named by its place.
         """
-        encoded_texts = []
+        encoded_texts: list[EncodedQuery] = []
         posts = as_posts(texts)
+        if show_progress_bar is None:
+            show_progress_bar = len(posts) > POSTS_A_BATCH and sys.stderr.isatty()
         if repeated := [post_id for post_id, count in Counter(post.post_id for post in posts).items() if count > 1]:
             raise RetrievalError(f"two posts have the id {repeated[0]}; ids must differ, and a text's id is its place")
-        for place, (post, encoded) in enumerate(zip(posts, self._reader.encode_posts(posts), strict=True)):
-            if isinstance(encoded, Failure):
-                raise RetrievalError(f"text {place} ({post.post_id}) cannot be read: {encoded.message}; remove it")
-            encoded_texts.append(encoded)
+        with Console(quiet=not show_progress_bar).stage("encoding", len(posts), "texts") as advance:
+            for start in range(0, len(posts), POSTS_A_BATCH):
+                batch = posts[start : start + POSTS_A_BATCH]
+                for place, encoded in enumerate(self._reader.encode_posts(batch), start):
+                    if isinstance(encoded, Failure):
+                        name = posts[place].post_id
+                        raise RetrievalError(f"text {place} ({name}) cannot be read: {encoded.message}; remove it")
+                    encoded_texts.append(encoded)
+                advance(len(batch))
         return encoded_texts
 
-    def encode(self, texts: str | Sequence[str | Post]) -> VectorSets:
+    def encode(self, texts: str | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> VectorSets:
         """Return one set of vectors for each text.
+
+        Args:
+            texts: texts, or posts with ids.
+            show_progress_bar: show progress on standard error; None: of many texts, on a terminal.
 
         Shapes: ``vectors`` (V, p), of unit length; the last vector of a set is its document's.
 
         Raises:
             RetrievalError: no text, or a text without a graph, named by its place.
         """
-        encoded = self.read(texts)
+        encoded = self.read(texts, show_progress_bar=show_progress_bar)
         if not encoded:
             raise RetrievalError("no texts to encode; give at least one")
         return query_sets(encoded)
@@ -332,7 +360,7 @@ class MathAMR:
             folder: place of the index; None: a temporary folder that ``close`` removes.
 
         Raises:
-            RetrievalError: no posts, two posts with one id, or a post without a graph.
+            RetrievalError: no posts, two posts with the same id, or a post without a graph.
             StoreError: the folder cannot be written.
         """
         encoded = self.read(posts)

@@ -1,4 +1,4 @@
-"""Index of posts made in memory: :class:`PostIndex`, as :meth:`mathamr.MathAMR.index` returns it.
+"""Index of posts, made in memory: :class:`PostIndex`, the result of :meth:`mathamr.MathAMR.index`.
 
 with model.index(["The sum of two squares ...", "Suppose $x^2+1 = fg$ ..."]) as index:
     for result in index.search("Why is $x^2+1$ irreducible?", k=1, explain=True):
@@ -52,14 +52,14 @@ class PostIndex:
         """Write an index of encoded posts and open it.
 
         Args:
-            posts: texts that results show.
+            posts: texts to show in results.
             encoded: their vectors, in the same order.
             files: model that made the vectors.
             reader: encoder of the queries.
             folder: place of the index; None: a temporary folder.
 
         Raises:
-            RetrievalError: no posts, or two posts with one id.
+            RetrievalError: no posts, or two posts with the same id.
             StoreError: the folder cannot be written.
         """
         ids = [post.post_id for post in posts]

@@ -44,10 +44,10 @@ def train_on_pairs(
         encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
         training: settings of the training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
         spec: virtual nodes; None: those of ``conf/graph/default.yaml``.
-        workers: processes that parse.
+        workers: number of parsing processes.
 
     Raises:
-        ConfigError: no pairs, or settings that do not work together.
+        ConfigError: no pairs, or contradictory settings.
         TrainingError: too few pairs with graphs.
     """
     posts, known = _posts(pairs)

@@ -69,14 +69,14 @@ def build(
     server: ServerOptions | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Index:
-    """An index of ``documents``, one set of unit vectors a post id, in the backend's default form.
+    """Return an index of ``documents``, one set of unit vectors for each post id, in the backend's default form.
 
-    ``path`` is the folder that it is kept in; ``exact`` without one lives in memory. For ``qdrant``: ``location`` is
-    ``embedded`` (the default), ``:memory:`` or a server's URL, and ``hnsw`` says which graphs there are. On a server it
-    is found by ``name``: builds that go on at one time, or are to stay side by side, take different ones; ``temporary``
-    removes it from there when it is closed. There, ``fields`` are the payload of the points, a column for each name,
-    the ids first; ``server`` has the settings of its collection, and ``report`` is called with lines on its progress.
-    The backends' own ``build`` take more options.
+    ``path`` is the folder of the index; without it, ``exact`` is in memory. For ``qdrant``, ``location`` is
+    ``embedded`` (the default), ``:memory:`` or the URL of a server, and ``hnsw`` selects the graphs. On a server,
+    ``name`` identifies the index: concurrent builds, and indexes to keep side by side, need different names.
+    ``temporary`` removes the index from the server on closing; ``fields`` are the payload of the points, a column
+    for each name, ids first; ``server`` has the settings of the collection; ``report`` is called with lines on the
+    progress. The ``build`` of each backend has more options.
     """
     check(backend, Strategy(), location=location, hnsw=hnsw)
     if backend == "exact":
@@ -112,7 +112,7 @@ def open_index(
     name: str = "mathamr",
     model_hash: str | None = None,
 ) -> Index:
-    """Open an index that :func:`build` has made, with the same ``path``, or ``location`` and ``name``.
+    """Open an index made by :func:`build`, with the same ``path``, or ``location`` and ``name``.
 
     With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a missing index.
     """

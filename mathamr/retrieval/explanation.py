@@ -99,10 +99,10 @@ def nodes_of(
     Args:
         text: sentences and formulas of the post.
         formula_ids: values of the graph's formula map, in its order; empty for graphs without formulas.
-        structure: of the virtual nodes; ``none`` has no document.
+        structure: structure of the virtual nodes; ``none`` has no document.
 
-    Sentences are named where the graph has as many as the text; an AMR parser may split or lose some, and then they
-    are only numbered.
+    Sentences have their text if the graph has as many as the post. An AMR parser may split or lose some; then they
+    have only numbers.
     """
     by_id = {formula.formula_id: formula.latex for formula in text.formulas}
     nodes = [VirtualNode("formula", i, by_id.get(name, "")) for i, name in enumerate(formula_ids)]

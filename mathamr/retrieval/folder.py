@@ -16,7 +16,7 @@ is refused, not searched.
 >>> read_header(folder, "demo", 1)
 Traceback (most recent call last):
     ...
-graphs.errors.StoreError: ...vectors: damaged: not the file that was written; build the index again
+graphs.errors.StoreError: ...vectors: damaged: the file has changed since it was written; build the index again
 
 Whoever opens the folder gets the old index or the new one, whole; whoever has the old one open keeps it, as the system
 keeps an open file until it is closed. What a killed build has left is removed by the next. One process builds at a
@@ -91,7 +91,9 @@ def read_header(
         except OSError as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data / name) from error
         if not whole:
-            raise StoreError("damaged: not the file that was written; build the index again", path=data / name)
+            raise StoreError(
+                "damaged: the file has changed since it was written; build the index again", path=data / name
+            )
     if model_hash is not None and header["model_hash"] != model_hash:
         raise StoreError(
             f"the index was built by model {header['model_hash']}, not by {model_hash}; build it again", path=path
@@ -106,4 +108,4 @@ def _refuse_damage(header: Mapping[str, Any], place: Path) -> None:
     files = header.get("files")
     inside = isinstance(files, dict) and not any(Path(name).is_absolute() or ".." in Path(name).parts for name in files)
     if changed or not inside or not _DATA.fullmatch(str(header.get("data"))) or "model_hash" not in header:
-        raise StoreError("damaged: not the header that was written; build the index again", path=place)
+        raise StoreError("damaged: the header has changed since it was written; build the index again", path=place)

@@ -87,11 +87,11 @@ class Index(Protocol):
 
     @property
     def num_vectors(self) -> int:
-        """Number of vectors, those of all documents together."""
+        """Number of vectors of all documents."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the index takes, on disk where it lies there, else in memory; 0 where a server keeps it."""
+        """Size of the index in bytes, on disk if it has a folder, else in memory; 0 on a server."""
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
         """Return at most ``k`` documents for each query; :class:`RetrievalError` for what this backend cannot do."""

@@ -195,6 +195,6 @@ def query_formula(topic: Topic, read: Callable[[Sequence[FormulaRef]], Iterable[
 
 
 def visual_ids_of(formulas: Sequence[FormulaRef], store: FormulaStore | None) -> dict[str, str]:
-    """Return the visual ids in ``store``; without one, a formula looks like itself alone."""
+    """Return the visual ids in ``store``; a formula without one counts as different from all others."""
     names = [formula.formula_id for formula in formulas]
     return {name: name for name in names} if store is None else store.visual_ids(names)

@@ -33,10 +33,10 @@ def search(
 ) -> list[Ranking]:
     """Return at most ``k`` ``(post_id, score)`` for each query, best first, equal scores by post id, descending.
 
-    ``strategy`` is a :class:`Strategy`, or the name of one that is exact. With ``model_hash``, the hash of the model
+    ``strategy`` is a :class:`Strategy`, or the name of an exact one. With ``model_hash``, the hash of the model
     that encoded the queries, an index of another model is refused. No queries give no rankings.
-    Raises :class:`RetrievalError` for an unknown strategy, one that the backend cannot do (and names one that can), a
-    query without vectors, and vectors of another dimension.
+    Raises :class:`RetrievalError` for an unknown strategy, a strategy that the backend lacks (the message
+    names a possible one), a query without vectors, and vectors of another dimension.
     """
     if isinstance(strategy, str):
         strategy = Strategy(strategy)

@@ -28,7 +28,7 @@ class _Rate(ProgressColumn):
 
 
 class Stage:
-    """Told how many items more are done; :meth:`expect` sets how many there will be, where that is known later."""
+    """Progress of a stage: a call adds finished items; :meth:`expect` sets a total that becomes known later."""
 
     def __init__(self, name: str, total: int | None, unit: str, report: Callable[[Stage], None]) -> None:
         self.name, self.total, self.unit, self.done = name, total, unit, 0
@@ -51,7 +51,7 @@ class Stage:
 
 
 class Console:
-    """Output of an experiment: what it is doing."""
+    """Progress and messages of an experiment, on standard error."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._rich = RichConsole(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
@@ -76,7 +76,7 @@ class Console:
 
     @contextmanager
     def stage(self, name: str, total: int | None = None, unit: str = "items") -> Iterator[Stage]:
-        """Show the progress of a stage, which the block reports; print a summary line at its end."""
+        """Show the progress that the block reports; print a summary line at the end."""
         if self._rich.is_terminal:
             bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
             with Progress(*bar, console=self._rich, transient=True) as progress:

@@ -83,10 +83,10 @@ class ExampleSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings:
-    """Settings that every system reads, and what the plan asks of settings.
+    """Settings that every system reads, and their keys for the plan.
 
-    A subclass adds a field for each group of its system. Systems that share a group name the same type. What a model
-    and rankings depend on is a matter of settings alone, so a plan is made without a system.
+    A subclass adds a field for each group of its system. Systems that share a group name the same type. The
+    dependencies of models and rankings are functions of settings, so planning needs no system.
 
     Attributes:
         track: name of the system.
@@ -97,11 +97,11 @@ class JobSettings:
         data: the collection.
         parsers: options of every AMR parser by its name.
         tasks: tasks of ARQMath or names of tests.
-        example: the topic and the post that are shown.
+        example: topic and post of the heat map.
         conf: folder with the values of a package's groups, ``GROUP/default.yaml`` and further choices; None: the
             repository's ``conf/``.
-        free: settings of a group that no result depends on.
-        judged: rankings depend on judgments, which a system learns from.
+        free: settings that change no result, by group.
+        judged: True if the system learns from judgments, so rankings depend on them.
     """
 
     track: str
@@ -120,7 +120,7 @@ class JobSettings:
 
     @classmethod
     def groups(cls) -> dict[str, type]:
-        """Return the types of the groups by name: the fields that a subclass adds or types otherwise."""
+        """Return the types of the groups by name: the fields that a subclass adds or redefines."""
         shared, types = get_type_hints(JobSettings), get_type_hints(cls)
         return {one.name: types[one.name] for one in fields(cls) if types[one.name] != shared.get(one.name)}
 
@@ -130,7 +130,7 @@ class JobSettings:
         return {name: value for name, value in values.items() if name not in self.free.get(group, ())}
 
     def model_key_parts(self) -> Mapping[str, Any] | None:
-        """Return what a model depends on beside the collection, as JSON; None where nothing is trained.
+        """Return the dependencies of a model beside the collection, as JSON; None without training.
 
         Raises:
             ConfigError: a file that it depends on is missing.
@@ -138,7 +138,7 @@ class JobSettings:
         return None
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return what rankings depend on beside the model, the collection and the topics, as JSON.
+        """Return the dependencies of rankings beside the model, the collection and the topics, as JSON.
 
         Raises:
             ConfigError: a file that they depend on is missing.

@@ -41,14 +41,14 @@ class TopicSet:
 
     Attributes:
         collection: ids of all posts, in the regime mini.
-        name: of a test that is no task of ARQMath; what it finds are answers, as in Task 1.
-        measures: by the names of their columns.
+        name: name of a test beyond ARQMath's tasks, which finds answers as Task 1 does.
+        measures: measures by the names of their columns.
         relevant: lowest grade that counts as relevant.
         searched: ids of the answers that may be found; None: all.
         swapped: queries and documents trade roles, compared with the training pairs.
-        learned: the queries are learned from on purpose: leak control passes over them.
-        judged_by: the files that the judgments were read from, where a collection has several.
-        kind: kind of the posts that are searched (:mod:`mathamr.stages.retrieval.threads`); of Task 2 every kind.
+        learned: the queries are part of the training on purpose, so leak control skips them.
+        judged_by: files of the judgments, if the collection has several.
+        kind: kind of the searched posts (:mod:`mathamr.stages.retrieval.threads`); Task 2 searches every kind.
     """
 
     task: Task
@@ -72,7 +72,7 @@ class TopicSet:
 
     @property
     def indexed(self) -> frozenset[str] | None:
-        """Return the ids of the searched answers, if only some are: those asked for, or the judged ones; else None."""
+        """Return the ids of the searched answers (``searched``, or the judged ones); None: all answers."""
         if self.regime == "judged":
             return frozenset(judgment.doc_id for judgment in self.judgments)
         return self.searched
@@ -107,7 +107,7 @@ class Indexed:
     costs: Costs = field(default_factory=dict)
 
     def close(self) -> None:
-        """Close the index, if it is one that can be closed."""
+        """Close the index, if it has files to close."""
         if (close := getattr(self.index, "close", None)) is not None:
             close()
 
@@ -116,9 +116,8 @@ class Indexed:
 class Retrieved:
     """Up to 1,000 results for each topic, best first, and the ``costs`` of the search (queries_per_second).
 
-    ``visual_ids`` (formula id -> visual id) are those of all formulas that could be found, in Task 2. Of answers there
-    may be more results, for conditions that learn from scores. ``records`` are left in the job's folder, as JSON, by
-    the names of their files.
+    ``visual_ids`` (formula id -> visual id) covers all searched formulas in Task 2. There may be more results for
+    conditions that learn from scores. ``records`` are JSON files for the job's folder, by name.
     """
 
     results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]]

@@ -65,32 +65,32 @@ class EncodedPosts:
         self._index, self._encoded = index, frozenset(index.post_ids())
 
     def encoded(self, post_ids: Sequence[str]) -> list[str]:
-        """Return those of the posts that have vectors here."""
+        """Return the given posts that have vectors here."""
         return [post_id for post_id in post_ids if post_id in self._encoded]
 
     def forget_changed(self, digests: Mapping[str, str]) -> None:
         """Delete the vectors of posts and topics whose content has changed since they were encoded.
 
         Args:
-            digests: hash of the content by id, of those whose content may change while the model stays.
+            digests: hash of the content by id, for posts whose content may change under the same model.
         """
         self._current = digests
         changed = [name for name, digest in digests.items() if self._digests.get(name) != digest]
         self._encoded = self._encoded.difference(changed)
 
     def missing(self, post_ids: Sequence[str]) -> list[str]:
-        """Return the posts that are still to be encoded, each once."""
+        """Return the posts without vectors, each once."""
         return [post_id for post_id in dict.fromkeys(post_ids) if post_id not in self._encoded]
 
     def sets(self, post_ids: Sequence[str]) -> VectorSets:
-        """Return one set of vectors a post, in the order of ``post_ids``, which are all :meth:`encoded`."""
+        """Return one set of vectors for each of ``post_ids``, in this order; all must be :meth:`encoded`."""
         assert self._index is not None
         return self._index.vectors_of(post_ids)
 
     def index(self, post_ids: Sequence[str]) -> ExactIndex:
         """Return an exact index of encoded posts, over the vectors on disk if most of them are wanted.
 
-        Every vector is compared with a query then; for few posts a copy in memory is the faster.
+        Such an index compares every vector with a query; for few posts a copy in memory is faster.
         """
         assert self._index is not None
         part = self._index.only(post_ids)
@@ -99,14 +99,14 @@ class EncodedPosts:
         return ExactIndex.build(post_ids, self.sets(post_ids), model_hash=self.model_hash)
 
     def count_cut(self, cut: int, texts: int) -> None:
-        """Count texts that were encoded, and those of them that were cut because they are too long."""
+        """Count encoded texts, and encoded texts that were too long and were cut."""
         self._measured["texts"] = self._measured.get("texts", 0) + texts
         self._measured["texts_cut"] = self._measured.get("texts_cut", 0) + cut
 
     def costs(self, posts: int) -> dict[str, float]:
         """Return columns of the results: posts and topics encoded a second, and the seconds for ``posts``.
 
-        Each vector was made once; every row that uses it names the same rates. Empty where a kill lost the times. With
+        Each vector is made once, so all rows that use it have the same rates. Empty if a kill lost the times. With
         a text encoder ``texts_cut`` is the share of texts that are longer than it reads.
         """
         costs = {}
@@ -131,10 +131,10 @@ class EncodedPosts:
         node_budget: int = MAX_NODES,
         edge_budget: int = MAX_EDGES,
     ) -> None:
-        """Encode posts of ``store`` that are not here yet; goes on where a killed call stopped.
+        """Encode posts of ``store`` that have no vectors yet; resumes after a killed call.
 
-        Within the budgets of training, which are what a device has memory for, and never more at once than encoding
-        gains by.
+        Batches are limited by the budgets of training, which fit the memory of the device, and by the largest useful
+        batch of encoding.
         """
         budgets = {"max_nodes": min(node_budget, MAX_NODES), "max_edges": min(edge_budget, MAX_EDGES)}
 
@@ -154,7 +154,7 @@ class EncodedPosts:
         post_ids: Sequence[str],
         kind: Literal["posts", "topics"],
     ) -> None:
-        """Add posts that are not here yet, with the vectors that ``encode`` makes of them in a folder for shards."""
+        """Add posts without vectors; ``encode`` writes their vectors to a folder of shards."""
         if not post_ids:
             return
         working = self.folder / f"encoding-{kind}"

@@ -63,7 +63,7 @@ class System(ABC, Generic[Settings]):
         shared: folder of files that jobs share.
         console: progress and messages.
         post_files: posts of the collection, kept in ``shared``, so that it is read once.
-        own_questions: questions that are the topic, by its id; :meth:`threads` finds them.
+        own_questions: questions equal to a topic, by topic id; :meth:`threads` finds them.
     """
 
     name: ClassVar[str]
@@ -140,7 +140,7 @@ class System(ABC, Generic[Settings]):
         return None
 
     def tidy(self, folder: Path) -> None:
-        """Remove from ``folder`` what only an unfinished training needs."""
+        """Remove files that only an unfinished training needs."""
 
     def encode(self, settings: Settings, trained: Trained, topic_sets: Sequence[TopicSet]) -> Encoded:
         """Return vectors of all posts that may be retrieved, and of the topics; kept beside the model and reused."""
@@ -149,7 +149,7 @@ class System(ABC, Generic[Settings]):
     # -- retrieval -----------------------------------------------------------------------------------------------
 
     def index(self, settings: Settings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
-        """Index what may be retrieved; files go to ``folder``."""
+        """Index the searched posts; files go to ``folder``."""
         return Indexed(None)
 
     @abstractmethod
@@ -240,7 +240,7 @@ class System(ABC, Generic[Settings]):
         return None
 
     def searchable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
-        """Return those of the posts that are searched: with vectors where the system makes some, else with a text."""
+        """Return the searched posts among these: with vectors if the system makes vectors, else with a text."""
         if isinstance(encoded.vectors, EncodedPosts):
             return encoded.vectors.encoded(post_ids)
         if self._texts is None:
@@ -262,11 +262,11 @@ class System(ABC, Generic[Settings]):
         return self._texts
 
     def readable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
-        """Return those of the topics, by the ids of their posts, that the system can search with."""
+        """Return the topics, by the ids of their posts, that the system can search with."""
         return encoded.vectors.encoded(post_ids) if isinstance(encoded.vectors, EncodedPosts) else post_ids
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
-        """Return posts as they are shown."""
+        """Return the texts of posts for display."""
         if self._texts is None:
             return {}
         with PostTexts(self._texts) as texts:

@@ -96,11 +96,11 @@ class TextEncoder:
     """Sentence-transformers model and the prompts of its texts.
 
     Args:
-        model: model with pooled vectors of any length; they are brought to unit length here.
+        model: model with pooled vectors of any length, which this class normalizes.
         name: name in results.
         query: prompt before each query; ``document`` the same for documents.
-        truncate_dim: length to which vectors are cut, before they are brought to unit length.
-        notice: sentence about the encoder that a user should read; may be empty.
+        truncate_dim: length to which vectors are cut before normalization.
+        notice: a sentence about the encoder for the user, or "".
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class TextEncoder:
 
     @property
     def whole_dimension(self) -> int:
-        """Length of a vector before it is cut."""
+        """Length of an uncut vector."""
         return int(self.model.get_embedding_dimension() or 0)
 
     @property
@@ -133,11 +133,11 @@ class TextEncoder:
         return sum(weight.numel() for weight in self.model.parameters())
 
     def prompt(self, side: Side) -> str:
-        """Return the text that the model reads before each query or document."""
+        """Return the prompt before each query or document."""
         return self._prompt[side]
 
     def cut(self, texts: Sequence[str], side: Side) -> int:
-        """Count the texts that are cut because they have more tokens than the model reads."""
+        """Return the number of texts with more tokens than the model reads."""
         most = self.model.max_seq_length
         if most is None or not texts:
             return 0

@@ -173,7 +173,9 @@ def load(
         raise TrainingError(f"{_INFO} has wrong keys: {sorted(differing)}", path=path)
     written = values.pop(_DIGESTS)
     if not isinstance(written, dict) or written.get(_INFO) != digests.of_json(values):
-        raise TrainingError("damaged: not the file that was written; use another checkpoint", path=folder / _INFO)
+        raise TrainingError(
+            "damaged: the file has changed since it was written; use another checkpoint", path=folder / _INFO
+        )
     del values["format"]
     info = CheckpointInfo(**values)
     hashes = (
@@ -332,7 +334,7 @@ def _refuse_damage(path: Path, written: Mapping[str, str]) -> None:
     """Refuse a file that differs from its digest."""
     try:
         if digests.of_file(path) != written.get(path.name):
-            raise TrainingError("damaged: not the file that was written; use another checkpoint", path=path)
+            raise TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
     except OSError as error:
         raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
 

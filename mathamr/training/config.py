@@ -41,23 +41,22 @@ class TrainConfig:
             ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also of duplicates), ``all``, or
             ``related`` (of a knowledge graph, also over edges).
         least_score: votes that an answer needs; see ``positives``.
-        max_pairs: largest number of pairs (training and validation together); from more, a random sample is taken, the
-            same for every seed. None takes all. Pairs of further collections do not count.
-        pairs: names of the collections with training pairs; None is the searched collection alone. Only pairs of that
-            collection are held out, whatever else is trained on.
+        max_pairs: largest number of pairs (training and validation together); more pairs are sampled at random, equally
+            for every seed. None takes all. Pairs of further collections do not count.
+        pairs: names of the collections with training pairs; None: only the searched collection. Only pairs of the
+            searched collection are held out.
         pair_weights: share of the pairs of each of ``pairs`` in an epoch, e.g. 0.5 for half of them; None: all once.
         pretrain_pairs: collections of a first stage, each pair once an epoch. Training starts with its last weights,
             temperature and optimizer moments; the learning rate falls in both stages. None: no such stage.
         pretrain_epochs: epochs of that stage, in addition to ``epochs``; ``patience`` does not apply to it.
         batch_size: pairs in a batch, over all ranks; each question is compared with the answers of all of them.
         negatives: hard negatives drawn for each question, in addition to the other answers of the batch.
-        negative_source: ranking that they come from: ``bm25``, ``tags`` or ``model``, the one under training
+        negative_source: ranking of their candidates: ``bm25``, ``tags`` or ``model``, the one under training
             (:mod:`mathamr.negatives.mining`). Without ``negatives`` this and the next four settings have no effect.
         negative_candidates: number of answers ranked for each question.
         negative_pool: largest number of them to keep, best first; each batch draws from them.
-        negative_closest: ratio; candidates that score above it times the positive are dropped, since they may be
-            answers
-            without a mark; ``None`` drops nothing. Shared tags give no such score.
+        negative_closest: largest ratio of a candidate's score to the positive's; closer candidates are dropped, because
+            they may be unmarked answers. ``None`` drops nothing. Shared tags have no such score.
         negative_refresh: epochs after which ``model`` ranks again.
         accumulate: batches whose gradients are averaged for one optimizer step.
         node_budget: nodes encoded at once on one device. A larger batch is encoded in chunks, twice (without, then with
@@ -65,8 +64,7 @@ class TrainConfig:
             another budget masks other nodes.
         edge_budget: edges encoded at once, inverses included; see ``node_budget``.
         epochs: largest number of passes over the training pairs.
-        learning_rate: learning rate of AdamW at the first step; a cosine lowers it to ``min_learning_rate`` at the
-            last.
+        learning_rate: learning rate of AdamW at the first step; it falls along a cosine to ``min_learning_rate``.
         min_learning_rate: learning rate at the last step.
         weight_decay: L2 penalty of AdamW; the temperature is exempt.
         temperature: initial temperature of InfoNCE; it is learned.
@@ -75,13 +73,13 @@ class TrainConfig:
         validation_fraction: share of the questions held out, with all their pairs.
         node_mask: probability that a node's label is masked.
         edge_dropout: probability that an edge is dropped.
-        rename: probability that the variables of a graph trade their letters (:mod:`graphs.graph.renaming`).
+        rename: probability that the variables of a graph swap letters (:mod:`graphs.graph.renaming`).
         beta: weight of the MaxSim loss; 1 - beta is the weight of the loss of the document vectors.
         symmetric: also find the question of each answer.
         normalize: divide MaxSim scores by the number of query vectors.
         formula_weight: weight of a loss in which equal formulas find each other
             (:mod:`mathamr.training.graph.formula_pairs`); 0 switches it off.
-        formula_view_weight: weight of a loss in which the operator tree and the symbol layout tree of a formula do.
+        formula_view_weight: weight of a loss in which both trees of a formula find each other.
         teacher: text encoder (:mod:`mathamr.text.encoder`) whose order of the documents is a further target
             (:mod:`mathamr.training.graph.distillation`), or None. Without it the next two settings have no effect.
         distill_weight: weight of the distillation loss.
@@ -89,7 +87,7 @@ class TrainConfig:
         seed: seed of weights, order and augmentation. The held-out questions do not depend on it.
         device: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         processes: ranks that train together on this machine, each in its own process; ``auto``: one for each GPU.
-            Losses are equal up to the order of sums, but for augmentation, which each rank draws for its own part.
+            Losses are equal up to the order of sums and the augmentation, which each rank draws for its own part.
         precision: ``fp32`` or ``bf16``, arithmetic of the encoder; scores and loss are always float32.
         workers: threads that prepare batches ahead; 0 prepares each on demand. Results do not depend on it.
         checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.

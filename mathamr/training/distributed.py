@@ -73,8 +73,7 @@ class Ranks:
         Args:
             own: parameters that each rank reaches through its own vectors; their gradients are summed.
             shared: parameters that each rank reaches in full, such as the temperature; their gradients are averaged,
-                which
-                keeps ranks of different hardware in step.
+                which keeps ranks of different hardware in step.
         """
         if self.size == 1:
             return

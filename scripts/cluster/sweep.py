@@ -1,4 +1,4 @@
-"""Make a sweep of Weights & Biases; one with a trial that cannot run is refused.
+"""Make a sweep of Weights & Biases; a sweep with an invalid trial is refused.
 
 mathamr sweep conf/sweeps/optimizer.yaml               # checks, registers, and prints the command of an agent
 mathamr sweep conf/sweeps/optimizer.yaml --check       # only checks; no account is needed

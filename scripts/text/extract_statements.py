@@ -1,14 +1,14 @@
-"""Theorems, lemmas, definitions, propositions and corollaries of LaTeX papers, as one JSON object a paper.
+"""Extract theorems, lemmas, definitions, propositions and corollaries of LaTeX papers, one JSON object a paper.
 
     mathamr text statements --papers arxiv/*.tar.gz --out papers.jsonl --workers 8
     mathamr text statements --papers my_thesis/ notes.tex --out papers.jsonl
 
 A paper is an archive (``.tar.gz``, ``.gz``, ``.tar``), a folder or a file. ``--categories`` is a TSV of paper ids and
 subject categories (``2501.00001<TAB>math.CO math.RT``). Archives are read in memory, never unpacked to disk; hostile
-ones are refused. Progress goes to standard error, with the papers that failed and how many statements were dropped; the
+ones are refused. Progress goes to standard error, with failed papers and the number of dropped statements; the
 last line of standard output is one JSON object. The same command resumes an interrupted run.
 
-Exit codes: 0 extracted; 1 every paper failed; 2 a message says what is wrong.
+Exit codes: 0 extracted; 1 every paper failed; 2 an error, with a message.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--papers", type=Path, nargs="+", required=True, help="archives, folders or LaTeX files")
     parser.add_argument("--out", type=Path, required=True, help="JSON lines (resumed if the file exists)")
     parser.add_argument("--categories", type=Path, metavar="TSV", help="paper id and categories, separated by a tab")
-    parser.add_argument("--max-characters", type=int, help="longer statements are dropped")
-    parser.add_argument("--workers", type=int, default=1, help="processes that read papers")
+    parser.add_argument("--max-characters", type=int, help="largest length of a statement; longer ones are dropped")
+    parser.add_argument("--workers", type=int, default=1, help="number of reading processes")
     given = parser.parse_args(arguments)
 
     from mathamr.stages.console import Console

@@ -2,8 +2,8 @@
 
     mathamr text concepts --papers papers.jsonl --out graph.json
 
-extract_statements.py makes ``papers.jsonl`` from LaTeX sources; text_pairs.py makes pairs, or a collection with tests,
-from the graph. mathamr/text/concepts.py defines concepts and edges.
+mathamr text statements makes ``papers.jsonl`` from LaTeX sources; mathamr text pairs makes pairs, or a collection with
+tests, from the graph. mathamr/text/concepts.py defines concepts and edges.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from experiments.command import command, parser_of
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; return the exit code."""
     parser = parser_of(__doc__)
-    parser.add_argument("--papers", type=Path, required=True, help="papers.jsonl of extract_statements.py")
+    parser.add_argument("--papers", type=Path, required=True, help="papers.jsonl of mathamr text statements")
     parser.add_argument("--least-papers", type=int, help="fewest papers of a concept")
     parser.add_argument("--out", type=Path, required=True, help="JSON, see mathamr/text/knowledge_graph.py")
     given = parser.parse_args(arguments)

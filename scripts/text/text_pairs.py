@@ -1,4 +1,4 @@
-"""Make a file of pairs to fine-tune a text encoder on.
+"""Make a file of pairs for fine-tuning a text encoder.
 
     mathamr text pairs answers --corpus arqmath --root DIR --out pairs.jsonl        # question -> answer
     mathamr text pairs answers --corpus titles --root DIR --out pairs.jsonl         # title -> body
@@ -8,18 +8,18 @@
 
     mathamr text pairs statements --papers papers.jsonl --benchmark DIR          # with separate tests
 
-With ``--benchmark`` (or ``--collection``) each makes a folder for an experiment (``data=pairs data.root=DIR``):
-documents to search, pairs to learn from, and tests that share nothing with the pairs; see mathamr/text/benchmarks.py.
+With ``--benchmark`` (or ``--collection``) each command makes a folder for an experiment (``data=pairs data.root=DIR``):
+documents, training pairs, and tests that share nothing with the pairs; see mathamr/text/benchmarks.py.
 
-extract_statements.py makes ``papers.jsonl`` from LaTeX sources. With ``--model NAME`` a language model writes the
+mathamr text statements makes ``papers.jsonl`` from LaTeX sources. With ``--model NAME`` a language model writes the
 queries for statements; otherwise they are the paper's own words. The model runs in this process (a name of Hugging
 Face, a folder, or a GGUF file), or on an OpenAI-compatible ``--server``, whose key is in OPENAI_API_KEY. Each answer is
-kept at once in ``--answers``, and the same command asks for missing ones only. ``--estimate`` asks nothing and prints
-how much the model has to answer.
+saved at once in ``--answers``, and the same command asks only for missing answers. ``--estimate`` sends no requests and
+prints their number and size.
 
-``--raw`` leaves formulas as typed (a collection
-always does; ``text.linearize`` chooses how they are read). ``concepts`` reads the paper P of the graph from
-``DIR/P.tar.gz``, ``DIR/P.tex`` or the folder ``DIR/P``; mathamr text concepts makes a graph.
+``--raw`` leaves formulas as typed. Collections always do; there ``text.linearize`` selects the form. ``concepts`` reads
+the paper P of the graph from ``DIR/P.tar.gz``, ``DIR/P.tex`` or the folder ``DIR/P``; mathamr text concepts makes the
+graph.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     formulas = kinds.add_parser("formulas", help="text <-> formula, both directions")
     formulas.add_argument("--raw", action="store_true", help="LaTeX as typed, not linearised")
     for one in (statements, formulas):
-        one.add_argument("--papers", type=Path, required=True, help="papers.jsonl of extract_statements.py")
+        one.add_argument("--papers", type=Path, required=True, help="papers.jsonl of mathamr text statements")
     concepts = kinds.add_parser("concepts", help="concept -> chunk of a knowledge graph")
     concepts.add_argument("--graph", type=Path, required=True, help="JSON, see mathamr/text/knowledge_graph.py")
     concepts.add_argument("--sources", type=Path, nargs="+", required=True, help="folders of the papers' LaTeX sources")

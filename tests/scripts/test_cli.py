@@ -41,8 +41,8 @@ def test_the_list_of_commands_imports_nothing_heavy() -> None:
         (["build", "graph"], "unknown command build 'graph'; did you mean graphs?"),
         (["completion"], "name one shell: bash, zsh, fish"),
         (["run", "+exp=trial", "nonsense=1"], "unknown key nonsense"),
-        (["run", "--exp", "trial"], "--exp is no option; write +exp=NAME"),
-        (["run", "trial"], "'trial' is no setting; write KEY=VALUE, or +exp=NAME for an experiment"),
+        (["run", "--exp", "trial"], "--exp is not an option; write +exp=NAME"),
+        (["run", "trial"], "'trial' is not a setting; write KEY=VALUE, or +exp=NAME for an experiment"),
         (["evaluate", "--task", "1", "--qrels", "gone.tsv", "--run", "gone.tsv"], "gone.tsv"),
     ],
 )
@@ -72,6 +72,14 @@ COMP_WORDS=(mathamr build te); COMP_CWORD=2; _mathamr; echo "${COMPREPLY[@]}"
     ).stdout  # fmt: skip
     done = subprocess.run(["bash", "-c", steps], input=written, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["build", "tensors"]
+
+
+@pytest.mark.parametrize("name", ["report", "completion"])  # not of scripts/, whose help test_commands.py covers
+def test_the_help_of_a_command_imports_nothing_heavy(name: str) -> None:
+    program = f"import sys; from experiments.cli import main; main(['{name}', '--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert "usage: " in done.stdout
+    assert not HEAVY & set(done.stdout.splitlines()[-1].split())
 
 
 def test_the_help_of_run_lists_every_experiment_and_imports_nothing_heavy() -> None:

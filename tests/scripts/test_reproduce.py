@@ -165,6 +165,11 @@ def test_a_table_is_run_once_and_its_rows_are_told(
     lines = [line.split()[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("mini")]
     assert lines == [["none", "ok"], ["sequential", "ok"], ["circular", "drift"], ["fully_connected", "fail"]]
     ((*_, only, setting),) = commands
+    assert reproduce.reproduce(mini, tmp_path, ["workers=4"], as_json=True) == 1
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["status"] for one in objects] == ["ok", "ok", "drift", "fail"]
+    assert objects[0]["measured"]["nDCG'"] == 0.70
+    assert objects[3]["reason"] == "failed: killed"
     assert only == "experiment.only=[none,sequential,circular,fully_connected]"
     assert setting == "workers=4"
 
@@ -173,6 +178,10 @@ def test_the_list_tells_commands(capsys: pytest.CaptureFixture[str], monkeypatch
     monkeypatch.delenv("ARQMATH_MINI", raising=False)
     assert reproduce.main(["mini-4.11", "--list"]) == 0
     printed = capsys.readouterr().out
+    assert reproduce.main(["mini-4.11", "--list", "--json"]) == 0
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["status"] for one in listed] == ["no data"] * 4
+    assert listed[2]["expected"]["nDCG'"] == 0.691
     assert "circular: mean, nDCG' 0.691 ± 0.005, MAP' 0.506 ± 0.009, P'@10 0.267 ± 0.007, Bpref 0.361" in printed
     assert "seen in commit 680aedf" in printed
     command = "python -m experiments.run +exp=vn_connectivity data=arqmath train.epochs=3 'experiment.seeds=[42,43,44]'"

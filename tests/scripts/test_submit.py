@@ -74,6 +74,13 @@ def test_both_files_of_the_job_with_the_best_held_out_pairs(
     assert "1 topics have no result and score 0: T.2" in printed
     assert "nDCG' 0.5000, MAP' 0.5000, P'@10 0.0500, Bpref 0.5000 (2 topics)" in printed
     assert "nDCG' 1.0000, MAP' 1.0000, P'@10 0.1000" in printed
+    assert submit.main(arguments(experiment, out, *scored, "--json")) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["job"] == "mathamr_plus-seed2"
+    first, second = content["files"]
+    assert [first["task"], first["valid"], first["missing_topics"]] == [1, True, ["T.2"]]
+    assert [second["task"], second["valid"], second["missing_topics"]] == [2, True, []]
+    assert first["scores"] == {"nDCG'": 0.5, "MAP'": 0.5, "P'@10": 0.05, "Bpref": 0.5, "topics": 2}
     assert submit.main(["--check", str(out / "Lab-task1-plus-auto-both-P.tsv")]) == 0
     assert "not looked up (give --corpus)" in capsys.readouterr().out
 
@@ -153,8 +160,8 @@ def test_many_problems_of_a_kind_are_counted(tmp_path: Path, capsys: pytest.Capt
     ("change", "message"),
     [
         (["--job", "mathamr_plus-seed3"], "job=mathamr_plus-seed3 is not among the finished ones: mathamr_plus-seed1"),
-        (["--run", "my run"], "is no name of a file"),
-        (["--team", "../up"], "is no name of a file"),
+        (["--run", "my run"], "is no valid file name"),
+        (["--team", "../up"], "is no valid file name"),
         (["--root", "nowhere"], "nowhere"),
     ],
 )

@@ -111,7 +111,7 @@ class Beir(QueryCollection):
         return [] if self._training_file is None else read_judgments(self._training_file)
 
     def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part; a judgment more changes no graph and no search."""
+        """Return one hash for each part; a further judgment changes no graph and no search."""
         return self._fingerprints
 
     @cached_property

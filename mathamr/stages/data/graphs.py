@@ -1,7 +1,7 @@
 """Graphs of posts: posts -> AMR and formula trees -> collection.db.
 
-counted = build_collection(open_corpus("mathdocs"), Path("collection.db"), CollectionSettings(), Console())
-print(graphs.stores.census.table(counted))
+    counted = build_collection(open_corpus("mathdocs"), Path("collection.db"), CollectionSettings(), Console())
+    print(graphs.stores.census.table(counted))
 
 :func:`build_graphs` is the stage itself, for any posts.
 """

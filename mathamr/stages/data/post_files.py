@@ -1,9 +1,9 @@
 """Posts of a collection, read once and kept: catalogue.db (all but texts) and posts.db (texts).
 
-files = PostFiles(open_corpus("mathdocs"), Path("outputs/shared/mathdocs-b1d7c2"), console)
-files.read(texts=True)                     # one pass over the collection makes both files
-list(files.outlines())                     # all posts without texts: of pairs, searched posts, leaks
-list(files.posts(frozenset({"7"})))        # a post with its text: graphs are made from it
+    files = PostFiles(open_corpus("mathdocs"), Path("outputs/shared/mathdocs-b1d7c2"), console)
+    files.read(texts=True)                     # one pass over the collection makes both files
+    list(files.outlines())                     # all posts without texts: of pairs, searched posts, leaks
+    list(files.posts(frozenset({"7"})))        # a post with its text: graphs are made from it
 
 Where all texts are wanted, the collection is read once; where some are, twice: the catalogue tells which. Later runs,
 and other processes, read the files.

@@ -1,7 +1,7 @@
 """Pairs of texts that an encoder learns from, and collections of such pairs with tests.
 
-write_pair_file(AnswerPairs(open_corpus("arqmath", root)), Path("pairs.jsonl"), Console())
-write_pair_collection(StatementPairs(Path("papers.jsonl")), Path("statements"), BenchmarkChoice(0.1))
+    write_pair_file(AnswerPairs(open_corpus("arqmath", root)), Path("pairs.jsonl"), Console())
+    write_pair_collection(StatementPairs(Path("papers.jsonl")), Path("statements"), BenchmarkChoice(0.1))
 
 Each kind of pairs is a class below: question and answer, query and statement, text and formula, concept and chunk.
 """

@@ -1,7 +1,7 @@
 """Scores of run files by the official protocol, as mathamr evaluate prints them.
 
 scored = score_files(Path("run.tsv"), [Path("qrel_task1_2020.tsv")], ScoreSettings(task=1))
-scored.values       # {'ndcg_prime': 0.3446, 'map_prime': 0.1393, 'p_prime_10': 0.1623, 'bpref': 0.1261, 'topics': 77}
+scored.values   # {'ndcg_prime': 0.3446, 'map_prime': 0.1393, 'p_prime_10': 0.1623, 'bpref': 0.1261, 'topics': 77}
 """
 
 from __future__ import annotations

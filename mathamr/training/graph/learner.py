@@ -1,8 +1,8 @@
 """Learning parts: an encoder, the temperature of its loss, their optimizer, and one optimizer step.
 
 learner = Learner(config, encoder_config, num_labels=20_000, num_relations=532, world=world)
-learner.step([batch], learning_rate=1e-4)      # {"loss": 3.46, "grad_norm": 0.8, "temperature": 0.05, ...}
-learner.tensors()                              # {"temperature": ..., "optimizer.features.labels.weight.exp_avg": ...}
+learner.step([batch], learning_rate=1e-4)    # {"loss": 3.46, "grad_norm": 0.8, "temperature": 0.05, ...}
+learner.tensors()                            # {"temperature": ..., "optimizer.features.labels.weight.exp_avg": ...}
 """
 
 from __future__ import annotations

@@ -84,22 +84,20 @@ def train(
     Args:
         pairs: questions and their answers. Pairs without graphs are skipped, counted and listed.
         resume: ``auto`` resumes from ``OUT/last`` if it exists; ``never`` removes both checkpoints and starts anew.
-        negatives: for each question posts that are not answers, of which ``config.negatives`` are drawn each time; or a
-            source that mines them again during training. :func:`mathamr.negatives.mining.negatives_of` makes either.
+        negatives: posts that are no answers, for each question, of which ``config.negatives`` are drawn each time; or a
+            source that mines them during training. :func:`mathamr.negatives.mining.negatives_of` makes either.
         visual_ids: visual ids of each post's formulas, by FORMULA_i, "" if unknown; ``config.formula_weight`` and
             ``config.formula_view_weight`` need them.
         sources: pairs of further collections, by their names in ``config.pairs`` and ``config.pretrain_pairs``; any
-            other
-            name means ``pairs``. None of them are held out, and they get no hard negatives.
+            other name means ``pairs``. They are never held out and get no hard negatives.
         teacher: vectors of all posts of pairs and negatives; ``config.teacher`` names it.
-        log: function that receives records, see above.
+        log: function that receives the record of each step and epoch.
         progress: function called with the number of optimizer steps done since its last call.
 
     Raises:
         ConfigError: settings that contradict each other, the data or the machine.
-        TrainingError: no usable pairs, a loss that is not finite, a checkpoint of another run, a full disk, a dead
-            rank.
-            ``OUT/last`` is valid, and the message names its step.
+        TrainingError: no usable pairs, a loss that is not finite, a checkpoint of another run, a full disk, or a
+            dead rank. ``OUT/last`` is valid, and the message names its step.
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; ``OUT/last`` holds the last step.
         KeyboardInterrupt: a second Ctrl-C; ``OUT/last`` holds the last saved step.
     """

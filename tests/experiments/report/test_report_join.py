@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.report import results, writing
+from experiments.report import results
+from experiments.report.__main__ import main as report_main
 from graphs.errors import ConfigError
 from tests.experiments.written_experiment import fail, finish, write_plan
 
@@ -75,7 +76,7 @@ def test_the_command_joins_experiments_on_one_page(
     finish(other, "exact", 1, 0.4)
     finish(other, "hnsw", 1, 0.3)
     out = tmp_path / "together"
-    assert writing.main([str(machines[0]), str(machines[1]), "--out", str(out)]) == 0
+    assert report_main([str(machines[0]), str(machines[1]), "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"{out}/report.html, {out}/report.md, {out}/results.csv\n"
     text = (out / "report.md").read_text()
     assert text.index("# Rings") < text.index("# Strategies")
@@ -95,7 +96,7 @@ def test_the_command_needs_the_folders_alone(machines: tuple[Path, Path], tmp_pa
     for path in [*copy.rglob("*"), copy]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
-        assert writing.main([str(copy), "--out", str(tmp_path / "out")]) == 0
+        assert report_main([str(copy), "--out", str(tmp_path / "out")]) == 0
     finally:
         for path in [copy, *copy.rglob("*")]:
             path.chmod(0o755)
@@ -103,7 +104,7 @@ def test_the_command_needs_the_folders_alone(machines: tuple[Path, Path], tmp_pa
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert writing.main([str(tmp_path / "nowhere")]) == 2
+    assert report_main([str(tmp_path / "nowhere")]) == 2
     error = capsys.readouterr().err
     assert "nowhere: no experiment.json here, nor in a folder right below" in error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -56,7 +57,10 @@ def test_a_saved_model_has_the_same_weights_and_vectors(model: MathAMR, tmp_path
     card = (tmp_path / "demo" / "README.md").read_text()
     assert "32 pairs of a test" in card
     assert "| nDCG' | 0.500 |" in card
-    opened.save_pretrained(tmp_path / "again")
+    opened.save_pretrained(tmp_path / "again", limits="Tests.")
+    kept = (tmp_path / "again" / "README.md").read_text()
+    assert kept.replace("again", "demo").split("## Limits")[0] == card.split("## Limits")[0]
+    assert kept.endswith("## Limits\n\nTests.\n")
     names = ("model.safetensors", "checkpoint.json", "vocabulary.json")
     assert [(tmp_path / "again" / name).read_bytes() for name in names] == [
         (tmp_path / "demo" / name).read_bytes() for name in names
@@ -74,6 +78,21 @@ def test_similarity_is_maxsim(model: MathAMR) -> None:
     normalized = model.similarity(sets, sets, normalize=True)
     assert torch.allclose(normalized.diagonal(), torch.ones(3), atol=1e-5)
     assert model.explain(TEXTS[0], TEXTS[1]).score == pytest.approx(similarities[0, 1].item(), abs=1e-5)
+
+
+def test_progress_is_shown_where_it_is_asked_for(model: MathAMR, capsys: pytest.CaptureFixture[str]) -> None:
+    assert model.to("cpu") is model
+    assert model.device.type == "cpu"
+    model.encode(TEXTS * 30)
+    assert capsys.readouterr().err == ""  # not a terminal
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.stderr, "isatty", lambda: True)
+        patch.setenv("TTY_COMPATIBLE", "1")
+        quiet = model.encode(TEXTS * 30, show_progress_bar=False)
+        assert capsys.readouterr().err == ""
+        shown = model.encode(TEXTS * 30)
+        assert "encoding" in capsys.readouterr().err
+    assert torch.equal(quiet.vectors, shown.vectors)
 
 
 def test_one_text_is_one_set(model: MathAMR) -> None:
