@@ -7,6 +7,7 @@ it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document
     {"settings": {"k": 10, "psi": 25, "samples": 1000, "size": null}, "sampled": {"posts": 2863, "of_posts": 2863},
      "collapse": {"formula": {"cosine": 0.48, "rank": 5.8, "vectors": 14.3, "documents": 2399}, ...},
      "run": {"accuracy": [0.88, 0.81, 0.94], "mrr": ..., "ndcg": ...},           # mean and 95 % interval
+     "confidence": {"tested": [...], ...},                                # see experiments.analyses.confidence
      "ways": {"maxsim": {"queries": 104, "coe": [...], "roe": [...], "densities": {...}, ...}, "formula": ...},
      "thresholds": [{"psi": 0, "tau": 0.41, "metric": [...], "removed": 0.0}, ...], "chosen": 7,
      "isotropy": {"as they are": {"accuracy": [...], "i_a": 0.09, "i_b": 0.3}, "standardized": ...},
@@ -14,8 +15,9 @@ it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document
      "statements": {"topics": ["A.1", ...], "cosines": [[...]], "plane": [[...]]},
      "lengths": {"tokens": [5.6, ...], "of_tokens": 4120, "pooled": [3.1, ...]}}                # of text encoders
 
-A system without vectors has ``run`` alone. Of a large collection a sample is looked at, which ``sampled`` says: every
-right document is in it, and others drawn at random, so that accuracies in the sample are higher than those of ``run``.
+A system without vectors has ``run`` and ``confidence`` alone. Of a large collection a sample is looked at, which
+``sampled`` says: every right document is in it, and others drawn at random, so that accuracies in the sample are higher
+than those of ``run``.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from experiments.analyses import confidence
 from experiments.analyses.job_examples import natural
 from experiments.analyses.sampling import sampler
 from experiments.config import GeometryConfig
@@ -90,6 +93,7 @@ def measure(
         if whole:
             settings = {"k": config.k, "psi": config.psi, "samples": config.samples, "size": config.size}
             content |= {"settings": settings, "run": of_run(run, qrels, config, topic_set.relevant)}
+            content |= {"confidence": confidence.of_run(run, qrels, config, topic_set.relevant)}
         sampled = sampler(qrels, config.posts, topic_set.relevant)
         space = system.space(job.settings, encoded, topic_set, sampled.select)
         if space is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.analyses.geometry import AS_THEY_ARE
+from experiments.report import confidence_report
 from experiments.report.blocks import Block, Heading, Table, Text
 from experiments.report.figures import geometry as geometry_figures
 from experiments.report.figures.geometry import Content
@@ -52,6 +53,9 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
     parts: list[tuple[str, list[Block]]] = []
     if whole:
         parts.append(("Accuracy and overlap", _overlaps(experiment, whole, spaces)))
+        parts.append(
+            ("Confidence of single topics", confidence_report.blocks(experiment, confidence_report.first_seeds(whole)))
+        )
     if spaces:
         parts.append(("Isotropy", _isotropy(experiment, spaces)))
         parts.append(("What goes with accuracy", _correlations(spaces)))
