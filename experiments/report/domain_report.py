@@ -44,7 +44,7 @@ def blocks(experiment: Experiment, found: Mapping[str, Content]) -> list[Block]:
     posts = next(iter(found.values()))["posts"]
     note = (
         f"{posts} posts with formulas, drawn at random, and as many texts of each corpus. Prose: the same posts "
-        "without formulas. Distance: of each post to the nearest text, at unit length (section II-F of the paper). MMD²: "
+        "without formulas. Distance: of each post to the nearest text, at unit length (the paper, section II-F). MMD²: "
         "squared mean discrepancy of both sets of vectors, p over 999 permutations. D, p and Wasserstein: distances "
         "against those before training (Kolmogorov and Smirnov)."
     )

@@ -127,7 +127,8 @@ def read_confidence(record: Mapping[str, Any]) -> Confidence:
             raise ValueError(f"mean, scale and weights need {len(EVIDENCE)} finite numbers each")
         if not np.isfinite(list(single.values())).all() or (arrays["scale"] <= 0).any() or int(record["k"]) < 1:
             raise ValueError("k and scales must be above 0, theta and bias finite")
-        return Confidence(int(record["k"]), **{name: tuple(one.tolist()) for name, one in arrays.items()}, **single)
+        mean, scale, weights = (tuple(one.tolist()) for one in arrays.values())
+        return Confidence(int(record["k"]), single["theta"], mean, scale, weights, single["bias"])
     except (KeyError, TypeError, ValueError) as error:
         raise AnalysisError(f"this is no record of a confidence: {error}") from error
 
