@@ -45,6 +45,7 @@ class GeometryConfig:
     posts: int
     topics: int
     statements: int
+    general: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,27 +7,33 @@ it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document
     {"settings": {"k": 10, "psi": 25, "samples": 1000, "size": null}, "sampled": {"posts": 2863, "of_posts": 2863},
      "collapse": {"formula": {"cosine": 0.48, "rank": 5.8, "vectors": 14.3, "documents": 2399}, ...},
      "run": {"accuracy": [0.88, 0.81, 0.94], "mrr": ..., "ndcg": ...},           # mean and 95 % interval
+     "confidence": {"tested": [...], ...},                                # see experiments.analyses.confidence
      "ways": {"maxsim": {"queries": 104, "coe": [...], "roe": [...], "densities": {...}, ...}, "formula": ...},
-     "thresholds": [{"psi": 0, "tau": 0.41, "metric": [...], "removed": 0.0}, ...], "chosen": 7,
+     "thresholds": [{"psi": 0, "tau": 0.41, "metric": [...], "removed": 0.0}, ...],
+     "chosen": 31, "of_paper": 20, "at_threshold": {"coe": [...], "roe": [...]},             # numbers of thresholds
      "isotropy": {"as they are": {"accuracy": [...], "i_a": 0.09, "i_b": 0.3}, "standardized": ...},
+     "domain": {"corpora": {...}, ...},                                           # see experiments.analyses.domain
      "words": {"distances": [0.31, ...], "with_formulas": 2480, "without": 383},
      "statements": {"topics": ["A.1", ...], "cosines": [[...]], "plane": [[...]]},
      "lengths": {"tokens": [5.6, ...], "of_tokens": 4120, "pooled": [3.1, ...]}}                # of text encoders
 
-A system without vectors has ``run`` alone. Of a large collection a sample is looked at, which ``sampled`` says: every
-right document is in it, and others drawn at random, so that accuracies in the sample are higher than those of ``run``.
+A system without vectors has ``run`` and ``confidence`` alone. Of a large collection a sample is looked at, which
+``sampled`` says: every right document is in it, and others drawn at random, so that accuracies in the sample are higher
+than those of ``run``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from experiments.analyses import confidence, domain
 from experiments.analyses.job_examples import natural
 from experiments.analyses.sampling import sampler
 from experiments.config import GeometryConfig
@@ -40,7 +46,7 @@ from mathamr.analysis.isotropy import Standardizing, TopRemoval, Whitening, isos
 from mathamr.analysis.overlap import density, overlap
 from mathamr.analysis.shift import nearest_distances
 from mathamr.analysis.similarities import Floats, Survey, cosine, maxsim, of_kind, survey, unit_vectors
-from mathamr.analysis.thresholds import chosen, threshold_curve
+from mathamr.analysis.thresholds import chosen, of_paper, threshold_curve
 from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.resampling import Bootstrapped, bootstrap
 from mathamr.evaluation.runs import Qrels, Run
@@ -75,6 +81,8 @@ def check(analyses: Sequence[str], config: GeometryConfig) -> None:
     check_bounds("geometry", config, at_least=least)
     if not 0 <= config.psi <= 100:
         raise ConfigError(f"geometry.psi={config.psi} is a percentile, from 0 to 100")
+    if config.general is not None and "geometry" in analyses:
+        domain.read_corpus(Path(config.general))
 
 
 def measure(
@@ -90,6 +98,7 @@ def measure(
         if whole:
             settings = {"k": config.k, "psi": config.psi, "samples": config.samples, "size": config.size}
             content |= {"settings": settings, "run": of_run(run, qrels, config, topic_set.relevant)}
+            content |= {"confidence": confidence.of_run(run, qrels, config, topic_set.relevant)}
         sampled = sampler(qrels, config.posts, topic_set.relevant)
         space = system.space(job.settings, encoded, topic_set, sampled.select)
         if space is not None:
@@ -98,6 +107,8 @@ def measure(
             texts = system.texts(space.posts)
             with_formulas = [post_id in texts and bool(texts[post_id].text.formulas) for post_id in space.posts]
             content |= of_space(space, qrels, with_formulas, config, topic_set.relevant)
+            vectors = _one_each(space.documents, space.document_kinds)
+            content |= {"domain": domain.of_space(space, vectors, texts, config.general)}
     except AnalysisError as error:
         content["left_out"] = str(error)
     return content
@@ -137,6 +148,8 @@ def of_space(
         raise AnalysisError(f"no topic can be compared with a right document by the vectors of {own}")
     mine, k = found[own], config.k
     curve = threshold_curve(mine, min(k, mine.top.shape[1]), samples=config.samples, size=config.size)
+    best = chosen(curve)
+    above = overlap(mine, psi=100 * best.removed, samples=config.samples, size=config.size)
     return {
         "own": own,
         "judged": len(judged.correct),
@@ -145,7 +158,9 @@ def of_space(
             {"psi": one.psi, "tau": _round(one.tau), "metric": _interval(one.metric), "removed": _round(one.removed)}
             for one in curve
         ],
-        "chosen": curve.index(chosen(curve)),
+        "chosen": curve.index(best),
+        "of_paper": curve.index(of_paper(curve)),
+        "at_threshold": {"coe": _interval(above.coe), "roe": _interval(above.roe)},
         "isotropy": _isotropy(ways[own], judged, config),
         "words": _words(_one_each(space.documents, space.document_kinds), with_formulas),
         "statements": (statements := _statements(space, qrels, config, relevant)),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.analyses.geometry import AS_THEY_ARE
+from experiments.report import confidence_report, domain_report
 from experiments.report.blocks import Block, Heading, Table, Text
 from experiments.report.figures import geometry as geometry_figures
 from experiments.report.figures.geometry import Content
@@ -52,6 +53,9 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
     parts: list[tuple[str, list[Block]]] = []
     if whole:
         parts.append(("Accuracy and overlap", _overlaps(experiment, whole, spaces)))
+        parts.append(
+            ("Confidence of single topics", confidence_report.blocks(experiment, confidence_report.first_seeds(whole)))
+        )
     if spaces:
         parts.append(("Isotropy", _isotropy(experiment, spaces)))
         parts.append(("What goes with accuracy", _correlations(spaces)))
@@ -59,6 +63,8 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
     parts.append(("Representation collapse", _collapse(experiment, found)))
     if spaces:
         parts.append(("Posts with formulas and without", _words(experiment, spaces)))
+        general = {name: of[0]["domain"] for name, of in spaces.items() if of[0].get("domain")}
+        parts.append(("Mathematical posts and other text", domain_report.blocks(experiment, general)))
         parts.append(("Right answers of some topics", _statements(experiment, spaces)))
     parts = [(title, inside) for title, inside in parts if inside]
     troubles = [
@@ -104,8 +110,13 @@ def _own(name: str) -> Value:
     return lambda content: content["ways"][content["own"]][name][0] if "ways" in content else None
 
 
-def _chosen(value: Value) -> Value:
-    return lambda content: value(content["thresholds"][content["chosen"]]) if "thresholds" in content else None
+def _at(name: str, value: Value) -> Value:
+    """Return the value of a threshold: ``chosen``, or ``of_paper``."""
+    return lambda content: value(content["thresholds"][content[name]])
+
+
+def _at_threshold(name: str) -> Value:
+    return lambda content: content["at_threshold"][name][0]
 
 
 def _overlaps(experiment: Experiment, whole: Contents, spaces: Contents) -> list[Block]:
@@ -118,25 +129,39 @@ def _overlaps(experiment: Experiment, whole: Contents, spaces: Contents) -> list
         f"nDCG@{k}": _of_run("ndcg"),
         "COE": _own("coe"),
         "ROE": _own("roe"),
-        "τ": _chosen(lambda one: one["tau"]),
-        "ψ": _chosen(lambda one: one["psi"]),
-        f"Accuracy@{k} at τ": _chosen(lambda one: one["metric"][0]),
-        "Removed": _chosen(lambda one: one["removed"]),
     }
     size = "as many topics as there are" if settings["size"] is None else f"{settings['size']} topics"
     note = (
         f"Means over {settings['samples']} bootstrap samples of {size}, ± over seeds. A right answer is "
         "relevant; one that nobody judged is wrong. Width: of the interval of accuracy. COE, ROE: share of "
-        f"right and of random answers that are more similar than percentile {psi:g} of the first {k}. τ: the highest "
-        "threshold at which accuracy is not significantly different, without ψ above the smallest similarities of "
-        f"all samples; removed: share of the first {k} below it.{_sampled(spaces)}"
+        f"right and of random answers that are more similar than percentile {psi:g} of the first {k}.{_sampled(spaces)}"
     )
     table = _table(experiment, whole, columns, "In the form of Table II of the paper", note)
     built: list[Block] = [table]
     if spaces:
         panels = _panels(experiment, spaces)
+        built.append(_thresholds(experiment, spaces, k))
         built += [geometry_figures.densities(panels), geometry_figures.thresholds(panels, k)]
     return built
+
+
+def _thresholds(experiment: Experiment, spaces: Contents, k: int) -> Table:
+    columns: dict[str, Value] = {}
+    for rule, name in (("paper", "of_paper"), ("best", "chosen")):
+        columns |= {
+            f"τ, {rule}": _at(name, lambda one: one["tau"]),
+            f"Accuracy@{k}, {rule}": _at(name, lambda one: one["metric"][0]),
+            f"Removed, {rule}": _at(name, lambda one: one["removed"]),
+        }
+        if name == "of_paper":
+            columns["ψ"] = _at(name, lambda one: one["psi"])
+    columns |= {"COE, best": _at_threshold("coe"), "ROE, best": _at_threshold("roe")}
+    note = (
+        f"Removed: share of the first {k} below τ. Paper: its rule (section II-B), the highest τ(ψ) at which accuracy "
+        "is not significantly different. Best: the highest such threshold among all percentiles of the first "
+        f"{k}. COE and ROE above it, so at each model's own percentile instead of a common one."
+    )
+    return _table(experiment, spaces, columns, "Thresholds by the paper's rule, and the best of all", note)
 
 
 def _sampled(spaces: Contents) -> str:
@@ -178,10 +203,11 @@ def _correlations(spaces: Contents) -> list[Block]:
         return [Text(f"No correlations: {len(spaces)} conditions with vectors, and {FEWEST} are needed.")]
     models = list(spaces.values())
     moves = [(of, move) for of in models for move in of[0]["isotropy"]]
-    tau = _chosen(lambda best: best["tau"])
+    tau = _at("chosen", lambda best: best["tau"])
     plain = {
         "Accuracy and COE": [(_mean(of, _own("accuracy")), _mean(of, _own("coe"))) for of in models],
         "Accuracy and ROE": [(_mean(of, _own("accuracy")), _mean(of, _own("roe"))) for of in models],
+        "Accuracy and COE above τ": [(_mean(of, _own("accuracy")), _mean(of, _at_threshold("coe"))) for of in models],
         "τ and ROE": [(_mean(of, tau), _mean(of, _own("roe"))) for of in models],
     }
     for title, name in (("I_A", "i_a"), ("I_B", "i_b")):
@@ -190,18 +216,21 @@ def _correlations(spaces: Contents) -> list[Block]:
             pair for pair, (_, move) in zip(pairs, moves, strict=True) if move == AS_THEY_ARE
         ]
         plain[f"Accuracy and {title}, transformed vectors too"] = pairs
-    rows = [["Correlation", "Pearson", "p", "Spearman", "Models"]]
+    rows = [["Correlation", "Pearson", "95 %", "p", "Spearman", "p", "Models"]]
     for title, pairs in plain.items():
         try:
             result = correlation(*zip(*pairs, strict=True))
         except AnalysisError as error:
-            rows.append([title, "–", "–", "–", str(error)])
+            rows.append([title, *["–"] * 5, str(error)])
             continue
-        numbers = [f"{result.pearson:+.3f}", p_value(result.p), f"{result.spearman:+.3f}", str(result.models)]
-        rows.append([title, *numbers])
+        low, high = result.interval
+        numbers = [f"{result.pearson:+.3f}", f"{low:+.2f} to {high:+.2f}", p_value(result.permuted)]
+        rows.append([title, *numbers, f"{result.spearman:+.3f}", p_value(result.spearman_permuted), str(result.models)])
     note = (
-        "Every condition with vectors is a model, with its means over seeds; p is of Pearson's correlation, not "
-        "corrected for the number of these tests. Transformed vectors are counted as models of their own."
+        "Every condition with vectors is a model, with its means over seeds. The interval is by Fisher's "
+        "transformation, p by permutation of the models, not corrected for the number of these tests. Rows with "
+        "transformed vectors count them as further models, although they depend on each other: their intervals are too "
+        "narrow."
     )
     return [Table(rows, "In the form of Table I of the paper", note)]
 

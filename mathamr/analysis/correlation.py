@@ -9,7 +9,12 @@ The eight models of the paper's Table II, and their isotropy before any transfor
 [0.978, 0.615]
 
 Its Table I has 0.882 for the COE and 0.05 for the IsoScore, over more models than Table II lists, and for isotropy also
-over transformed embeddings. A correlation over few models says little: :attr:`Correlation.p` is of Pearson's.
+over transformed embeddings. A correlation over few models says little: eight leave a wide interval, and four models in
+the same order are one of 24 orders.
+
+>>> result = correlation(accuracy, coe)
+>>> [round(end, 2) for end in result.interval], result.permuted < 0.01
+([0.88, 1.0], True)
 """
 
 from __future__ import annotations
@@ -17,9 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from graphs.errors import AnalysisError
+
+_ONE = 1 - 1e-12  # Fisher's transformation of 1 is infinite
 
 FEWEST = 3
 """Fewest models of a correlation: two models always lie on a line."""
@@ -27,12 +34,26 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's correlation with its two-sided ``p``, and Spearman's, over ``models`` models."""
+    """Pearson's and Spearman's correlation over ``models`` models.
+
+    Attributes:
+        pearson: Pearson's correlation.
+        p: its two-sided p-value, for normal quantities.
+        spearman: Spearman's correlation.
+        models: number of models.
+        interval: 95 % interval of Pearson's correlation by Fisher's transformation; -1 to 1 for three models.
+        permuted: two-sided p-value of Pearson's correlation over permutations of the models, all of them up to seven
+            models, else 9,999.
+        spearman_permuted: the same of Spearman's correlation, on which an outlier has little weight.
+    """
 
     pearson: float
     p: float
     spearman: float
     models: int
+    interval: tuple[float, float]
+    permuted: float
+    spearman_permuted: float
 
 
 def correlation(one: ArrayLike, other: ArrayLike) -> Correlation:
@@ -54,4 +75,31 @@ def correlation(one: ArrayLike, other: ArrayLike) -> Correlation:
     from scipy import stats  # slow to import
 
     pearson, spearman = stats.pearsonr(a, b), stats.spearmanr(a, b)
-    return Correlation(float(pearson.statistic), float(pearson.pvalue), float(spearman.statistic), len(a))
+    z = np.arctanh(np.clip(pearson.statistic, -_ONE, _ONE))
+    low, high = np.tanh(z + np.array([-1.96, 1.96]) / np.sqrt(len(a) - 3)) if len(a) > FEWEST else (-1, 1)
+    return Correlation(
+        pearson=float(pearson.statistic),
+        p=float(pearson.pvalue),
+        spearman=float(spearman.statistic),
+        models=len(a),
+        interval=(float(low), float(high)),
+        permuted=_permuted(a, b),
+        spearman_permuted=_permuted(stats.rankdata(a), stats.rankdata(b)),
+    )
+
+
+def _permuted(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return the two-sided p-value of Pearson's correlation over permutations of the models."""
+    from scipy import stats  # slow to import
+
+    other = (b - b.mean()) / np.linalg.norm(b - b.mean())
+
+    def pearson(values: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+        centred = values - values.mean(axis=axis, keepdims=True)
+        found: NDArray[np.float64] = (centred @ other) / np.linalg.norm(centred, axis=axis)
+        return found
+
+    test = stats.permutation_test(
+        (a,), pearson, permutation_type="pairings", vectorized=True, n_resamples=9_999, rng=np.random.default_rng(0)
+    )
+    return float(test.pvalue)

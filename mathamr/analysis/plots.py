@@ -146,3 +146,20 @@ def points(ax: Axes, coordinates: ArrayLike, groups: Sequence[str]) -> None:
         )
     ax.set_xticks([])
     ax.set_yticks([])
+
+
+def reliability(ax: Axes, curves: Mapping[str, Sequence[Sequence[float]]]) -> None:
+    """Draw the share of successes over the confidence, with a marker as large as its bin, beside the diagonal.
+
+    Args:
+        curves: bins of each curve: confidence, share of successes, number of questions.
+    """
+    ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle=":")
+    for number, (name, bins) in enumerate(curves.items()):
+        style = plot_style(number)
+        confidences, shares, counts = np.array(bins, dtype=float).reshape(-1, 3).T
+        ax.plot(confidences, shares, color=style.colour, linestyle=style.dash, linewidth=1.0, label=name)
+        ax.scatter(confidences, shares, 6 * counts, color=style.colour, marker=style.marker, alpha=0.7)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_xlabel("Confidence")

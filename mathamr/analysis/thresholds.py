@@ -11,7 +11,7 @@ Four queries with two results each; the right document of the last query is not 
 >>> [(one.psi, round(one.tau, 2), one.metric.point, one.removed) for one in curve if one.psi is not None]
 [(0, 0.2, 0.75, 0.0), (50, 0.2, 0.75, 0.0), (100, 0.4, 0.75, 0.5)]
 >>> round(chosen(curve).tau, 2), chosen(curve).psi  # the interval of four queries is wide
-(0.86, None)
+(0.89, None)
 
 The paper's section II-B: each bootstrap sample of queries has a smallest similarity among its top K; tau(psi) is the
 psi-th percentile of those. A result below tau is removed. The chosen tau is the highest at which the metric does not
@@ -21,6 +21,7 @@ queries give a narrower interval and a lower threshold.
 
 A sample's minimum is among the lowest similarities of all, so psi = 100 is a low threshold, and the paper's curve often
 ends before the metric falls. We continue the curve at percentiles of all top-K similarities, which have no psi.
+:func:`chosen` takes the highest threshold of the whole curve, :func:`of_paper` the highest with a psi.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from mathamr.analysis.similarities import Floats, Survey
 from mathamr.evaluation.resampling import Bootstrapped, bootstrap, sample_counts
 
 PSIS = (0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100)
-HIGHER = tuple(range(5, 100, 5))  # percentiles of all top-k similarities, for thresholds above psi = 100
+HIGHER = tuple(range(1, 100))  # percentiles of all top-k similarities, for thresholds above psi = 100
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,11 @@ def threshold_curve(
         with_it = bootstrap(kept, samples=samples, size=size, seed=seed)
         curve.append(Threshold(psi, tau, with_it, without, float((top[:, :k] < tau).mean())))
     return curve
+
+
+def of_paper(curve: Sequence[Threshold]) -> Threshold:
+    """Return the highest harmless threshold that has a ``psi``: the paper's rule."""
+    return chosen([one for one in curve if one.psi is not None])
 
 
 def chosen(curve: Sequence[Threshold]) -> Threshold:

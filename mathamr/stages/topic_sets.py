@@ -141,6 +141,8 @@ class EmbeddingSpace:
         single_vector: the search compares document vectors alone.
         lengths: returns of posts the lengths of their tokens' vectors (T,), and of the pooled ones (S,); None of a
             model without tokens.
+        encode: returns the vectors of other texts (S, d), and the lengths of their tokens' vectors (T,); None of a
+            model without tokens.
     """
 
     topics: Sequence[str]
@@ -151,3 +153,4 @@ class EmbeddingSpace:
     document_kinds: NDArray[np.integer]
     single_vector: bool = False
     lengths: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None
+    encode: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None

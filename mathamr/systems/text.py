@@ -322,9 +322,15 @@ class TextSystem(System[TextSettings]):
         posts = select(vectors.encoded(self._searched(topic_set)))
         document = KINDS.index("document")
 
+        def opened() -> TextEncoder:
+            return self._open(settings, vectors.folder / "best" if settings.is_trained else None)
+
         def lengths(post_ids: Sequence[str]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-            encoder = self._open(settings, vectors.folder / "best" if settings.is_trained else None)
-            return encoder.lengths(self._read(post_ids, _written(settings)), "document")
+            return opened().lengths(self._read(post_ids, _written(settings)), "document")
+
+        def encode(texts: Sequence[str]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+            encoder = opened()
+            return encoder.encode(texts, "document"), encoder.lengths(texts, "document")[0]
 
         return EmbeddingSpace(
             topics=[topic.topic_id for topic in topics],
@@ -335,6 +341,7 @@ class TextSystem(System[TextSettings]):
             document_kinds=np.full(len(posts), document),
             single_vector=settings.retrieval.strategy == "single_vector",
             lengths=lengths,
+            encode=encode,
         )
 
 

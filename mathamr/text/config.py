@@ -9,7 +9,8 @@ Contradictory settings are refused before anything is loaded:
 ...     learning_rate=2e-5, warmup=0.1, weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1,
 ...     negatives=0, negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95,
 ...     negative_refresh=1, precision="fp32", checkpoint_every=100, pretraining_epochs=0, pretraining_window=1024,
-...     pretraining_overlap=126, pretraining_mask=0.15, pretraining_batch_size=8, pretraining_learning_rate=5e-5)
+...     pretraining_overlap=126, pretraining_mask=0.15, pretraining_batch_size=8, pretraining_learning_rate=5e-5,
+...     pretraining_texts=None)
 >>> TextConfig(**settings).batch_size
 32
 >>> TextConfig(**settings | {"loss": "triplet"})  # doctest: +ELLIPSIS
@@ -83,6 +84,8 @@ class TextConfig:
         pretraining_overlap: tokens that a window shares with the one before it.
         pretraining_mask: share of the tokens that is hidden.
         pretraining_batch_size: windows in a batch.
+        pretraining_texts: largest number of texts to pretrain on; from more, a random sample is taken, the same for
+            every seed. None takes all.
         pretraining_learning_rate: learning rate of pretraining; warm-up and weight decay are those of fine-tuning.
     """
 
@@ -125,6 +128,7 @@ class TextConfig:
     pretraining_mask: float
     pretraining_batch_size: int
     pretraining_learning_rate: float
+    pretraining_texts: int | None
 
     def __post_init__(self) -> None:
         if self.pooling is not None and self.pooling not in POOLINGS:
@@ -164,8 +168,8 @@ class TextConfig:
         return Opening(**{one.name: getattr(self, one.name) for one in fields(Opening)})
 
     def set_away_from_default(self) -> dict[str, Any]:
-        """Return the values, without those of :class:`Opening` that are its defaults, on which nothing depends."""
-        defaults = asdict(Opening())
+        """Return the values, without defaults of :class:`Opening` and a missing limit: keys do not depend on them."""
+        defaults = {**asdict(Opening()), "pretraining_texts": None}
         return {name: value for name, value in asdict(self).items() if defaults.get(name, _NO_VALUE) != value}
 
 
@@ -189,4 +193,5 @@ _AT_LEAST = {
     "pretraining_window": 8,
     "pretraining_overlap": 0,
     "pretraining_batch_size": 1,
+    "pretraining_texts": 1,
 }

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +107,8 @@ def pretrain(
         model = _with_head(transformer)
         out.mkdir(parents=True, exist_ok=True)
         place = out / f"windows-{world.rank}.bin"  # ranks may be on different machines
+        if config.pretraining_texts is not None:
+            texts = sample_texts(texts, config.pretraining_texts)
         windows = Windows(transformer.tokenizer, texts, config.pretraining_window, config.pretraining_overlap, place)
         task = _Masked(config, model.to(world.device), transformer.tokenizer, windows, seed, world)
         training = {"seed": seed, "texts": windows.hash, "encoder": came_as}
@@ -149,7 +152,23 @@ def depends_on(config: TextConfig) -> dict[str, Any]:
         key: value
         for key, value in dataclasses.asdict(config).items()
         if key.startswith("pretraining_") or key in ("precision", "warmup", "weight_decay", "grad_clip")
+        if (key, value) != ("pretraining_texts", None)  # keys stay unchanged without a limit
     }
+
+
+def sample_texts(texts: Iterable[str], most: int) -> list[str]:
+    """Return at most ``most`` of the texts, drawn at random in one pass; the same for equal texts.
+
+    >>> sample_texts(["a", "b"], 3), len(sample_texts(map(str, range(100)), 3))
+    (['a', 'b'], 3)
+    """
+    generator, kept = random.Random(0), list[str]()
+    for number, text in enumerate(texts):
+        if number < most:
+            kept.append(text)
+        elif (place := generator.randrange(number + 1)) < most:
+            kept[place] = text
+    return kept
 
 
 def tidy(out: Path) -> None:

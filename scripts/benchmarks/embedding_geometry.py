@@ -26,13 +26,14 @@ from mathamr.analysis.collapse import collapse
 from mathamr.analysis.components import plane
 from mathamr.analysis.isotropy import Standardizing, TopRemoval, Whitening, isoscore, partition_isotropy
 from mathamr.analysis.overlap import density, overlap
-from mathamr.analysis.shift import nearest_distances
+from mathamr.analysis.shift import mean_discrepancy, nearest_distances
 from mathamr.analysis.similarities import Floats, cosine, survey
 from mathamr.analysis.thresholds import threshold_curve
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.resampling import bootstrap
 
 PER_POST = 16  # vectors of a post, for the collapse
+MOST_TESTED = 2_000  # vectors of each side in the test of mean discrepancy, whose memory is quadratic
 
 
 class Table:
@@ -97,6 +98,8 @@ def run(documents: int, queries: int, dimension: int, domain: int, samples: int)
     drawn = np.zeros(documents, bool)
     drawn[generator.choice(documents, domain, replace=False)] = True
     table("nearest_distances", lambda: nearest_distances(vectors[drawn], vectors[~drawn]))
+    halves = np.array_split(vectors[: 2 * MOST_TESTED], 2)
+    table("mean_discrepancy", lambda: mean_discrepancy(*halves))
     values = generator.random(5_000)
     table("bootstrap", lambda: bootstrap(values, samples=samples))
     total = {"seconds": time.perf_counter() - begin, "memory_gb": peak_memory() / 1e9}

@@ -142,6 +142,35 @@ def lengths(panels: Mapping[str, Content]) -> Figure:
     return Figure(draw, alt, caption)
 
 
+def reliability(panels: Mapping[str, list[Content]]) -> Figure:
+    """Plot the share of successes over the confidence; ``panels``: ``tested`` of the confidence of geometry.json."""
+    summaries = []
+    for label, tested in panels.items():
+        errors = [f"{one['error']:.3f} on {one['on']}" for one in tested]
+        summaries.append(f"{label}: {', '.join(errors)}")
+    alt = f"Share of successes over confidence. Expected calibration errors: {'; '.join(summaries)}."
+    caption = (
+        "Topics of similar confidence, and the share of them that succeeds; on the dotted line both are equal. A line "
+        "for each year that was not fitted, a marker as large as its number of topics."
+    )
+
+    def draw(name: str) -> str:
+        columns = min(4, max(2, len(panels)))
+        rows = -(-len(panels) // columns)
+        with canvas(rows, columns, 2.5 * rows + 0.4) as (figure, axes):
+            flat = [ax for line in axes for ax in line]
+            for ax, (label, tested) in zip(flat, panels.items(), strict=False):
+                plots.reliability(ax, {one["on"]: one["bins"] for one in tested})
+                ax.set_title(short(label), loc="left")
+            for ax in flat[len(panels) :]:
+                ax.set_axis_off()
+            flat[0].set_ylabel("Share of successes")
+            figure.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+            return svg(figure, name, alt)
+
+    return Figure(draw, alt, caption)
+
+
 def _within_and_between(one: Content) -> tuple[float, float]:
     """Return the mean cosine of two right answers of one topic, and of two topics."""
     cosines, topics = np.array(one["cosines"], dtype=float), np.array(one["topics"])

@@ -186,3 +186,13 @@ def test_a_correlation_equals_its_definition() -> None:
     ranks = [np.argsort(np.argsort(values)) for values in (one, other)]
     assert result.spearman == pytest.approx(correlation(*ranks).pearson)
     assert correlation(one * 3 + 1, other).pearson == pytest.approx(result.pearson)
+    assert result.interval[0] < result.pearson < result.interval[1]
+    assert result.permuted == pytest.approx(result.p, abs=0.05)
+
+
+def test_a_permutation_test_counts_orders() -> None:
+    result = correlation([1, 2, 3, 4], [1, 2, 3, 4.5])
+    assert result.spearman_permuted == pytest.approx(2 / 24)  # this order and its reverse, of 24
+    outlier = correlation([0, 0.1, 0.05, 0.02, 9], [0.3, 0.1, 0.2, 0.4, 9])
+    assert outlier.pearson > 0.99
+    assert outlier.spearman_permuted > 0.5

@@ -13,7 +13,7 @@ import torch
 
 from graphs.errors import ConfigError, TrainingError
 from mathamr.text.encoder import open_encoder
-from mathamr.text.pretraining import Windows, _with_head, logits_at, pretrain
+from mathamr.text.pretraining import Windows, _with_head, depends_on, logits_at, pretrain
 from mathamr.text.training.adapting import separate
 from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import WORDS, opened, settings, weights
@@ -67,6 +67,16 @@ def test_every_window_is_read_once_an_epoch_beside_others_of_its_length(tiny_fol
     spread = [max(batch) - min(batch) for batch in seen]
     assert sum(spread) / len(spread) < 4
     assert sorted(seen[:steps], key=max) != seen[:steps]  # short ones do not come first
+
+
+def test_a_sample_of_the_texts_is_one_for_every_seed(tiny_folder: Path, tmp_path: Path) -> None:
+    config = settings(**SMALL | {"pretraining_texts": 4, "pretraining_batch_size": 2})
+    whole = pretrain(settings(**SMALL), opened(tiny_folder), TEXTS, out=tmp_path / "whole", seed=1).windows
+    some = [pretrain(config, opened(tiny_folder), TEXTS, out=tmp_path / f"{n}", seed=n).windows for n in (1, 2)]
+    assert some[0] == some[1] < whole
+    assert "pretraining_texts" not in depends_on(settings(**SMALL))  # keys stay unchanged without a limit
+    assert "pretraining_texts" not in settings(**SMALL).set_away_from_default()
+    assert depends_on(config)["pretraining_texts"] == 4
 
 
 def test_words_are_said_of_hidden_tokens_alone(tiny_folder: Path) -> None:

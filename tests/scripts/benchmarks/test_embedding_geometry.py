@@ -15,7 +15,7 @@ def test_every_part_runs_and_the_last_line_is_json(capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "nearest distances of 40 documents, drawn at random, to the other 280" in printed  # sampled, and said
     result = json.loads(printed.splitlines()[-1])
-    for part in ("survey", "overlap", "thresholds", "isoscore", "whitening_apply", "collapse", "nearest_distances"):
+    for part in ("survey", "overlap", "thresholds", "isoscore", "whitening_apply", "collapse", "mean_discrepancy"):
         assert {f"{part}_seconds", f"{part}_cpu_seconds", f"{part}_memory_gb"} <= result.keys()
     assert result["memory_gb"] > 0
 

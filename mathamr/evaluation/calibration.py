@@ -1,0 +1,117 @@
+"""Calibration of confidences: does an answer given with 70 % confidence come true in 70 % of the cases?
+
+Four questions, and whether the search succeeded:
+
+>>> confidences, success = [0.9, 0.8, 0.7, 0.2], [1, 1, 0, 0]
+>>> auc(confidences, success)  # a success is always more confident than a failure
+1.0
+>>> [(round(one.confidence, 2), one.share, one.count) for one in reliability(confidences, success, bins=2)]
+[(0.2, 0.0, 1), (0.8, 0.6666666666666666, 3)]
+>>> round(calibration_error(confidences, success, bins=2), 3)  # 1/4 * 0.2 + 3/4 * (0.8 - 0.667)
+0.15
+
+The expected calibration error (ECE) is the mean distance of confidence and share of successes over bins of equal width,
+weighted by their counts (Guo et al., *On Calibration of Modern Neural Networks*, 2017, Eq. 3). With few questions it is
+above 0 even for perfect confidences; :func:`error_by_chance` says by how much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphs.errors import AnalysisError
+
+BINS = 10
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Questions of similar confidence: their mean ``confidence``, their ``share`` of successes, their ``count``."""
+
+    confidence: float
+    share: float
+    count: int
+
+
+def reliability(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) -> list[Bin]:
+    """Return the points of a reliability plot: bins of equal width from 0 to 1, without empty ones.
+
+    Args:
+        confidences: confidence of each question (Q,), from 0 to 1.
+        success: 1 for each question that succeeded, else 0 (Q,).
+
+    Raises:
+        AnalysisError: no questions, different lengths, or values outside 0 to 1.
+    """
+    values, came = _checked(confidences, success)
+    number = np.minimum((values * bins).astype(np.int64), bins - 1)
+    return [
+        Bin(float(values[mine].mean()), float(came[mine].mean()), int(mine.sum()))
+        for mine in (number == one for one in np.unique(number))
+    ]
+
+
+def calibration_error(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) -> float:
+    """Return the expected calibration error, from 0 (calibrated) to 1.
+
+    Raises:
+        AnalysisError: the errors of :func:`reliability`.
+    """
+    points = reliability(confidences, success, bins)
+    total = sum(one.count for one in points)
+    return sum(one.count / total * abs(one.confidence - one.share) for one in points)
+
+
+def error_by_chance(confidences: ArrayLike, bins: int = BINS, *, samples: int = 1000, seed: int = 0) -> Floats:
+    """Return the errors (samples,) that these confidences have when each is exactly the probability of success."""
+    values, _ = _checked(confidences, np.zeros(np.shape(confidences)))
+    generator = np.random.default_rng(seed)
+    drawn = generator.random((samples, len(values))) < values
+    return np.array([calibration_error(values, one, bins) for one in drawn])
+
+
+def auc(values: ArrayLike, success: ArrayLike) -> float:
+    """Return the area under the ROC curve: the probability that a success has a higher value than a failure.
+
+    Equal values count one half.
+
+    Raises:
+        AnalysisError: no success, no failure, or a value that is not finite.
+    """
+    from scipy.stats import rankdata  # slow to import
+
+    array, came = np.asarray(values, dtype=np.float64), np.asarray(success, dtype=bool)
+    count = int(came.sum())
+    if array.shape != came.shape or not 0 < count < came.size or not np.isfinite(array).all():
+        raise AnalysisError(f"the AUC needs successes and failures, with finite values; {count} of {came.size} succeed")
+    ranks = rankdata(array)
+    return float((ranks[came].sum() - count * (count + 1) / 2) / (count * (came.size - count)))
+
+
+def auc_interval(
+    values: ArrayLike, success: ArrayLike, *, samples: int = 1000, seed: int = 0, level: float = 0.95
+) -> tuple[float, float]:
+    """Return the percentile interval of the AUC over bootstrap samples of questions.
+
+    Samples without a success or without a failure are left out.
+    """
+    array, came = np.asarray(values, dtype=np.float64), np.asarray(success, dtype=bool)
+    auc(array, came)  # raises for values that have no AUC
+    drawn = np.random.default_rng(seed).integers(came.size, size=(samples, came.size))
+    found = [auc(array[rows], came[rows]) for rows in drawn if 0 < came[rows].sum() < came.size]
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _checked(confidences: ArrayLike, success: ArrayLike) -> tuple[Floats, Floats]:
+    values, came = np.asarray(confidences, dtype=np.float64), np.asarray(success, dtype=np.float64)
+    if values.ndim != 1 or values.shape != came.shape or not values.size:
+        raise AnalysisError(f"calibration needs one confidence for each question, not {values.shape} for {came.shape}")
+    if not ((values >= 0) & (values <= 1)).all():
+        raise AnalysisError("confidences must be numbers from 0 to 1")
+    return values, came
