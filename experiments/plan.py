@@ -24,16 +24,16 @@ them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Literal
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 
-from experiments.config import Config, ExperimentConfig, job_settings, plain, read
+from experiments.conditions import composed
+from experiments.config import Config, ExperimentConfig, job_settings, read
 from graphs import shared_files
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, suggestion
@@ -41,7 +41,6 @@ from graphs.shared_files import is_locked, read_json
 from mathamr.evaluation.result_file import read_result
 from mathamr.stages.collection import file_identity
 from mathamr.stages.settings import JobSettings
-from mathamr.systems import registry
 
 # Settings of the collection that no result depends on: where files are.
 _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
@@ -129,8 +128,8 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                 raise ConfigError(
                     f"experiment.{key}={name} is not among the conditions: {known}{suggestion(name, conditions)}"
                 )
-    composed = _composed(config, conditions, seeds)
-    settings = _settings(config, composed)
+    configurations = composed(config, conditions, seeds)
+    settings = _settings(config, configurations)
     jobs: list[Job] = []
     for condition, needs in _needs(settings).items():
         for seed in seeds:
@@ -147,7 +146,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     model_key=model_key(own, data),
                     run_key=rankings,
                     needs=parts,
-                    record=_record_of(composed[condition, seed]),
+                    record=_record_of(configurations[condition, seed]),
                 )
             )
     by_key: dict[str, Job] = {}
@@ -164,17 +163,17 @@ def settings_of(config: DictConfig, condition: str, seed: int) -> JobSettings:
     Raises:
         ConfigError: the condition changes what is no setting, or makes settings that its system refuses.
     """
-    return job_settings(_composed(config, [condition], [seed])[condition, seed])
+    return job_settings(composed(config, [condition], [seed])[condition, seed])
 
 
 def _settings(
-    config: DictConfig, composed: Mapping[tuple[str, int], dict[str, Any]]
+    config: DictConfig, configurations: Mapping[tuple[str, int], dict[str, Any]]
 ) -> dict[tuple[str, int], JobSettings]:
     """Return the settings of all jobs; what the command line gets wrong is named first, without a condition."""
-    if any(one["track"] == config.track for one in composed.values()):
+    if any(one["track"] == config.track for one in configurations.values()):
         job_settings(config)
     settings = {}
-    for (condition, seed), one in composed.items():
+    for (condition, seed), one in configurations.items():
         try:
             settings[condition, seed] = job_settings(one)
         except ConfigError as error:
@@ -217,31 +216,6 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
-def _composed(
-    config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]
-) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return the configurations of jobs as plain values, without the other conditions."""
-    groups = (name for kind in registry.loadable().values() for name in kind.groups())
-    changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
-    base = OmegaConf.create(config)
-    base.experiment.conditions = {}
-    OmegaConf.set_struct(base, True)
-    known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
-    composed = {}
-    for condition in conditions:
-        changes = config.experiment.conditions[condition] or OmegaConf.create({})
-        place = f"experiment.conditions.{condition}"
-        _check_changes(config, changes, place, changeable, known)
-        try:
-            changed = OmegaConf.merge(base, changes)  # once for all seeds: it copies the whole configuration
-            for seed in seeds:
-                changed.train.seed = seed
-                composed[condition, seed] = plain(changed)
-        except OmegaConfBaseException as error:
-            raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
-    return composed
-
-
 def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequence[str]]:
     """Return the conditions, each after those that it needs, with these.
 
@@ -274,41 +248,6 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
             raise ConfigError(f"condition {circle[0]} needs itself") from error
         raise ConfigError(f"conditions need each other: {', '.join(circle)}") from error
     return {name: needs[name] for name in sorted(known, key=depths.__getitem__)}
-
-
-def _check_changes(
-    config: DictConfig, changes: Any, place: str, changeable: Sequence[str], known: Collection[str]
-) -> None:
-    """Check that a condition changes ``known`` settings alone, which are those of ``changeable`` groups."""
-    if not isinstance(changes, DictConfig):
-        raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
-    for key in _leaves(changes, ""):
-        group = key.split(".")[0]
-        if key == "train.seed":
-            raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
-        if key in known:
-            continue
-        if key in changeable:
-            raise ConfigError(f"{place}.{key} is a group of settings; write e.g. {key}: {{...}}")
-        if group in config and group not in changeable:
-            raise ConfigError(
-                f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(changeable)}"
-            )
-        raise ConfigError(f"{place}.{key} is no setting{suggestion(key, known) or f'; see conf/{group}'}")
-
-
-def _leaves(value: Any, key: str) -> Iterator[str]:
-    """Dotted names of the settings in a configuration.
-
-    >>> list(_leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"}), ""))
-    ['graph.structure', 'track']
-    """
-    if not isinstance(value, DictConfig) or value._is_none():
-        yield key
-        return
-    for name in value:
-        inner = value._get_node(name)  # not value[name]: a setting without a value is one as well
-        yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
 
 
 def model_key(settings: JobSettings, data: Fingerprints) -> str:

@@ -1,0 +1,84 @@
+"""Conditions of an experiment: the configuration, with the settings that each of them changes.
+
+>>> conditions = {"usual": {}, "flat": {"bm25": {"k1": 0.9}}}
+>>> settings = {"track": "bm25", "bm25": {"k1": 1.5}, "train": {"seed": 0}}
+>>> config = OmegaConf.create({**settings, "experiment": {"conditions": conditions}})
+>>> {name: one["bm25"] for name, one in composed(config, ["usual", "flat"], [42]).items()}
+{('usual', 42): {'k1': 1.5}, ('flat', 42): {'k1': 0.9}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from experiments.config import plain
+from graphs.errors import ConfigError, suggestion
+from mathamr.systems import registry
+
+
+def composed(
+    config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return the configurations of jobs by condition and seed, as plain values, without the other conditions.
+
+    Raises:
+        ConfigError: a condition changes a setting that is unknown, or that all conditions share.
+    """
+    groups = (name for kind in registry.loadable().values() for name in kind.groups())
+    changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
+    base = OmegaConf.create(config)
+    base.experiment.conditions = {}
+    OmegaConf.set_struct(base, True)
+    known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
+    made = {}
+    for condition in conditions:
+        changes = config.experiment.conditions[condition] or OmegaConf.create({})
+        place = f"experiment.conditions.{condition}"
+        _check_changes(config, changes, place, changeable, known)
+        try:
+            changed = OmegaConf.merge(base, changes)  # once for all seeds: it copies the whole configuration
+            for seed in seeds:
+                changed.train.seed = seed
+                made[condition, seed] = plain(changed)
+        except OmegaConfBaseException as error:
+            raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
+    return made
+
+
+def _check_changes(
+    config: DictConfig, changes: Any, place: str, changeable: Sequence[str], known: Collection[str]
+) -> None:
+    """Check that a condition changes ``known`` settings alone, which are those of ``changeable`` groups."""
+    if not isinstance(changes, DictConfig):
+        raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
+    for key in _leaves(changes, ""):
+        group = key.split(".")[0]
+        if key == "train.seed":
+            raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
+        if key in known:
+            continue
+        if key in changeable:
+            raise ConfigError(f"{place}.{key} is a group of settings; write e.g. {key}: {{...}}")
+        if group in config and group not in changeable:
+            raise ConfigError(
+                f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(changeable)}"
+            )
+        raise ConfigError(f"{place}.{key} is no setting{suggestion(key, known) or f'; see conf/{group}'}")
+
+
+def _leaves(value: Any, key: str) -> Iterator[str]:
+    """Dotted names of the settings in a configuration.
+
+    >>> list(_leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"}), ""))
+    ['graph.structure', 'track']
+    """
+    if not isinstance(value, DictConfig) or value._is_none():
+        yield key
+        return
+    for name in value:
+        inner = value._get_node(name)  # not value[name]: a setting without a value is one as well
+        yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
