@@ -1,7 +1,7 @@
 """Text encoder kept for search: how a query is written and encoded, as posts were.
 
-record = keep_encoder(settings, "ab12-256", trained, False, Path("index/text"))
-encode_query(record, Path("index/text"))(Post("query", "topic", body="Is $x$ odd?", markup="text"))    # VectorSets
+record = keep_encoder(settings, "ab12-256", Path("model/best"), "fp32", "query", Path("index/text"))
+encode_query(record, Path("index/text"), "cpu")(Post("query", "topic", body="Is $x$ odd?"))            # VectorSets
 
 A trained encoder is copied. One that is taken as it is stays where it is; another one under its name is refused.
 """
