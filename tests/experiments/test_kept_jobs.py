@@ -203,6 +203,9 @@ def test_an_index_that_cannot_be_used_is_refused(
     write({**header["manifest"], "record": {**record, "identity": "0123456789abcdef"}})
     with pytest.raises(StoreError, match="and the vectors were made with 0123456789abcdef"):
         open_index(index)
+    write({**header["manifest"], "record": {**record, "opening": {"colour": "red"}}})
+    with pytest.raises(StoreError, match="the files of track=text are damaged"):
+        open_index(index)
     write({**header["manifest"], "record": {**record, "model": "another"}})
     with pytest.raises(StoreError, match="was built by model"):
         open_index(index)

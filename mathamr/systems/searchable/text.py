@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def keep_encoder(
         "encoder": None if own is not None else settings.text.encoder,
         "identity": identity,
         "trained": settings.is_trained,
-        "opening": asdict(settings.text.opening),
+        "opening": asdict(replace(settings.text.opening, trust_remote_code=False)),
         "max_length": settings.text.max_length,
         "linearize": settings.text.linearize,
         "tokens": settings.text.late_interaction,
@@ -74,7 +74,8 @@ def encode_query(record: Mapping[str, Any], folder: Path, device: str) -> Encode
     if name is None and entry(record, "trained"):
         check_files(own)
     place = torch.device(device_of(device))
-    encoder = open_encoder(name or str(own), device=str(place), opening=Opening(**entry(record, "opening")))
+    opening = replace(Opening(**entry(record, "opening")), trust_remote_code=False)  # an index may come from anywhere
+    encoder = open_encoder(name or str(own), device=str(place), opening=opening)
     limit_length(encoder, entry(record, "max_length"))
     identity = str(entry(record, "identity"))
     if (found := fingerprint(encoder)) != identity.split("-")[0]:
