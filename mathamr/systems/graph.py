@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any, cast
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.leaks import PairsApart
@@ -30,6 +31,7 @@ from mathamr.model.config import EncoderConfig
 from mathamr.model.encoding import device_of
 from mathamr.model.label_vectors import is_hash
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
+from mathamr.search.searchable import Searchable
 from mathamr.stages import parsers, sources
 from mathamr.stages.console import Console
 from mathamr.stages.graph_threads import check_graph_threads
@@ -61,6 +63,9 @@ from mathamr.stages.topic_sets import (
 )
 from mathamr.stages.vectors import EncodedPosts, encode_missing, kinds_of
 from mathamr.systems.registry import system
+from mathamr.systems.searchable.graph import encode_query, keep_model
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+from mathamr.systems.searchable.vectors import keep_vectors, open_vectors
 from mathamr.systems.settings.trained import GraphSettings
 from mathamr.systems.system import System
 from mathamr.text.encoder import identity
@@ -305,6 +310,20 @@ class GraphSystem(System[GraphSettings]):
             formulas = self._formulas(prepared)
             return search_formulas(settings.retrieval, vectors, indexed, with_formula, maps, formulas)
         return search_posts(settings, vectors, indexed, topics)
+
+    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+        """Keep vectors of the posts, and the model."""
+        settings, vectors = cast(GraphSettings, job.settings), job.encoded.vectors
+        prepared = self._preparation.of(settings)
+        graphs = GraphStore(prepared.topics, spec_of(settings.graph))
+        record = keep_model(settings, job.trained.folder, graphs, prepared.formulas, folder)
+        post_ids = vectors.encoded(self._searched(prepared, job.queries))
+        return record | keep_vectors(settings, vectors, post_ids, self.joined_questions(settings, post_ids), folder)
+
+    @classmethod
+    def open_kept(cls, kept: KeptSearch) -> Searchable:
+        """Open the vectors of the posts, and the model."""
+        return open_vectors(kept.record, kept.folder, encode_query(kept.record, kept.folder, kept.device))
 
     def visual_ids(self, settings: GraphSettings) -> Mapping[str, str]:
         """Return the visual id of each formula of the collection, read once."""

@@ -29,7 +29,7 @@ from mathamr.search.web.app import create_app
 from mathamr.systems.searchable.kept import Part
 from mathamr.systems.searchable.search_index import open_engine, open_index
 from tests.experiments.conftest import FORMULAS, with_years, write_collection
-from tests.experiments.tiny_settings import ROOT
+from tests.experiments.tiny_settings import ROOT, SMALL
 
 CONDITIONS = {
     "words": "{track: bm25}",
@@ -41,6 +41,10 @@ CONDITIONS = {
     "text_both": "{track: text, text: {epochs: 0}, thread: {read: both}}",
     "tokens": "{track: text, text: {epochs: 0, late_interaction: true}}",
     "tuned": "{track: text, text: {epochs: 1, linearize: true}}",
+    "graph": "{track: graph, graph: {connectivity: sequential}}",
+    "graph_question": "{track: graph, graph: {connectivity: sequential}, thread: {read: question}}",
+    "graph_both": "{track: graph, graph: {connectivity: sequential}, thread: {read: both}}",
+    "all": "{track: fusion, fusion: {of: [words, graph, graph_question], how: standard}}",
     "ranks": "{track: fusion, fusion: {of: [words, formulas, text]}}",
     "weighted": "{track: fusion, fusion: {of: [question, tokens], how: weighted, weights: [0.3, 0.7]}}",
     "sum": "{track: fusion, fusion: {of: [text, question], how: standard}}",
@@ -49,7 +53,8 @@ CONDITIONS = {
     "sums": "{track: fusion, fusion: {of: [sum, words], how: standard, weights: [1, 0.5]}}",
 }
 WITHOUT_VECTORS = ("words", "formulas", "question", "both")
-OF_YEARS = ("learned", "facts")  # a typed query has no year
+# A typed query has no year, and a graph of its title is not apart from that of its body.
+NOT_AS_TYPED = ("learned", "facts", "graph", "graph_question", "graph_both", "all")
 OWN_QUESTION = "A.1"  # the topic is a question of the collection, whose answers it does not find by it
 SEED = 7
 # A query is encoded alone, and topics were encoded together: sums of floats differ in their last digits.
@@ -69,6 +74,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["+exp=trial", "data=jsonl", f"data.root={data}", f"outputs={place / 'out'}", "text=tiny", "index=exact"]
     words += [f"+experiment.conditions.{name}={changes}" for name, changes in CONDITIONS.items()]
     words += [f"experiment.only=[{','.join(CONDITIONS)}]", f"experiment.seeds=[{SEED}]", "thread.depth=30"]
+    words += SMALL
     words += ["train.device=cpu", "workers=1", "wandb=disabled", "experiment.name=kept", "experiment.baseline=words"]
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
@@ -113,7 +119,7 @@ def test_an_index_ranks_as_the_run_file_does(experiment: Path, condition: str) -
                 assert own.floor == close(left.floor)
                 assert own.scores == close(dict(left.scores))
             typed = engine.answer(topic.post.title + "\n" + topic.post.body, k=3).results
-            if condition not in OF_YEARS and topic.topic_id != OWN_QUESTION:
+            if condition not in NOT_AS_TYPED and topic.topic_id != OWN_QUESTION:
                 first = {hit.doc_id: hit.score for hit in expected[:3]}
                 assert {one.post.post_id: one.score for one in typed} == close(first)
         if condition == "question":
@@ -196,6 +202,9 @@ def test_an_index_that_cannot_be_used_is_refused(
     record = header["manifest"]["record"]
     write({**header["manifest"], "record": {**record, "identity": "0123456789abcdef"}})
     with pytest.raises(StoreError, match="and the vectors were made with 0123456789abcdef"):
+        open_index(index)
+    write({**header["manifest"], "record": {**record, "opening": {"colour": "red"}}})
+    with pytest.raises(StoreError, match="the files of track=text are damaged"):
         open_index(index)
     write({**header["manifest"], "record": {**record, "model": "another"}})
     with pytest.raises(StoreError, match="was built by model"):

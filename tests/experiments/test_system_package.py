@@ -1,19 +1,26 @@
 """The system of docs/extending.md: installed as a separate package, and run beside the others."""
 
 import csv
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 
+from experiments.config import register, validated
+from experiments.indexes.kept_jobs import index_job
 from experiments.plan import Job, plan
 from experiments.run import run
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.jsonl import JsonLines
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.systems import registry
+from mathamr.systems.search_index import open_index
+from mathamr.systems.searchable.kept import Part
 from tests.documents.blocks import blocks_of
 from tests.experiments.test_tracks import BM25, configured
 
@@ -78,6 +85,26 @@ def test_a_system_of_another_package_runs_beside_the_others(collection: Path, tm
     misspelled = configured({"one": {**RANDOM, "random": {"cuont": 3}}}, *place)
     with pytest.raises(ConfigError, match=r"random\.cuont is no setting; did you mean random\.count"):
         jobs(misspelled)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_system_of_another_package_is_searched(collection: Path, tmp_path: Path) -> None:
+    words = ["+exp=trial", "data=jsonl", f"data.root={collection}", f"outputs={tmp_path / 'out'}", "workers=1"]
+    words += ["experiment.only=[random]", "experiment.baseline=random", "+experiment.conditions.random={track: random}"]
+    words += ["experiment.seeds=[1]", "experiment.name=drawn", "wandb=disabled", "random.count=7"]
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = validated(compose("config", words))
+    assert run(config, shlex.join(["python", "-m", "experiments.run", *words])).failed == 0
+    folder = tmp_path / "out" / "drawn"
+    index_job(folder, "random", out=tmp_path / "index")
+    engine, _ = open_index(tmp_path / "index")
+    expected = read_run(folder / "jobs" / "random-seed1" / "run.tsv", task=1).rankings
+    assert isinstance(engine.searchable, Part)
+    found = {topic.topic_id: engine.searchable.run(topic) for topic in JsonLines(collection).topics(1, [])}
+    assert len(engine.answer("Is every ring finite?", k=10).results) == 7
+    engine.close()
+    assert found == expected
 
 
 def test_without_the_package_its_track_is_not_known(collection: Path) -> None:

@@ -1,6 +1,6 @@
 """BM25 kept for search: tokens of a query against the stored scores of posts.
 
-record = keep_bm25(Tokens("text"), index, 1000, Path("index/words"))
+record = keep_bm25("text", None, index, 1000, Path("index/words"))
 open_bm25(record, Path("index/words")).rank(topic)       # [("540", 21.7), ...]
 """
 

@@ -174,7 +174,11 @@ def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
         for name, own in entry(manifest, "parts").items():
             parts[name] = _opened(own, folder / PARTS / name, device)
         kept = KeptSearch(folder, entry(manifest, "record"), parts, device)
-        searchable = registry.find(system).open_kept(kept)
+        try:
+            searchable = registry.find(system).open_kept(kept)
+        except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:  # of a record written by hand
+            message = f"the files of track={system} are damaged: {error!r}; build the index again"
+            raise StoreError(message, path=folder) from error
     except BaseException:
         for part in parts.values():
             part.close()

@@ -1,7 +1,7 @@
 """Text encoder kept for search: how a query is written and encoded, as posts were.
 
-record = keep_encoder(settings, "ab12-256", trained, False, Path("index/text"))
-encode_query(record, Path("index/text"))(Post("query", "topic", body="Is $x$ odd?", markup="text"))    # VectorSets
+record = keep_encoder(settings, "ab12-256", Path("model/best"), "fp32", "query", Path("index/text"))
+encode_query(record, Path("index/text"), "cpu")(Post("query", "topic", body="Is $x$ odd?"))            # VectorSets
 
 A trained encoder is copied. One that is taken as it is stays where it is; another one under its name is refused.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def keep_encoder(
         "encoder": None if own is not None else settings.text.encoder,
         "identity": identity,
         "trained": settings.is_trained,
-        "opening": asdict(settings.text.opening),
+        "opening": asdict(replace(settings.text.opening, trust_remote_code=False)),
         "max_length": settings.text.max_length,
         "linearize": settings.text.linearize,
         "tokens": settings.text.late_interaction,
@@ -74,7 +74,8 @@ def encode_query(record: Mapping[str, Any], folder: Path, device: str) -> Encode
     if name is None and entry(record, "trained"):
         check_files(own)
     place = torch.device(device_of(device))
-    encoder = open_encoder(name or str(own), device=str(place), opening=Opening(**entry(record, "opening")))
+    opening = replace(Opening(**entry(record, "opening")), trust_remote_code=False)  # an index may come from anywhere
+    encoder = open_encoder(name or str(own), device=str(place), opening=opening)
     limit_length(encoder, entry(record, "max_length"))
     identity = str(entry(record, "identity"))
     if (found := fingerprint(encoder)) != identity.split("-")[0]:
