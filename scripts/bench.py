@@ -17,6 +17,7 @@
     python scripts/bench.py formula_corpora PATH ...            # formulas of collections that give trees
     python scripts/bench.py published_scale     # memory of checking a collection of ten times the size
     python scripts/bench.py full_scale --out DIR                # an experiment at 10,000 to 1,000,000 posts, by stage
+    python scripts/bench.py serve_load --index DIR              # 50 clients ask the page's server for a minute
     python scripts/bench.py structure           # structure search beside BM25 over pairs; two proofs
 
 Machines are noisy, so compare ratios of two programs timed in one run. ``NAME --help`` lists the options. The extra
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "formula_corpora": "benchmarks/formulas/corpora.py",
     "published_scale": "benchmarks/published_scale.py",
     "full_scale": "benchmarks/scale/experiment.py",
+    "serve_load": "benchmarks/scale/serve_load.py",
     "structure": "benchmarks/formulas/structure.py",
 }
 

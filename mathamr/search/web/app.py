@@ -38,7 +38,7 @@ from mathamr.search.web import answers, katex
 from mathamr.search.web.guard import Guard
 
 PAGE = Path(__file__).with_name("page")
-MAX_WAITING = 8  # questions, the one being answered among them
+MAX_WAITING = 64  # questions, the one being answered among them
 
 
 class SearchRequest(BaseModel):

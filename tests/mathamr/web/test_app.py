@@ -245,6 +245,20 @@ def test_a_long_body_is_refused_also_when_it_does_not_say_how_long_it_is(client:
     assert "longer than 1,048,576 bytes" in pieces.json()["error"]
 
 
+@pytest.mark.parametrize(
+    "body", [b'{"query": "\xff\xfe"}', b"\xff", b"", b"{", b"[" * 100_000, b'{"query": {"a": 1}}', b"null"]
+)
+def test_a_body_that_is_no_request_is_refused_with_a_message(client: TestClient, body: bytes) -> None:
+    response = client.post("/api/search", content=body, headers={"content-type": "application/json"})
+    assert response.status_code in (400, 422)
+    assert response.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["/api/posts/%ff%fe", "/%ff", "/api/posts/%00", "/api/posts/" + "%2e%2e%2f" * 5])
+def test_an_address_that_is_no_text_is_refused(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code in (404, 422)
+
+
 def test_nothing_but_get_and_post(client: TestClient) -> None:
     assert client.delete("/api/index").status_code == 405
     assert client.get("/api/search").status_code in (404, 405)
