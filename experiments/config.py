@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -110,7 +111,12 @@ def register() -> None:
     Raises:
         ConfigError: two systems have the same name or different types of a group, or a file of a system is not YAML.
     """
-    systems = registry.loadable()
+    _register(tuple(registry.loadable().items()))
+
+
+@lru_cache(maxsize=1)  # the types are known until there are other systems
+def _register(named: tuple[tuple[str, type[JobSettings]], ...]) -> None:
+    systems = dict(named)
     groups = _groups(systems)
     with_default = {path.parent.name for path in CONF.glob("*/default.yaml")}
     for track, kind in systems.items():

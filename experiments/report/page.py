@@ -13,16 +13,38 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.report.blocks import Block, Heading
 from mathamr.search.web import katex
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _GRADES = {3: "high", 2: "medium", 1: "low", 0: "not relevant"}
 
 
 def page(title: str, blocks: Sequence[Block]) -> str:
     """Return the whole page, with a table of contents, and KaTeX if there are formulas."""
+    headings = [(number, block) for number, block in enumerate(blocks) if isinstance(block, Heading)]
+    titles = sum(block.level == 1 for _, block in headings)
+    level = 1 if titles > 1 else 2  # several experiments, or the parts of one
+    return _template().render(
+        title=title,
+        blocks=blocks,
+        has_title=titles == 1,
+        links=[(number, block.text) for number, block in headings if block.level == level],
+        kind_of=lambda block: type(block).__name__,
+        in_words=_in_words,
+        programs=_programs,
+    )
+
+
+@cache
+def _template() -> Template:
+    """Return the compiled template of a page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -32,18 +54,7 @@ def page(title: str, blocks: Sequence[Block]) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    headings = [(number, block) for number, block in enumerate(blocks) if isinstance(block, Heading)]
-    titles = sum(block.level == 1 for _, block in headings)
-    level = 1 if titles > 1 else 2  # several experiments, or the parts of one
-    return environment.get_template("page.html").render(
-        title=title,
-        blocks=blocks,
-        has_title=titles == 1,
-        links=[(number, block.text) for number, block in headings if block.level == level],
-        kind_of=lambda block: type(block).__name__,
-        in_words=_in_words,
-        programs=_programs,
-    )
+    return environment.get_template("page.html")
 
 
 def _programs(body: str) -> tuple[str, str]:

@@ -45,7 +45,7 @@ def test_two_processes_share_jobs_and_models(collection: Path, tmp_path: Path, p
 
 
 def test_a_killed_experiment_goes_on(collection: Path, tmp_path: Path) -> None:
-    long = ("experiment.seeds=[1]", "train.epochs=40", "train.patience=40")
+    long = ("experiment.seeds=[1]", "train.epochs=16", "train.patience=16")
     first = start(collection, tmp_path / "out", *long)
     deadline = time.monotonic() + SECONDS
     models = tmp_path / "out"
@@ -63,11 +63,11 @@ def test_a_killed_experiment_goes_on(collection: Path, tmp_path: Path) -> None:
     assert again.returncode == 0, said
     assert "posts to graphs" not in said
     assert "epoch 1:" not in said
-    assert "epoch 40:" in said
+    assert "epoch 16:" in said
     (log,) = (tmp_path / "out").glob("trial-alone/jobs/configured-seed1/log.jsonl")
     records = [json.loads(line) for line in log.read_text().splitlines()]
     steps = [record["step"] for record in records if record["kind"] == "step"]
     assert steps == list(range(1, len(steps) + 1))
-    assert [record["epoch"] for record in records if record["kind"] == "epoch"] == list(range(40))
+    assert [record["epoch"] for record in records if record["kind"] == "epoch"] == list(range(16))
     (model,) = (tmp_path / "out").glob("shared/*/models/*")
     assert not (model / "last").exists()
