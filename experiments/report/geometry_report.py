@@ -115,6 +115,16 @@ def _at(name: str, value: Value) -> Value:
     return lambda content: value(content["thresholds"][content[name]])
 
 
+def _lossless(name: str) -> Value:
+    """Return ``tau`` or ``removed`` of the highest threshold at which no topic loses its right answer."""
+
+    def value(content: Content) -> float | None:
+        first, *_ = curve = content["thresholds"]
+        return max((one for one in curve if one["metric"][0] >= first["metric"][0]), key=lambda one: one["tau"])[name]
+
+    return value
+
+
 def _at_threshold(name: str) -> Value:
     return lambda content: content["at_threshold"][name][0]
 
@@ -155,11 +165,13 @@ def _thresholds(experiment: Experiment, spaces: Contents, k: int) -> Table:
         }
         if name == "of_paper":
             columns["ψ"] = _at(name, lambda one: one["psi"])
+    columns |= {"τ, lossless": _lossless("tau"), "Removed, lossless": _lossless("removed")}
     columns |= {"COE, best": _at_threshold("coe"), "ROE, best": _at_threshold("roe")}
     note = (
         f"Removed: share of the first {k} below τ. Paper: its rule (section II-B), the highest τ(ψ) at which accuracy "
-        "is not significantly different. Best: the highest such threshold among all percentiles of the first "
-        f"{k}. COE and ROE above it, so at each model's own percentile instead of a common one."
+        f"is not significantly different. Best: the highest such threshold among all percentiles of the first {k}. "
+        "Lossless: the highest at which accuracy is the same. COE and ROE: above the best, so at each model's own "
+        "percentile instead of a common one."
     )
     return _table(experiment, spaces, columns, "Thresholds by the paper's rule, and the best of all", note)
 
