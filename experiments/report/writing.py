@@ -20,7 +20,6 @@ from typing import Any
 
 from experiments.report import (
     breakdowns,
-    geometry_report,
     page,
     results,
     taking_part,
@@ -29,6 +28,7 @@ from experiments.report import (
 )
 from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
 from experiments.report.figures import charts, heat_map
+from experiments.report.geometry import space
 from experiments.report.results import Experiment, Row
 from experiments.report.tables import (
     DEVELOPMENT,
@@ -115,7 +115,7 @@ def report_of(experiment: Experiment) -> list[Block]:
         parts: list[tuple[str, Callable[[], list[Block]]]] = [
             ("Learning curves", lambda: _curves(experiment)),
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
-            ("The embedding space", lambda: geometry_report.blocks(experiment)),
+            ("The embedding space", lambda: space.blocks(experiment)),
             ("Other weights of virtual nodes", lambda: weight_tables.virtual_node_weights(experiment)),
             ("Learned weights", lambda: weight_tables.learned_weights(experiment)),
             ("First results", lambda: _examples(experiment, "examples.json")),

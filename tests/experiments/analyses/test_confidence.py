@@ -11,8 +11,9 @@ import pytest
 
 from experiments.analyses import confidence
 from experiments.config import GeometryConfig
-from experiments.report import geometry_report, results
+from experiments.report import results
 from experiments.report.blocks import Figure, markdown
+from experiments.report.geometry import space as space_report
 from mathamr.analysis.confidence import EVIDENCE, read_confidence
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.ranking.judged import year_of
@@ -92,7 +93,7 @@ def test_the_report_has_the_tests_and_a_reliability_plot(tmp_path: Path) -> None
     folder = write_plan(tmp_path / "asked", ["words", "few"], [1])
     for condition, names in (("words", TWO_YEARS), ("few", TWO_YEARS[:5])):
         (finish(folder, condition, 1, 0.5) / "geometry.json").write_text(json.dumps(content(names)))
-    built = geometry_report.blocks(results.read(folder))
+    built = space_report.blocks(results.read(folder))
     text = markdown(built)
     assert "| words | 2021 | 2020 | 60 |" in text
     assert "few: no confidence: 5 topics of 2020" in text

@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from experiments.analyses import domain
-from experiments.report import domain_report, results
+from experiments.report import results
 from experiments.report.blocks import markdown
+from experiments.report.geometry import domains
 from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.errors import ConfigError
 from graphs.stores.posts import PostText
@@ -80,7 +81,7 @@ def test_the_report_compares_with_the_model_before_training(tmp_path: Path) -> N
     for condition in ("base", "tuned"):
         finish(folder, condition, 1, 0.5)
     content = measured(corpus_of(tmp_path))
-    text = markdown(domain_report.blocks(results.read(folder), {"base": content, "tuned": content}))
+    text = markdown(domains.blocks(results.read(folder), {"base": content, "tuned": content}))
     assert "| base | general.txt | 1." in text
     assert "| base | 0.000 | 1.000 | 0.000 |" in text  # the same distances as before
     assert "| tuned | prose | 5.000 | 2.500 | 1.000 | 2.500 |" in text

@@ -16,8 +16,9 @@ import torch
 from experiments.analyses import failures, geometry, sampling, weighting
 from experiments.config import GeometryConfig
 from experiments.plan import plan
-from experiments.report import geometry_report, results, writing
+from experiments.report import results, writing
 from experiments.report.blocks import Figure, markdown
+from experiments.report.geometry import space as space_report
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
@@ -176,7 +177,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
-    built = geometry_report.blocks(results.read(folder))
+    built = space_report.blocks(results.read(folder))
     text = markdown(built)
     for title in ("Table II ", "Table III "):
         assert f"In the form of {title}of the paper" in text
@@ -202,7 +203,7 @@ def test_correlations_are_over_conditions(folder: Path) -> None:
     for seed in (1, 2):
         content["ways"]["maxsim"]["accuracy"][0], content["ways"]["maxsim"]["coe"][0] = 0.4 + seed / 10, 0.2
         (folder / "jobs" / f"words-seed{seed}" / "geometry.json").write_text(json.dumps(content))
-    text = markdown(geometry_report.blocks(results.read(folder)))
+    text = markdown(space_report.blocks(results.read(folder)))
     assert "In the form of Table I of the paper" in text
     assert "| Accuracy and COE | +0.9" in text or "| Accuracy and COE | +1.0" in text
     assert "| 3 |" in text
@@ -213,7 +214,7 @@ def test_collapse_alone_is_one_table(folder: Path) -> None:
     for place in (folder / "jobs").iterdir():
         path = place / "geometry.json"
         path.write_text(json.dumps({"collapse": json.loads(path.read_text()).get("collapse", {})}))
-    text = markdown(geometry_report.blocks(results.read(folder)))
+    text = markdown(space_report.blocks(results.read(folder)))
     assert text.startswith("*How alike the vectors of a post are*")
     assert "###" not in text
 
@@ -221,9 +222,9 @@ def test_collapse_alone_is_one_table(folder: Path) -> None:
 def test_a_file_that_is_not_complete_is_named(folder: Path) -> None:
     (folder / "jobs" / "graph-seed1" / "geometry.json").write_text('{"run": {}, "ways": {}, "collapse": {}}')
     with pytest.raises(StoreError, match="is not complete"):
-        geometry_report.blocks(results.read(folder))
+        space_report.blocks(results.read(folder))
     (folder / "jobs" / "graph-seed1" / "geometry.json").write_text('{"left_out": "no right document"}')
-    text = markdown(geometry_report.blocks(results.read(folder)))
+    text = markdown(space_report.blocks(results.read(folder)))
     assert "graph: not everything could be measured: no right document" in text
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from experiments.analyses.geometry import AS_THEY_ARE
-from experiments.report import confidence_report, domain_report
 from experiments.report.blocks import Block, Heading, Table, Text
 from experiments.report.figures import geometry as geometry_figures
 from experiments.report.figures.geometry import Content
+from experiments.report.geometry import confidence, domains
 from experiments.report.results import Experiment, content_of
 from experiments.report.tables import p_value, spread
 from graphs.errors import AnalysisError, StoreError
@@ -53,9 +53,7 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
     parts: list[tuple[str, list[Block]]] = []
     if whole:
         parts.append(("Accuracy and overlap", _overlaps(experiment, whole, spaces)))
-        parts.append(
-            ("Confidence of single topics", confidence_report.blocks(experiment, confidence_report.first_seeds(whole)))
-        )
+        parts.append(("Confidence of single topics", confidence.blocks(experiment, confidence.first_seeds(whole))))
     if spaces:
         parts.append(("Isotropy", _isotropy(experiment, spaces)))
         parts.append(("What goes with accuracy", _correlations(spaces)))
@@ -64,7 +62,7 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
     if spaces:
         parts.append(("Posts with formulas and without", _words(experiment, spaces)))
         general = {name: of[0]["domain"] for name, of in spaces.items() if of[0].get("domain")}
-        parts.append(("Mathematical posts and other text", domain_report.blocks(experiment, general)))
+        parts.append(("Mathematical posts and other text", domains.blocks(experiment, general)))
         parts.append(("Right answers of some topics", _statements(experiment, spaces)))
     parts = [(title, inside) for title, inside in parts if inside]
     troubles = [

@@ -1,0 +1,1 @@
+"""Parts of a report about vectors: the embedding space, confidence of single topics, domain shift."""
