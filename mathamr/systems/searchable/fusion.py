@@ -27,7 +27,7 @@ from mathamr.systems.searchable.kept import Part, entry
 
 @dataclass(frozen=True)
 class FusionRule:
-    """How rankings are fused.
+    """Rule of a fusion.
 
     Attributes:
         how: rrf, weighted or standard.
