@@ -49,6 +49,7 @@ _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOCK = ".lock"
 """Lock file in a job's folder, held by the process that runs the job."""
 
+_Composed = dict[tuple[str, int], dict[str, Any]]  # by condition and seed
 State = Literal["done", "running elsewhere", "failed", "missing"]
 
 
@@ -135,7 +136,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     for condition, needs in _needs(settings).items():
         for seed in seeds:
             parts = tuple(job for name in needs for job in jobs if (job.condition, job.seed) == (name, seed))
-            own = settings[condition, seed]
+            own, values = settings[condition, seed], composed[condition, seed]
             rankings = run_key(own, data, parts)
             jobs.append(
                 Job(
@@ -147,7 +148,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     model_key=model_key(own, data),
                     run_key=rankings,
                     needs=parts,
-                    record=_record_of(composed[condition, seed]),
+                    record={name: values[name] for name in values if name not in ("wandb", "experiment")},
                 )
             )
     by_key: dict[str, Job] = {}
@@ -167,9 +168,7 @@ def settings_of(config: DictConfig, condition: str, seed: int) -> JobSettings:
     return job_settings(_composed(config, [condition], [seed])[condition, seed])
 
 
-def _settings(
-    config: DictConfig, composed: Mapping[tuple[str, int], dict[str, Any]]
-) -> dict[tuple[str, int], JobSettings]:
+def _settings(config: DictConfig, composed: _Composed) -> dict[tuple[str, int], JobSettings]:
     """Return the settings of all jobs; what the command line gets wrong is named first, without a condition."""
     if any(one["track"] == config.track for one in composed.values()):
         job_settings(config)
@@ -180,11 +179,6 @@ def _settings(
         except ConfigError as error:
             raise ConfigError(f"experiment.conditions.{condition}: {error}") from error
     return settings
-
-
-def _record_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a job without what no result depends on."""
-    return {name: value for name, value in values.items() if name not in ("wandb", "experiment")}
 
 
 def _check_name(name: object) -> None:
@@ -217,9 +211,7 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
-def _composed(
-    config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]
-) -> dict[tuple[str, int], dict[str, Any]]:
+def _composed(config: DictConfig, conditions: Sequence[str], seeds: Sequence[int]) -> _Composed:
     """Return the configurations of jobs as plain values, without the other conditions."""
     groups = (name for kind in registry.loadable().values() for name in kind.groups())
     changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
