@@ -11,12 +11,13 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from mathamr.text.latex.macros import expanded
+from mathamr.text.latex.macros import _joined, _Reader
 from mathamr.text.latex_source import assemble, strip_comments
 from mathamr.text.plain import plain
 from mathamr.text.sources.archives import read_files
@@ -49,6 +50,14 @@ def definitions(paper: Path) -> str:
     return "\n".join(text[start : start + 500] for text, start in places)
 
 
+@cache
+def reader_of(paper: Path) -> _Reader:
+    """The reader of :func:`expanded` after the definitions of a paper, which are long."""
+    reader = _Reader()
+    reader.read(definitions(paper))
+    return reader
+
+
 def whole_text(row: dict[str, str]) -> str:
     """The words of an environment, title first, from its first to its last line."""
     lines = (BOOKS / row["book"] / row["file"]).read_text(encoding="utf-8").splitlines()
@@ -56,7 +65,8 @@ def whole_text(row: dict[str, str]) -> str:
     name = re.escape(row["environment"])
     body = re.search(rf"\\begin\s*\{{{name}\}}(.*?)\\end\{{{name}\}}", source, re.DOTALL)
     assert body is not None, row
-    return words(plain(expanded(strip_comments(body[1]), definitions(paper_of(row)))))
+    reader = deepcopy(reader_of(paper_of(row)))  # what the environment defines is its own
+    return words(plain(_joined(reader.read(strip_comments(body[1])))))
 
 
 @pytest.mark.shared
