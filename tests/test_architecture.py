@@ -54,6 +54,7 @@ ORDER = {
         "stages",
         "pretrained",
         "systems",
+        "search_index",
     ),
 }
 

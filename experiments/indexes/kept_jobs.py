@@ -25,13 +25,13 @@ from experiments.topic_sets import read_topic_sets, tasks_of
 from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError
 from graphs.stores.posts import PostTexts
+from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, write_index
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
 from mathamr.systems.searchable.kept import FinishedSearch
-from mathamr.systems.searchable.search_index import PARTS, IndexedJob, identity_of, keep, write_index
 from mathamr.systems.system import System
 from mathamr.systems.thread_search import ThreadSearch, searches_of
 

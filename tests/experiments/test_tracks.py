@@ -123,7 +123,7 @@ def test_what_cannot_be_fused_is_said(parts: list[str], message: str) -> None:
     ("conditions", "overrides", "message"),
     [
         ({"words": {"track": "bm25", "bm25": {"by": "letters"}}}, [], "bm25.by=letters is not one of text, formulas"),
-        ({"words": {"track": "words"}}, [], "track=words is not known; the tracks are graph, text, bm25, structure"),
+        ({"words": {"track": "words"}}, [], "track=words is not known; the tracks are graph, text, bm25, sparse"),
         ({"words": BM25}, ["retrieval.k=0"], "retrieval.k=0 must be"),
         ({"words": BM25, "formulas": FORMULAS, "fused": RRF}, ["fusion.how=sum"], "fusion.how=sum is not one of rrf"),
         ({"words": BM25, "formulas": FORMULAS, "fused": RRF}, ["fusion.how=weighted"], "weighted needs weights"),
