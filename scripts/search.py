@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from graphs.errors import ConfigError
     from mathamr.search.settings import read
-    from mathamr.systems.searchable.search_index import open_engine
+    from mathamr.systems.index_folder.search_index import open_engine
 
     settings, queries = read(words)
     if len(queries) > 1:

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if words else 2
 
     from mathamr.search.settings import read
-    from mathamr.systems.searchable.search_index import open_engine
+    from mathamr.systems.index_folder.search_index import open_engine
 
     settings, others = read(words, ("host", "port"))
     host, port = place(others)

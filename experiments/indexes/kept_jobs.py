@@ -30,8 +30,8 @@ from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
+from mathamr.systems.index_folder.search_index import PARTS, IndexedJob, identity_of, keep, write_index
 from mathamr.systems.searchable.kept import FinishedSearch
-from mathamr.systems.searchable.search_index import PARTS, IndexedJob, identity_of, keep, write_index
 from mathamr.systems.system import System
 from mathamr.systems.thread_search import ThreadSearch, searches_of
 

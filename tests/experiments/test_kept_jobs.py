@@ -26,8 +26,8 @@ from mathamr.retrieval.scores import SCORES, read_scores
 from mathamr.search.settings import read
 from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web.app import create_app
+from mathamr.systems.index_folder.search_index import open_engine, open_index
 from mathamr.systems.searchable.kept import Part
-from mathamr.systems.searchable.search_index import open_engine, open_index
 from tests.experiments.conftest import FORMULAS, with_years, write_collection, write_splade
 from tests.experiments.tiny_settings import ROOT, SMALL
 

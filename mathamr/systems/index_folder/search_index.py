@@ -152,14 +152,17 @@ def open_index(path: Path, *, device: str = "cpu") -> tuple[SystemEngine, Mappin
         ConfigError: a system that is not installed.
     """
     header, data = read_header(path, FORMAT, VERSION)
-    part = _opened(entry(header, "manifest"), data / SYSTEM, device)
+    posts = entry(header, "posts")
+    if not isinstance(posts, int) or posts < 0:
+        raise StoreError(f"damaged: it has {posts!r} posts; build the index again", path=path / HEADER)
     name = f"{entry(header, 'condition')} of {entry(header, 'experiment')}"
+    part = _opened(entry(header, "manifest"), data / SYSTEM, device)
     try:
         texts = PostTexts(data / POSTS)
     except BaseException:
         part.close()
         raise
-    return SystemEngine(part, texts, system=name, posts=entry(header, "posts")), header
+    return SystemEngine(part, texts, system=name, posts=posts), header
 
 
 def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
@@ -172,6 +175,8 @@ def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
     parts: dict[str, Part] = {}
     try:
         for name, own in entry(manifest, "parts").items():
+            if name in ("", ".", "..") or Path(name).name != name:
+                raise StoreError(f"a part cannot have the name {name!r}; build the index again", path=folder)
             parts[name] = _opened(own, folder / PARTS / name, device)
         kept = KeptSearch(folder, entry(manifest, "record"), parts, device)
         try:

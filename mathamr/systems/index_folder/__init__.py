@@ -1,0 +1,1 @@
+"""Index folder of any system: written from a finished job, opened for search."""
