@@ -62,7 +62,7 @@ _EVENT = re.compile(
 )
 # \newcommand{\bt}{\begin{theorem}}: the edge of an environment under another name
 _EDGE = re.compile(
-    r"\\(?:newcommand|renewcommand|def)\*?\s*\{?\s*\\(?P<name>[a-zA-Z]+)\s*\}?\s*"
+    r"\\(?:newcommand|renewcommand|def)\*?(?:\s*\{)?\s*\\(?P<name>[a-zA-Z]+)(?:\s*\})?\s*"
     r"\{\s*\\(?P<edge>begin|end)\s*\{(?P<environment>[a-zA-Z]{1,60}\*?)\}\s*\}"
 )
 _DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?\s*\{?\s*\Z")
