@@ -115,23 +115,18 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
         StoreError: another process builds this index, or it cannot be written.
     """
     with only_writer(path, "building this index"):
-        data = new_data(path)
         try:
-            shutil.copyfile(posts_db, data / POSTS)
-            manifest = keep_in(data / SYSTEM)
-            header = {
-                "format": FORMAT,
-                "version": VERSION,
-                "model_hash": job.key,
-                **asdict(job),
-                "manifest": manifest,
-            }
+            data = new_data(path)
+            try:
+                shutil.copyfile(posts_db, data / POSTS)
+                manifest = keep_in(data / SYSTEM)
+            except BaseException:
+                shutil.rmtree(data, ignore_errors=True)
+                raise
+            header = {"format": FORMAT, "version": VERSION, "model_hash": job.key, **asdict(job), "manifest": manifest}
             switch(path, data, header, list(_unsigned(data / SYSTEM)))
-        except BaseException as error:
-            shutil.rmtree(data, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise StoreError(f"the index cannot be written: {error}", path=path) from error
-            raise
+        except OSError as error:
+            raise StoreError(f"the index cannot be written: {error}", path=path) from error
 
 
 def _unsigned(folder: Path) -> Iterator[Path]:
@@ -224,6 +219,7 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
             raise ConfigError(f"model={settings.model}: {settings.index} is not of a graph model; leave model= out")
         engine, header = open_index(settings.index, device=settings.device)
         of = f" of {header['collection']}, ranked by {header['condition']} of {header['experiment']}"
+        of = "".join(sign if sign.isprintable() else " " for sign in of)  # an index may come from anywhere
     else:
         engine = Engine.open(settings.index, model=settings.model, device=settings.device)
     loaded = f"{len(engine):,} posts{of}, loaded in {time.perf_counter() - start:.1f} s"
