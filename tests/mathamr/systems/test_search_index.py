@@ -22,6 +22,7 @@ from mathamr.systems.index_folder.search_index import (
     write_index,
 )
 from mathamr.systems.searchable.bm25 import keep_bm25
+from mathamr.systems.searchable.graph import encode_query
 
 WORDS = {"system": "bm25", "record": {}, "depth": None, "limit": 10, "threads": False, "parts": {}}
 
@@ -81,3 +82,16 @@ def test_a_part_cannot_lie_outside_the_index(name: str, tmp_path: Path) -> None:
 def test_a_header_written_by_hand_is_refused(manifest: Any, count: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=message):
         open_index(write(tmp_path, manifest, count))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("transition", {"python": "/bin/sh", "worker": "evil.py"}),
+        ("amrlib", {"model_dir": "evil", "batch_size": 1}),
+        ("embedded", {"model": "index.evil"}),
+    ],
+)
+def test_an_index_runs_no_program(name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="names another program than the embedded parser"):
+        encode_query({"parser": {"name": name, "options": options}}, tmp_path, "cpu")
