@@ -167,6 +167,7 @@ def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
         raise ConfigError(f"this index is of track={system}, which is not installed; install the package that has it")
     if not folder.is_dir():
         raise StoreError(f"the files of track={system} are missing; build the index again", path=folder)
+    threads = _threads(folder) if entry(manifest, "threads") else None
     parts: dict[str, Part] = {}
     try:
         for name, own in entry(manifest, "parts").items():
@@ -183,7 +184,6 @@ def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
         for part in parts.values():
             part.close()
         raise
-    threads = _threads(folder) if entry(manifest, "threads") else None
     return Part(searchable, entry(manifest, "depth"), entry(manifest, "limit"), threads, parts)
 
 
@@ -199,7 +199,7 @@ def is_of_system(path: Path) -> bool:
     """Return whether the folder has an index of this module's format, and not a graph model's catalog."""
     try:
         header = json.loads((path / HEADER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(header, dict) and header.get("format") == FORMAT
 

@@ -10,7 +10,7 @@ from graphs.corpus.post import Post
 from graphs.errors import StoreError
 from graphs.stores import posts
 from mathamr.retrieval.bm25 import BM25Index
-from mathamr.retrieval.folder import new_data, switch
+from mathamr.retrieval.folder import HEADER, new_data, switch
 from mathamr.search.settings import read
 from mathamr.systems.index_folder.search_index import (
     FORMAT,
@@ -95,3 +95,9 @@ def test_a_header_written_by_hand_is_refused(manifest: Any, count: Any, message:
 def test_an_index_runs_no_program(name: str, options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="names another program than the embedded parser"):
         encode_query({"parser": {"name": name, "options": options}}, tmp_path, "cpu")
+
+
+def test_a_header_of_any_depth_is_refused(tmp_path: Path) -> None:
+    (tmp_path / HEADER).write_text("[" * 100_000)
+    with pytest.raises(StoreError, match="cannot be read as the header of an index"):
+        open_engine(read([f"index={tmp_path}"])[0])
