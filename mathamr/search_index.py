@@ -115,23 +115,18 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
         StoreError: another process builds this index, or it cannot be written.
     """
     with only_writer(path, "building this index"):
-        data = new_data(path)
         try:
-            shutil.copyfile(posts_db, data / POSTS)
-            manifest = keep_in(data / SYSTEM)
-            header = {
-                "format": FORMAT,
-                "version": VERSION,
-                "model_hash": job.key,
-                **asdict(job),
-                "manifest": manifest,
-            }
+            data = new_data(path)
+            try:
+                shutil.copyfile(posts_db, data / POSTS)
+                manifest = keep_in(data / SYSTEM)
+            except BaseException:
+                shutil.rmtree(data, ignore_errors=True)
+                raise
+            header = {"format": FORMAT, "version": VERSION, "model_hash": job.key, **asdict(job), "manifest": manifest}
             switch(path, data, header, list(_unsigned(data / SYSTEM)))
-        except BaseException as error:
-            shutil.rmtree(data, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise StoreError(f"the index cannot be written: {error}", path=path) from error
-            raise
+        except OSError as error:
+            raise StoreError(f"the index cannot be written: {error}", path=path) from error
 
 
 def _unsigned(folder: Path) -> Iterator[Path]:
@@ -152,14 +147,17 @@ def open_index(path: Path, *, device: str = "cpu") -> tuple[SystemEngine, Mappin
         ConfigError: a system that is not installed.
     """
     header, data = read_header(path, FORMAT, VERSION)
-    part = _opened(entry(header, "manifest"), data / SYSTEM, device)
+    posts = entry(header, "posts")
+    if not isinstance(posts, int) or posts < 0:
+        raise StoreError(f"damaged: it has {posts!r} posts; build the index again", path=path / HEADER)
     name = f"{entry(header, 'condition')} of {entry(header, 'experiment')}"
+    part = _opened(entry(header, "manifest"), data / SYSTEM, device)
     try:
         texts = PostTexts(data / POSTS)
     except BaseException:
         part.close()
         raise
-    return SystemEngine(part, texts, system=name, posts=entry(header, "posts")), header
+    return SystemEngine(part, texts, system=name, posts=posts), header
 
 
 def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
@@ -169,9 +167,12 @@ def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
         raise ConfigError(f"this index is of track={system}, which is not installed; install the package that has it")
     if not folder.is_dir():
         raise StoreError(f"the files of track={system} are missing; build the index again", path=folder)
+    threads = _threads(folder) if entry(manifest, "threads") else None
     parts: dict[str, Part] = {}
     try:
         for name, own in entry(manifest, "parts").items():
+            if name in ("", ".", "..") or Path(name).name != name:
+                raise StoreError(f"a part cannot have the name {name!r}; build the index again", path=folder)
             parts[name] = _opened(own, folder / PARTS / name, device)
         kept = KeptSearch(folder, entry(manifest, "record"), parts, device)
         try:
@@ -183,7 +184,6 @@ def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
         for part in parts.values():
             part.close()
         raise
-    threads = _threads(folder) if entry(manifest, "threads") else None
     return Part(searchable, entry(manifest, "depth"), entry(manifest, "limit"), threads, parts)
 
 
@@ -199,7 +199,7 @@ def is_of_system(path: Path) -> bool:
     """Return whether the folder has an index of this module's format, and not a graph model's catalog."""
     try:
         header = json.loads((path / HEADER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(header, dict) and header.get("format") == FORMAT
 
@@ -219,6 +219,7 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
             raise ConfigError(f"model={settings.model}: {settings.index} is not of a graph model; leave model= out")
         engine, header = open_index(settings.index, device=settings.device)
         of = f" of {header['collection']}, ranked by {header['condition']} of {header['experiment']}"
+        of = "".join(sign if sign.isprintable() else " " for sign in of)  # an index may come from anywhere
     else:
         engine = Engine.open(settings.index, model=settings.model, device=settings.device)
     loaded = f"{len(engine):,} posts{of}, loaded in {time.perf_counter() - start:.1f} s"

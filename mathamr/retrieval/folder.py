@@ -79,7 +79,7 @@ def read_header(
         header = json.loads(place.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StoreError(f"no index here: {HEADER} is missing; mathamr index writes one", path=path) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"cannot be read as the header of an index: {error}", path=place) from error
     if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (index_format, version):
         raise StoreError(f"is not of format {index_format} {version}; build the index again", path=place)

@@ -8,11 +8,11 @@ every process and for every seed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from graphs.corpus.post import Post
@@ -21,14 +21,15 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, RetrievalError
 from graphs.processes import batched
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
-from mathamr.evaluation.order import best_numbers
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.model.encoding import device_of
 from mathamr.ranking.sparse_encoder import Encode, open_sparse_encoder
-from mathamr.retrieval.index import Ranking
+from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.searching import speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+from mathamr.systems.searchable.sparse import SparseIndex, keep_sparse, open_sparse
 from mathamr.systems.settings.ranking import SparseSettings
 from mathamr.systems.system import System
 
@@ -69,7 +70,7 @@ class SparseSystem(System[SparseSettings]):
                 advance(len(some))
             if not parts:
                 raise RetrievalError(f"the collection has no {topic_set.kind} to index")
-            index = _Index(np.array(list(kept)), sparse.csc_array(sparse.vstack(parts)))
+            index = SparseIndex(np.array(list(kept)), sparse.csc_array(sparse.vstack(parts)))
         costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "peak_memory_bytes": peak_memory()}
         return Indexed(index, costs)
 
@@ -82,6 +83,15 @@ class SparseSystem(System[SparseSettings]):
             results = {topic: indexed.index.search(queries[[place]], count) for place, topic in enumerate(texts)}
         return Retrieved(results, speed(len(texts), watch))
 
+    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+        """Keep the weights of the posts, and the name of the encoder."""
+        return keep_sparse(cast(SparseSettings, job.settings), job.indexed.index, folder)
+
+    @classmethod
+    def open_kept(cls, kept: KeptSearch) -> Searchable:
+        """Open the weights of the posts, and the encoder."""
+        return open_sparse(kept.record, kept.folder, kept.device)
+
     def _open(self, settings: SparseSettings) -> Encode:
         own = settings.sparse
         if own.encoder is None:
@@ -93,28 +103,3 @@ class SparseSystem(System[SparseSettings]):
             batch_size=own.batch_size,
             most_words=own.most_words,
         )
-
-
-class _Index:
-    """Weights of posts, by word.
-
-    Args:
-        names: ids of the posts, (posts,).
-        weights: weight of each word of the vocabulary in each post, (posts, vocabulary).
-    """
-
-    def __init__(self, names: npt.NDArray[np.str_], weights: sparse.csc_array) -> None:
-        self._names, self._weights = names, weights
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the weights and the ids in memory."""
-        arrays = (self._names, self._weights.data, self._weights.indices, self._weights.indptr)
-        return sum(int(array.nbytes) for array in arrays)
-
-    def search(self, query: sparse.csr_array, count: int) -> Ranking:
-        """Return at most ``count`` posts that share a word with the query (1, vocabulary), best first."""
-        scores = (self._weights[:, query.indices] @ query.data).astype(np.float32)
-        found = np.flatnonzero(scores > 0)
-        best = best_numbers(found, scores[found], count, self._names)
-        return [(str(self._names[number]), score) for number, score in best]

@@ -60,7 +60,7 @@ _DECLARATION = re.compile(
     r"|(?P<thmtools>declaretheorem)\*?\s*(?:\[(?P<before>[^\]]{0,2000})\]\s*)?\{(?P<names>[^{}\\]+)\}"
     r"\s*(?:\[(?P<after>[^\]]{0,2000})\])?"
     r"|(?P<tcb>newtcbtheorem)\s*(?:\[[^\]]{0,2000}\]\s*)?\{(?P<box>[^{}\\]+)\}\s*(?=\{)"
-    r"|(?P<other>def\w*thm\w*|newthm\w*)\s*\{(?P<short>[^{}\\]+)\}\s*(?=\{))"
+    r"|(?P<other>def\w{0,40}thm\w{0,40}|newthm\w{0,40})\s*\{(?P<short>[^{}\\]+)\}\s*(?=\{))"
 )
 # \begin{restatable}[Euclid]{theorem}{euclid} ... \end{restatable}, which \euclid repeats (thm-restate)
 _RESTATED = re.compile(

@@ -22,6 +22,7 @@ from tests.mathamr.job_settings import DATA, shared_fields
 
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
 FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")
+_WORDS = ["is", "every", "finite", "the", "ring", "group", "field", "of", "a", "integers", "prime", "x", "2", "+", "$"]
 TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", body="I ask.", markup="text"))
 QUESTION = TopicSet(1, [TOPIC], [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
 
@@ -210,3 +211,25 @@ def with_years(collection: Path) -> Path:
             text = text.replace(f'"{old}"', f'"{new}"').replace(f"{old}\t", f"{new}\t")
         (collection / file).write_text(text)
     return collection
+
+
+def write_splade(place: Path) -> Path:
+    """Write a SPLADE with random weights below ``place``; return its folder."""
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sentence_transformer.modules import Transformer
+    from sentence_transformers.sparse_encoder.modules import SpladePooling
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizer
+
+    folder = place / "masked"
+    folder.mkdir()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_WORDS]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
+    sizes = {"vocab_size": len(words), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        BertForMaskedLM(BertConfig.from_dict(sizes)).save_pretrained(folder)
+    modules = [Transformer(str(folder), transformer_task="fill-mask"), SpladePooling("max")]
+    model = SparseEncoder(modules=modules, device="cpu")
+    model.save_pretrained(str(place / "splade"))
+    return place / "splade"

@@ -28,7 +28,7 @@ from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web.app import create_app
 from mathamr.search_index import open_engine, open_index
 from mathamr.systems.searchable.kept import Part
-from tests.experiments.conftest import FORMULAS, with_years, write_collection
+from tests.experiments.conftest import FORMULAS, with_years, write_collection, write_splade
 from tests.experiments.tiny_settings import ROOT, SMALL
 
 CONDITIONS = {
@@ -41,6 +41,8 @@ CONDITIONS = {
     "text_both": "{track: text, text: {epochs: 0}, thread: {read: both}}",
     "tokens": "{track: text, text: {epochs: 0, late_interaction: true}}",
     "tuned": "{track: text, text: {epochs: 1, linearize: true}}",
+    "sparse": "{track: sparse, sparse: {encoder: SPLADE}}",
+    "sparse_question": "{track: sparse, sparse: {encoder: SPLADE}, thread: {read: question}}",
     "graph": "{track: graph, graph: {connectivity: sequential}}",
     "graph_question": "{track: graph, graph: {connectivity: sequential}, thread: {read: question}}",
     "graph_both": "{track: graph, graph: {connectivity: sequential}, thread: {read: both}}",
@@ -72,7 +74,9 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     topics[0] |= {"title": "When is a ring finite?", "body": "Let $x^2+1$ be given. Is the ring number 0 finite?"}  # q0
     (data / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in topics))
     words = ["+exp=trial", "data=jsonl", f"data.root={data}", f"outputs={place / 'out'}", "text=tiny", "index=exact"]
-    words += [f"+experiment.conditions.{name}={changes}" for name, changes in CONDITIONS.items()]
+    splade = str(write_splade(place))
+    conditions = {name: changes.replace("SPLADE", splade) for name, changes in CONDITIONS.items()}
+    words += [f"+experiment.conditions.{name}={changes}" for name, changes in conditions.items()]
     words += [f"experiment.only=[{','.join(CONDITIONS)}]", f"experiment.seeds=[{SEED}]", "thread.depth=30"]
     words += SMALL
     words += ["train.device=cpu", "workers=1", "wandb=disabled", "experiment.name=kept", "experiment.baseline=words"]

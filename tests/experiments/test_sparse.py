@@ -1,46 +1,33 @@
 """A learned sparse encoder behind the runner: scores against dense arithmetic, threads, and what is refused."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_array, csr_array, save_npz
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import read_run
 from mathamr.ranking.sparse_encoder import open_sparse_encoder
+from mathamr.systems.searchable.sparse import SparseIndex, keep_sparse, open_sparse
+from mathamr.systems.settings.ranking import SparseSettings
+from tests.experiments.conftest import write_splade
 from tests.experiments.test_threads import run
 from tests.experiments.test_tracks import configured, planned
 
-WORDS = ["is", "every", "finite", "the", "ring", "group", "field", "of", "a", "integers", "prime", "x", "2", "+", "$"]
+INDEX = SparseIndex(np.array(["7", "8"]), csc_array(np.array([[0, 2, 1], [0, 0, 3]], np.float32)))
 
 
 @pytest.fixture
 def splade(tmp_path: Path) -> Path:
     """A SPLADE with random weights."""
-    import torch
-    from sentence_transformers import SparseEncoder
-    from sentence_transformers.sentence_transformer.modules import Transformer
-    from sentence_transformers.sparse_encoder.modules import SpladePooling
-    from transformers import BertConfig, BertForMaskedLM, BertTokenizer
-
-    folder = tmp_path / "masked"
-    folder.mkdir()
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    (folder / "vocab.txt").write_text("\n".join(words))
-    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    sizes = {"vocab_size": len(words), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        BertForMaskedLM(BertConfig.from_dict(sizes)).save_pretrained(folder)
-    modules = [Transformer(str(folder), transformer_task="fill-mask"), SpladePooling("max")]
-    model = SparseEncoder(modules=modules, device="cpu")
-    model.save_pretrained(str(tmp_path / "splade"))
-    return tmp_path / "splade"
+    return write_splade(tmp_path)
 
 
 def sparse(encoder: Path, **settings: Any) -> dict[str, Any]:
@@ -93,6 +80,45 @@ def test_rankings_depend_on_the_weights_and_not_on_the_batch(splade: Path) -> No
     content[-1] ^= 1
     weights.write_bytes(content)
     assert key() != before
+
+
+def test_a_kept_encoder_with_other_weights_is_refused(splade: Path, tmp_path: Path) -> None:
+    settings = planned({"words": sparse(splade)})["words-seed1"].settings
+    assert isinstance(settings, SparseSettings)
+    record = keep_sparse(settings, INDEX, tmp_path)
+    with pytest.raises(StoreError, match="cannot be read as weights of words"):
+        open_sparse(record, tmp_path / "elsewhere", "cpu")
+    (splade / "vocab.txt").write_text("another")
+    with pytest.raises(StoreError, match="and the posts were read by splade-"):
+        open_sparse(record, tmp_path, "cpu")
+    shutil.rmtree(splade)
+    with pytest.raises(StoreError, match="give that encoder back its place"):
+        open_sparse(record, tmp_path, "cpu")
+
+
+def test_weights_that_are_kept_rank_as_before(tmp_path: Path) -> None:
+    INDEX.write(tmp_path)
+    for words, ranking in (([0, 1, 1], [("8", 3.0), ("7", 3.0)]), ([1, 0, 0], []), ([0, 0, 0], [])):
+        query = csr_array(np.array([words], np.float32))
+        assert SparseIndex.open(tmp_path).search(query, 10) == INDEX.search(query, 10) == ranking
+
+
+def test_damaged_weights_are_refused(tmp_path: Path) -> None:
+    place, weights = tmp_path / "weights.npz", csc_array(np.eye(2, 3, dtype=np.float32))
+    INDEX.write(tmp_path)
+    save_npz(place, weights, compressed=True)  # a file of a few bytes can become any number
+    with pytest.raises(StoreError, match="its parts are compressed"):
+        SparseIndex.open(tmp_path)
+    weights.indices[1] = 1_000_000  # beyond the posts: the product would write there
+    save_npz(place, weights, compressed=False)
+    with pytest.raises(StoreError, match="cannot be read as weights of words"):
+        SparseIndex.open(tmp_path)
+    save_npz(place, csc_array(np.eye(3, dtype=np.float32)), compressed=False)
+    with pytest.raises(StoreError, match="not as many ids as posts"):
+        SparseIndex.open(tmp_path)
+    place.write_bytes(b"PK no archive")
+    with pytest.raises(StoreError, match="cannot be read as weights of words"):
+        SparseIndex.open(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,6 +13,7 @@ import scripts.index
 import scripts.search
 from experiments import cli
 from mathamr import MathAMR
+from mathamr.stages.retrieval import folder_index
 from tests.documents.blocks import ROOT, blocks_of
 
 
@@ -60,6 +62,26 @@ def test_a_folder_is_indexed_searched_and_updated(
     assert scripts.index.main([*words, "--update"]) == 0
     assert "nothing has changed" in capsys.readouterr().out
     assert len(found(out, capsys)) == 2
+
+
+def test_an_update_that_was_killed_after_the_switch_is_not_taken_for_the_state_before(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    first, second = "Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n", "Neither $\\sqrt2$ nor $\\sqrt3$ is rational.\n"
+    (notes / "a.md").write_text(first)
+    words = [str(notes), "--model", str(model), "--out", str(out)]
+    assert scripts.index.main(words) == 0
+    (notes / "a.md").write_text(second)
+    with monkeypatch.context() as patched:
+        patched.setattr(folder_index, "write_whole", Mock(side_effect=KeyboardInterrupt))
+        assert scripts.index.main([*words, "--update"]) == 130
+    (notes / "a.md").write_text(first)
+    assert scripts.index.main([*words, "--update"]) == 0
+    assert "nothing has changed" not in capsys.readouterr().out
+    assert scripts.search.main([f"index={out}", "Is it irrational?"]) == 0
+    assert "are irrational." in capsys.readouterr().out
 
 
 def test_the_commands_of_the_document_find_its_example(

@@ -56,7 +56,7 @@ def _tests(experiment: Experiment, tested: Mapping[str, Content]) -> Table:
             )
     note = (
         "First seeds. A topic succeeds if a relevant answer is among its first results; an unjudged answer is not. "
-        " AUC: 0.5 is chance; the 95 % interval is of a bootstrap over topics. ECE: expected calibration "
+        "AUC: 0.5 is chance; the 95 % interval is of a bootstrap over topics. ECE: expected calibration "
         "error over ten bins of equal width. Constant: the error if the share of successes of the other topics is the "
         "confidence of every topic. By chance: the mean and the 95th percentile of the error of perfect confidences on "
         f"as many topics. Shown: every error is below {BOUND:g}."

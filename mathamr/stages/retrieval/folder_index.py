@@ -73,6 +73,7 @@ def index_folder(
         state = {"posts": found.identity, "model": checkpoint.weights_hash(model.checkpoint)}
         if settings.update and (out / HEADER).exists() and _read(place) == state:
             return BuiltIndex((*_summary(found, place), "nothing has changed since the last index"))
+        (place / _INDEXED).unlink(missing_ok=True)  # a kill between the two writes below would leave the old state
         files = _parsed(place, found, model, console, settings.update, workers)
         settings = replace(settings, update=settings.update and (out / HEADER).exists())
         built = build_search_index(files, open_corpus("jsonl", place), out, settings, console)

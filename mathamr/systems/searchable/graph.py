@@ -67,8 +67,13 @@ def encode_query(record: Mapping[str, Any], folder: Path, device: str) -> Encode
     """Open the model of a record; return the function that encodes a query.
 
     Raises:
-        StoreError: files that are missing, or of another model than the vectors.
+        StoreError: files that are missing, or of another model than the vectors; a parser that runs a program.
     """
+    parser = entry(record, "parser")
+    spacy_model = parser["options"].get("model")
+    if parser["name"] != _EMBEDDED or not (spacy_model is None or str(spacy_model).isidentifier()):
+        message = "names another program than the embedded parser, and an index may come from anywhere; build it again"
+        raise StoreError(message, path=folder)
     found, expected = checkpoint.weights_hash(folder / _MODEL), entry(record, "model")
     if found != expected:
         raise StoreError(f"is the model {found}, and the vectors were made with {expected}", path=folder / _MODEL)
@@ -76,7 +81,6 @@ def encode_query(record: Mapping[str, Any], folder: Path, device: str) -> Encode
         vocabulary = Vocabulary.from_json((folder / _VOCABULARY).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StoreError(f"cannot be read as a vocabulary: {error}", path=folder / _VOCABULARY) from error
-    parser = entry(record, "parser")
     reader = QueryEncoder(
         checkpoint.load_encoder(folder / _MODEL, config_hash=entry(record, "config_hash"), device=device),
         vocabulary,

@@ -119,9 +119,9 @@ def entry(record: Mapping[str, Any], name: str) -> Any:
     """Return an entry of a record.
 
     Raises:
-        StoreError: the record lacks it.
+        StoreError: the record lacks it, or is not a record.
     """
     try:
         return record[name]
-    except KeyError:
+    except (KeyError, TypeError):
         raise StoreError(f"the index lacks {name!r}; build it again with mathamr index") from None

@@ -31,7 +31,7 @@ from graphs.whole_file import write_whole
 from mathamr.text.folder import html, latex, markdown, notebook
 from mathamr.text.folder.passages import Passage
 from mathamr.text.folder.preambles import STYLES, Preambles
-from mathamr.text.folder.scan import ARCHIVES, STAGE, scan
+from mathamr.text.folder.scan import ARCHIVES, failure, scan
 from mathamr.text.sources import archives
 
 POSTS, FILES = "posts.jsonl", "files.json"
@@ -117,8 +117,7 @@ def read_folder(
         try:
             posts, digest = _posts_of(name, path, sources.get(name), preambles, before, result)
         except MathAMRError as error:
-            message = getattr(error, "message", str(error))
-            result.failures.append(Failure(name, STAGE, "unreadable", f"{name}: {message}"))
+            result.failures.append(failure(name, "unreadable", getattr(error, "message", str(error))))
             posts, digest = None, ""
         if posts is not None:
             own = {str(post["post_id"]): post for post in posts}
@@ -177,10 +176,10 @@ def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, st
         try:
             text = archives.decode(path.read_bytes())
         except OSError as error:
-            failures.append(Failure(name, STAGE, "unreadable", f"{name}: {error.strerror}"))
+            failures.append(failure(name, "unreadable", str(error.strerror)))
             continue
         if text is None:
-            failures.append(Failure(name, STAGE, "binary", f"{name}: is not text in UTF-8 or Latin-1"))
+            failures.append(failure(name, "binary", "is not text in UTF-8 or Latin-1"))
         else:
             texts[name] = text
     return texts

@@ -62,10 +62,11 @@ _EVENT = re.compile(
 )
 # \newcommand{\bt}{\begin{theorem}}: the edge of an environment under another name
 _EDGE = re.compile(
-    r"\\(?:newcommand|renewcommand|def)\*?\s*\{?\s*\\(?P<name>[a-zA-Z]+)\s*\}?\s*"
-    r"\{\s*(?P<edge>\\(?:begin|end)\s*\{[a-zA-Z]+\*?\})\s*\}"
+    r"\\(?:newcommand|renewcommand|def)\*?(?:\s*\{)?\s*\\(?P<name>[a-zA-Z]+)(?:\s*\})?\s*"
+    r"\{\s*\\(?P<edge>begin|end)\s*\{(?P<environment>[a-zA-Z]{1,60}\*?)\}\s*\}"
 )
 _DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?\s*\{?\s*\Z")
+_COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
 _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\]\s*)?(?=\{)")
 _MARK = re.compile("\x1e(\\d+)\x1e")
@@ -80,7 +81,11 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
         declarations: its preamble, with those of other files (:class:`mathamr.text.folder.preambles.Preambles`).
     """
     clean, lines = _without_comments(text)
-    edges = {match["name"]: match["edge"] for latex in (declarations, clean) for match in _EDGE.finditer(latex)}
+    edges = {
+        match["name"]: rf"\{match['edge']}{{{match['environment']}}}"
+        for latex in (declarations, clean)
+        for match in _EDGE.finditer(latex)
+    }
     if edges:
         clean, lines = _with_edges(clean, lines, edges)
     begin = clean.find(r"\begin{document}")
@@ -203,16 +208,15 @@ def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 def _with_edges(text: str, lines: list[tuple[int, int]], edges: dict[str, str]) -> tuple[str, list[tuple[int, int]]]:
     r"""Replace commands such as ``\bt`` by the edges of environments that they are short for."""
-    pattern = re.compile(r"\\(" + "|".join(sorted(edges)) + r")(?![a-zA-Z])")
     pieces: list[str] = []
     moved: list[tuple[int, int]] = []  # where the old text went on, and by how many characters it moved
     position = shift = 0
-    for match in pattern.finditer(text):
-        if _DEFINITION.search(text, max(0, match.start() - 40), match.start()):
+    for match in _COMMAND.finditer(text):
+        if match["name"] not in edges or _DEFINITION.search(text, max(0, match.start() - 40), match.start()):
             continue
-        pieces += [text[position : match.start()], edges[match[1]]]
+        pieces += [text[position : match.start()], edges[match["name"]]]
         position = match.end()
-        shift += len(edges[match[1]]) - len(match.group())
+        shift += len(edges[match["name"]]) - len(match.group())
         moved.append((position, shift))
     pieces.append(text[position:])
     starts = [start for start, _ in moved]

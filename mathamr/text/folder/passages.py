@@ -69,6 +69,7 @@ class Outline:
         self._name = PurePosixPath(file).name.partition(".")[0]  # heading of a file without any
         self._headings: dict[int, str] = {}  # level -> title
         self._paragraphs: list[str] = []
+        self._size = 0  # characters of the paragraphs
         self._place = ""
         self._passages: dict[str, Passage] = {}
 
@@ -83,11 +84,12 @@ class Outline:
         """Add a paragraph; consecutive short ones become one passage."""
         if not (text := " ".join(text.split())):
             return
-        if self._paragraphs and sum(map(len, self._paragraphs)) + len(text) > ROOM:
+        if self._paragraphs and self._size + len(text) > ROOM:
             self._end_paragraphs()
         if not self._paragraphs:
             self._place = place
         self._paragraphs.append(text)
+        self._size += len(text)
 
     def statement(self, place: str, name: str, text: str) -> None:
         """Add a passage that is kept separate, such as a theorem."""
@@ -102,7 +104,7 @@ class Outline:
     def _end_paragraphs(self) -> None:
         if self._paragraphs:
             self._add(self._place, "", " ".join(self._paragraphs))
-            self._paragraphs = []
+            self._paragraphs, self._size = [], 0
 
     def _add(self, place: str, name: str, text: str) -> None:
         path = ": ".join(self._headings[level] for level in sorted(self._headings)) or self._name

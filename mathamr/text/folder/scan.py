@@ -38,7 +38,7 @@ LIMITS = Limits(files=100_000)
 # A packed file of arXiv has the number of the paper as its name; others are logs and tables.
 _PAPER = re.compile(r"\.(?:tar|tex)\.gz\Z|(?:\A|[a-z._-])(?:\d{4}\.\d{4,5}|\d{7})(?:v\d+)?\.gz\Z")
 
-STAGE = "read"  # of failures
+_STAGE = "read"  # of failures
 
 
 @dataclass
@@ -86,7 +86,7 @@ def scan(folder: Path, without: Collection[Path] = (), limits: Limits = LIMITS) 
             if kind == "other":
                 found.other += 1
             elif kind:
-                found.failures.append(Failure(shown, STAGE, kind, f"{shown}: {message}"))
+                found.failures.append(failure(shown, kind, message))
             elif not kind and (size := size + path.stat().st_size) > limits.total_bytes:
                 raise CorpusError(f"has documents of more than {limits.total_bytes:,} bytes", path=folder)
             else:
@@ -118,4 +118,10 @@ def _refusal(path: Path, folder: Path, limits: Limits) -> tuple[str, str]:
 
 def _unreadable(error: OSError, folder: Path, found: Scanned) -> None:
     shown = os.path.relpath(error.filename or folder, folder)
-    found.failures.append(Failure(shown, STAGE, "unreadable", f"{shown}: {error.strerror}"))
+    found.failures.append(failure(shown, "unreadable", str(error.strerror)))
+
+
+def failure(name: str, kind: str, message: str) -> Failure:
+    """Return the failure of a file; signs that do not print, such as bytes that are not UTF-8, become ``?``."""
+    shown, text = ("".join(sign if sign.isprintable() else "?" for sign in one) for one in (name, f"{name}: {message}"))
+    return Failure(shown, _STAGE, kind, text)

@@ -12,6 +12,7 @@ import pytest
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
 from graphs.errors import CorpusError
+from mathamr.stages.data.failure_table import write_table
 from mathamr.text.folder.collection import read_folder
 from mathamr.text.folder.scan import scan
 from mathamr.text.sources.archives import Limits
@@ -124,6 +125,18 @@ def test_files_that_cannot_be_read_are_listed_and_the_others_read(folder: Path, 
     assert all(failure.message.startswith(f"{failure.post_id}: ") for failure in found.failures)
     assert (found.files, len(found.post_ids)) == (6, 6)
     assert "secret" not in (tmp_path / "out/posts.jsonl").read_text(encoding="utf-8")
+
+
+def test_names_that_cannot_be_printed_stop_nothing(folder: Path, tmp_path: Path) -> None:
+    for name in (b"caf\xe9.md", b"x\x1b[2J.md"):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_text("Words without a heading.", encoding="utf-8")
+    for name in (b"bad\xe9.ipynb", b"x\x1b[2J\n.ipynb"):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_text("{", encoding="utf-8")
+    found = read_folder(folder, tmp_path / "out")
+    assert {"caf%3F.md:1", "x%1B[2J.md:1"} <= posts_of(tmp_path / "out").keys()
+    assert [failure.post_id for failure in found.failures] == ["bad?.ipynb", "x?[2J?.ipynb"]
+    write_table(found.failures, tmp_path / "failures.tsv")
+    assert all(failure.message.isprintable() for failure in found.failures)
 
 
 def test_bounds_hold_and_empty_folders_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -81,6 +81,11 @@ def test_a_long_passage_is_cut_between_sentences() -> None:
         r"\newcommand{\a}{\a\a}" + r"\a" * 5_000,
         r"\section{" * 20_000,
         r"\newcommand{\bt}{\begin{thm}}" * 5_000,
+        r"\newcommand{\b}{\begin{" + "a" * 30_000 + "}}" + r"\b " * 30_000,
+        "".join(rf"\def\a{'b' * number}{{\begin{{thm}}}}" for number in range(300)) + r"\ab " * 100_000,
+        r"\def" + " " * 60_000,
+        r"\new\def" + "thm" * 50_000,
+        "a\n\n" * 100_000,
         "$" * 50_000,
         r"\input{a}" * 10_000,
     ],
@@ -89,6 +94,11 @@ def test_hostile_files_take_linear_time(text: str) -> None:
     start = time.process_time()
     shown(text + " Enough words to be a passage.")
     assert time.process_time() - start < 10
+
+
+def test_the_end_of_a_line_is_no_short_name() -> None:
+    text = r"\newcommand{\be}{\begin{lemma}}\newcommand{\ee}{\end{lemma}} First words here \\be second words here."
+    assert shown(text) == [("1", "a", "First words here be second words here.")]
 
 
 def test_macros_that_include_each_other_end() -> None:

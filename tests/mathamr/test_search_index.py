@@ -1,0 +1,103 @@
+"""Index folders that others may send: a manifest names no file outside the index."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.corpus.post import Post
+from graphs.errors import StoreError
+from graphs.stores import posts
+from mathamr.retrieval.bm25 import BM25Index
+from mathamr.retrieval.folder import HEADER, new_data, switch
+from mathamr.search.settings import read
+from mathamr.search_index import (
+    FORMAT,
+    SYSTEM,
+    VERSION,
+    IndexedJob,
+    open_engine,
+    open_index,
+    write_index,
+)
+from mathamr.systems.searchable.bm25 import keep_bm25
+from mathamr.systems.searchable.graph import encode_query
+
+WORDS = {"system": "bm25", "record": {}, "depth": None, "limit": 10, "threads": False, "parts": {}}
+
+
+def write(path: Path, manifest: Any, count: Any = 1) -> Path:
+    """Write an index without files, as somebody could write it by hand."""
+    data = new_data(path)
+    (data / SYSTEM).mkdir()
+    (data / "elsewhere").mkdir()
+    header = {"format": FORMAT, "version": VERSION, "model_hash": "1", "condition": "c", "experiment": "e"}
+    switch(path, data, {**header, "posts": count, "manifest": manifest})
+    return path
+
+
+def test_an_index_is_whole_when_its_build_is_stopped_after_the_switch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posts.build(tmp_path / "posts.db", [Post("7", "answer", body="Yes.", markup="text")], [])
+    words = BM25Index.build(["7"], [["yes"]])
+
+    def built(key: str, condition: str) -> None:
+        job = IndexedJob("e", condition, 1, "jsonl-1", key, posts=1)
+        write_index(tmp_path / "index", tmp_path / "posts.db", lambda folder: _words(words, folder), job)
+
+    built("first", "c")
+    rmtree, removed = shutil.rmtree, list[Path]()
+
+    def stopped(path: Path, **options: Any) -> None:
+        removed.append(path)
+        if len(removed) == 1:
+            raise KeyboardInterrupt
+        rmtree(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            built("second", "\x1b[2J")
+    engine, message = open_engine(read([f"index={tmp_path / 'index'}"])[0])
+    engine.close()
+    assert "ranked by  [2J of e" in message
+
+
+def _words(index: BM25Index, folder: Path) -> dict[str, Any]:
+    return {**WORDS, "record": keep_bm25("text", None, index, 10, folder)}
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "../../elsewhere", "/", "a/b"])
+def test_a_part_cannot_lie_outside_the_index(name: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="a part cannot have the name"):
+        open_index(write(tmp_path, {**WORDS, "parts": {name: WORDS}}))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "count", "message"),
+    [([], 1, "the index lacks 'system'"), (WORDS, "\x1b[2J", "it has '.x1b.2J' posts"), (WORDS, -1, "it has -1 posts")],
+)
+def test_a_header_written_by_hand_is_refused(manifest: Any, count: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=message):
+        open_index(write(tmp_path, manifest, count))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("transition", {"python": "/bin/sh", "worker": "evil.py"}),
+        ("amrlib", {"model_dir": "evil", "batch_size": 1}),
+        ("embedded", {"model": "index.evil"}),
+    ],
+)
+def test_an_index_runs_no_program(name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="names another program than the embedded parser"):
+        encode_query({"parser": {"name": name, "options": options}}, tmp_path, "cpu")
+
+
+def test_a_header_of_any_depth_is_refused(tmp_path: Path) -> None:
+    (tmp_path / HEADER).write_text("[" * 100_000)
+    with pytest.raises(StoreError, match="cannot be read as the header of an index"):
+        open_engine(read([f"index={tmp_path}"])[0])
