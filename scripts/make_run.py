@@ -52,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
     index.set_defaults(run=of_index)
     bm25 = commands.add_parser("bm25", help="search a collection without a model")
     bm25.add_argument("--by", choices=("text", "formulas"), default="text")
+    bm25.add_argument("--stem", choices=("none", "porter", "snowball"), default="none", help="stemmer of words")
+    bm25.add_argument("--method", choices=("lucene", "robertson", "atire", "bm25+", "bm25l"), default="lucene")
     bm25.set_defaults(run=of_bm25)
     for one, name in ((index, "mathamr-plus"), (bm25, "bm25")):
         add_corpus(one)
@@ -109,6 +111,7 @@ def of_bm25(given: argparse.Namespace) -> str:
     """Search a collection by BM25."""
     from graphs.corpus.corpus import benchmark
     from mathamr.evaluation.runs import Run, write_run
+    from mathamr.retrieval.bm25 import Weighting
     from mathamr.retrieval.lexical import Tokens
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.index_runs import check_k
@@ -116,8 +119,10 @@ def of_bm25(given: argparse.Namespace) -> str:
 
     check_k(given.k)
     corpus, console = corpus_of(given), Console()
-    tokens = Tokens(given.by, given.formulas)
-    index = LexicalIndex.build(corpus.posts(), tokens, given.task, console, formulas_db=given.formulas)
+    tokens, weighting = Tokens(given.by, given.formulas, stem=given.stem), Weighting(method=given.method)
+    index = LexicalIndex.build(
+        corpus.posts(), tokens, given.task, console, formulas_db=given.formulas, weighting=weighting
+    )
     found = index.search(benchmark(corpus).topics(given.task, given.years), given.k)
     for topic_id in found.lost:
         console.say(f"topic {topic_id}: its query formula is not in its post; scores 0")

@@ -9,8 +9,8 @@ baselines.
 >>> [post_id for post_id, score in index.search([["\\frac", "series", "unheard-of"]], k=10)[0]]
 ['255']
 
-The variant of Lucene, with k1 = 1.5 and b = 0.75 if nothing else is said. ``bm25s`` computes all scores of the
-collection when it is built.
+By default the variant of Lucene, with k1 = 1.5 and b = 0.75 (:class:`Weighting` has others). ``bm25s`` computes all
+scores of the collection when it is built.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
@@ -27,7 +28,7 @@ import numpy.typing as npt
 
 from graphs.corpus.post import Post
 from graphs.corpus.text import placeholders
-from graphs.errors import RetrievalError, StoreError
+from graphs.errors import ConfigError, RetrievalError, StoreError
 from graphs.formulas.tree import ParsedFormula
 from mathamr.evaluation.order import best_first
 from mathamr.retrieval.index import Ranking
@@ -84,7 +85,34 @@ def tokens_of_formula(formula: ParsedFormula) -> Iterator[str]:
                 yield f"{tree.kind} {tree.labels[ancestor]} {path} {tree.labels[node]}"
 
 
-K1, B = 1.5, 0.75  # as in conf/bm25
+METHODS = ("lucene", "robertson", "atire", "bm25+", "bm25l")
+"""Variants of BM25, as ``bm25s`` and Kamphuis et al. (ECIR 2020) name them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighting:
+    """Weight of a token in a document.
+
+    Attributes:
+        k1: bound of what repetitions of a token add.
+        b: reduction of the weights in long documents, from 0 to 1.
+        method: one of :data:`METHODS`.
+
+    Raises:
+        ConfigError: unknown method.
+    """
+
+    k1: float = 1.5
+    b: float = 0.75
+    method: str = "lucene"
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ConfigError(f"method={self.method} is not one of {', '.join(METHODS)}")
+
+
+AS_LUCENE = Weighting()
+"""The default weighting, as in conf/bm25."""
 
 
 class BM25Index:
@@ -96,7 +124,7 @@ class BM25Index:
 
     @classmethod
     def build(
-        cls, post_ids: Sequence[str], documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B
+        cls, post_ids: Sequence[str], documents: Iterable[Sequence[str]], weighting: Weighting = AS_LUCENE
     ) -> BM25Index:
         """Index one list of tokens a post id. A document without tokens is never found.
 
@@ -111,7 +139,7 @@ class BM25Index:
             raise RetrievalError(f"{len(post_ids)} post ids for {len(tokens)} documents; one of each is needed")
         if not vocabulary:
             return cls(np.array(post_ids), None)
-        scorer = bm25s.BM25(k1=k1, b=b, method="lucene")
+        scorer = bm25s.BM25(k1=weighting.k1, b=weighting.b, method=weighting.method)
         scorer.index((tokens, vocabulary), show_progress=False)
         return cls(np.array(post_ids), scorer)
 
@@ -158,8 +186,9 @@ class BM25Index:
     ) -> list[Ranking]:
         """Return at most ``k`` posts that share a token with each query; equal scores by id, descending.
 
-        A query without a known token finds nothing. ``allowed`` has for each query the posts that may be found, bool
-        (posts,), in the order they were indexed in, or None for all.
+        A query without a known token finds nothing. Tokens without weight do not count: ``atire`` gives none to a token
+        of all posts, ``robertson`` none to a token of more than half. ``allowed`` has for each query the posts that may
+        be found, bool (posts,), in the order they were indexed in, or None for all.
         """
         if k < 1:
             raise RetrievalError(f"k={k}; at least 1 result must be asked for")
@@ -170,7 +199,9 @@ class BM25Index:
                 rankings.append([])
                 continue
             scores = self._scorer.get_scores_from_ids(known)
-            places = np.flatnonzero(scores > 0 if mask is None else (scores > 0) & mask)
+            absent = self._scorer.nonoccurrence_array  # BM25L and BM25+ also score posts that lack a token
+            shared = scores > (0 if absent is None else absent[known].sum())
+            places = np.flatnonzero(shared if mask is None else shared & mask)
             if len(places) > k:
                 bound = np.partition(scores[places], -k)[-k]
                 places = places[scores[places] >= bound]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
@@ -27,40 +28,61 @@ from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
-from mathamr.retrieval.bm25 import K1, B, BM25Index, tokens_of_formula, tokens_of_latex, tokens_of_post
+from mathamr.retrieval.bm25 import AS_LUCENE, BM25Index, Weighting, tokens_of_formula, tokens_of_latex, tokens_of_post
 
 By = Literal["text", "formulas"]
+Stem = Literal["none", "porter", "snowball"]
 Progress = Callable[[int], None]
 Read = TypeVar("Read")
 
 
 class Tokens:
-    """Features ``by`` which posts and formulas are compared; trees come from ``formulas_db``, else from LaTeX.
+    r"""Features ``by`` which posts and formulas are compared; trees come from ``formulas_db``, else from LaTeX.
+
+    With ``stem``, words are compared by their stems (English, of nltk). LaTeX commands stay as they are:
+
+    >>> Tokens("text", stem="porter").of_post(Post("1", "answer", body="Rings $\\alpha_s$", markup="text"))
+    ['ring', '\\alpha', 's']
 
     Raises:
-        ConfigError: ``by`` is neither text nor formulas.
+        ConfigError: ``by`` is neither text nor formulas, or ``stem`` is unknown or not of text.
     """
 
-    def __init__(self, by: str, formulas_db: Path | None = None) -> None:
+    def __init__(self, by: str, formulas_db: Path | None = None, *, stem: str = "none") -> None:
         if by not in get_args(By):
             raise ConfigError(f"by={by} is not one of {', '.join(get_args(By))}")
+        if stem not in get_args(Stem):
+            raise ConfigError(f"stem={stem} is not one of {', '.join(get_args(Stem))}")
+        if stem != "none" and by != "text":
+            raise ConfigError(f"stem={stem} needs by=text; pairs of symbols have no words")
         self._trees = FormulaTrees(formulas_db) if by == "formulas" else None
+        self._stemmed = _stemmer(stem)
 
     def of_post(self, post: Post) -> list[str]:
         """Return the tokens of a post, or of all its formulas."""
         if self._trees is None:
-            return tokens_of_post(post)
+            return self._stemmed(tokens_of_post(post))
         return [token for own in self.of_formulas(extract(post).formulas) for token in own]
 
     def of_formulas(self, formulas: Sequence[FormulaRef]) -> Iterator[list[str]]:
         """Return the tokens of each formula of one post."""
         if self._trees is None:
-            return (tokens_of_latex(formula.latex) for formula in formulas)
+            return (self._stemmed(tokens_of_latex(formula.latex)) for formula in formulas)
         return (list(tokens_of_formula(parsed)) for parsed in self._trees.of(formulas))
 
     def of_query_formula(self, topic: Topic) -> list[str] | None:
         """Return the tokens of a topic's formula; None where its post lacks it."""
         return query_formula(topic, self.of_formulas)
+
+
+def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
+    """Return a function that replaces words by their stems; each word is stemmed once."""
+    if name == "none":
+        return lambda tokens: tokens
+    from nltk.stem import PorterStemmer, SnowballStemmer
+
+    stem = lru_cache(maxsize=1_000_000)((PorterStemmer() if name == "porter" else SnowballStemmer("english")).stem)
+    return lambda tokens: [token if token.startswith("\\") else stem(token) for token in tokens]
 
 
 @dataclass(frozen=True)
@@ -85,8 +107,7 @@ def index_answers(
     kind: PostKind = "answer",
     question_of: Callable[[Post], Post | None] | None = None,
     progress: Progress | None = None,
-    k1: float = K1,
-    b: float = B,
+    weighting: Weighting = AS_LUCENE,
 ) -> BM25Index:
     """Index the answers among ``posts``; of answers with one id the first counts.
 
@@ -97,7 +118,7 @@ def index_answers(
         kind: kind of the posts that are indexed in the place of answers.
         question_of: returns the question whose tokens an answer is found by as well; None: answers stay alone.
         progress: called with 1 for each post that is indexed.
-        k1: bound of what repetitions of a token add; ``b`` is how much long answers are marked down, from 0 to 1.
+        weighting: weight of a token in an answer.
 
     Raises:
         RetrievalError: nothing to index.
@@ -117,7 +138,7 @@ def index_answers(
                 if progress is not None:
                     progress(1)
 
-    return BM25Index.build(post_ids, documents(), k1=k1, b=b)
+    return BM25Index.build(post_ids, documents(), weighting)
 
 
 def index_formulas(
@@ -127,8 +148,7 @@ def index_formulas(
     store: FormulaStore | None = None,
     wanted: Container[str] | None = None,
     progress: Progress | None = None,
-    k1: float = K1,
-    b: float = B,
+    weighting: Weighting = AS_LUCENE,
 ) -> FormulaDocuments:
     """Index the formulas of ``posts``, the first of each visual id that ``store`` knows, and all others.
 
@@ -145,7 +165,7 @@ def index_formulas(
             formula_ids.append(formula_id)
             yield document
 
-    return FormulaDocuments(BM25Index.build(formula_ids, documents(), k1=k1, b=b), post_of, visual_ids)
+    return FormulaDocuments(BM25Index.build(formula_ids, documents(), weighting), post_of, visual_ids)
 
 
 def distinct_formulas(

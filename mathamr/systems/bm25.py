@@ -17,7 +17,7 @@ from graphs.formulas.store import FormulaStore
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import MAX_PER_TOPIC
-from mathamr.retrieval.bm25 import BM25Index
+from mathamr.retrieval.bm25 import BM25Index, Weighting
 from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.searching import say_lost, speed
@@ -36,9 +36,10 @@ class BM25System(System[BM25Settings]):
     reads = frozenset({"answer", "question", "both"})
 
     def check(self, settings: BM25Settings, topic_sets: Sequence[TopicSet]) -> None:
-        """Check ``bm25.by`` and ``retrieval.k``."""
+        """Check ``bm25.by``, ``bm25.stem``, ``bm25.method`` and ``retrieval.k``."""
         try:
-            Tokens(settings.bm25.by)
+            Tokens(settings.bm25.by, stem=settings.bm25.stem)
+            _weighting(settings)
         except ConfigError as error:
             raise ConfigError(f"bm25.{error.message}") from error
         if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
@@ -53,7 +54,7 @@ class BM25System(System[BM25Settings]):
 
     def index(self, settings: BM25Settings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
-        tokens = Tokens(settings.bm25.by, self._formulas_db)
+        tokens = Tokens(settings.bm25.by, self._formulas_db, stem=settings.bm25.stem)
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
             posts = self.posts_for(topic_set)
@@ -66,8 +67,7 @@ class BM25System(System[BM25Settings]):
                         kind=topic_set.kind,
                         question_of=question_of,
                         progress=advance,
-                        k1=settings.bm25.k1,
-                        b=settings.bm25.b,
+                        weighting=_weighting(settings),
                     )
                 searchable, size = _Searchable(tokens, answers), answers.nbytes
             else:
@@ -78,8 +78,7 @@ class BM25System(System[BM25Settings]):
                     store=store,
                     wanted=topic_set.indexed,
                     progress=advance,
-                    k1=settings.bm25.k1,
-                    b=settings.bm25.b,
+                    weighting=_weighting(settings),
                 )
                 searchable, size = _Searchable(tokens, formulas), formulas.index.nbytes
         costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
@@ -123,12 +122,17 @@ class BM25System(System[BM25Settings]):
         """Keep the scores of the posts."""
         settings = cast(BM25Settings, job.settings)
         results = settings.thread.results(settings.retrieval.k)
-        return keep_bm25(settings.bm25.by, self._formulas_db, job.indexed.index.made, results, folder)
+        own, made = settings.bm25, job.indexed.index.made
+        return keep_bm25(own.by, self._formulas_db, made, results, folder, stem=own.stem)
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
         """Open the scores of the posts."""
         return open_bm25(kept.record, kept.folder)
+
+
+def _weighting(settings: BM25Settings) -> Weighting:
+    return Weighting(settings.bm25.k1, settings.bm25.b, settings.bm25.method)
 
 
 @dataclass(frozen=True)

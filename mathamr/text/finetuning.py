@@ -154,7 +154,7 @@ def finetune(
         )
         best = out / "best"
         if world.is_main and not best.exists():
-            export(encoder, best)
+            export(encoder, best, linearize=config.linearize)
         world.any(False)  # no rank opens the folder before it exists
         assert state.before is not None
         costs = {

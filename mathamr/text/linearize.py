@@ -19,7 +19,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from graphs.corpus.post import PlaceholderText
+from graphs.corpus.post import PlaceholderText, Post
+from graphs.corpus.text.latex_text import as_text
+from graphs.corpus.text.placeholders import extract
 from graphs.formulas.latex.symbols import SYMBOLS
 from graphs.formulas.latex.tokens import tokens
 
@@ -82,6 +84,15 @@ def linearized(text: PlaceholderText) -> PlaceholderText:
     (FormulaRef(formula_id='7', latex='x ^ { 2 }'),)
     """
     return replace(text, formulas=tuple(replace(one, latex=linearize(one.latex)) for one in text.formulas))
+
+
+def linearize_text(text: str) -> str:
+    r"""Linearize the formulas between dollars in a text.
+
+    >>> linearize_text(r"Is $x^2$ odd?")
+    'Is $x ^ { 2 }$ odd?'
+    """
+    return as_text(linearized(extract(Post("1", "topic", body=text, markup="text"))))
 
 
 def _merged(found: list[str]) -> list[str]:

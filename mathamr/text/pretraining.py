@@ -135,7 +135,7 @@ def pretrain(
         best = out / "best"
         encoder.model.eval()
         if world.is_main and not best.exists():
-            export(encoder, best)
+            export(encoder, best, linearize=config.linearize)
         world.any(False)  # no rank opens the folder before it exists
         seconds = max(state.train_seconds, 1e-9)
         costs = {

@@ -15,7 +15,7 @@ from graphs.errors import Failure
 from graphs.formulas.store import FormulaStore
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.runs import Hit, Task
-from mathamr.retrieval.bm25 import BM25Index
+from mathamr.retrieval.bm25 import AS_LUCENE, BM25Index, Weighting
 from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
 from mathamr.stages.console import Console
 
@@ -46,21 +46,25 @@ class LexicalIndex:
         *,
         formulas_db: Path | None = None,
         wanted: Container[str] | None = None,
+        weighting: Weighting = AS_LUCENE,
     ) -> LexicalIndex:
         """Index the answers among ``posts``, or the formulas of all of them.
 
         Args:
             formulas_db: visual ids of the formulas; None: each formula has its own.
             wanted: ids of answers, or visual ids; None: all.
+            weighting: weight of a token in an answer or a formula.
 
         Raises:
             RetrievalError: nothing to index.
         """
         with console.stage("reading", unit="posts") as advance:
             if task == 1:
-                return cls(tokens, index_answers(posts, tokens, wanted=wanted, progress=advance))
+                answers = index_answers(posts, tokens, wanted=wanted, progress=advance, weighting=weighting)
+                return cls(tokens, answers)
             store = None if formulas_db is None else FormulaStore.open(formulas_db)
-            return cls(tokens, index_formulas(posts, tokens, store=store, wanted=wanted, progress=advance))
+            formulas = index_formulas(posts, tokens, store=store, wanted=wanted, progress=advance, weighting=weighting)
+            return cls(tokens, formulas)
 
     def search(self, topics: Sequence[Topic], k: int) -> LexicalResults:
         """Return at most ``k`` results for each topic; ``seconds`` are of the search alone."""

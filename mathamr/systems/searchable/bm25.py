@@ -44,7 +44,9 @@ class BM25Search:
         """Do nothing: no file is open."""
 
 
-def keep_bm25(by: str, formulas_db: Path | None, index: BM25Index, results: int, folder: Path) -> dict[str, Any]:
+def keep_bm25(
+    by: str, formulas_db: Path | None, index: BM25Index, results: int, folder: Path, *, stem: str = "none"
+) -> dict[str, Any]:
     """Write an index to ``folder``; return the record that :func:`open_bm25` reads.
 
     Args:
@@ -53,12 +55,13 @@ def keep_bm25(by: str, formulas_db: Path | None, index: BM25Index, results: int,
         index: scores of the posts.
         results: number of results of a query.
         folder: new folder.
+        stem: stemmer of the words.
     """
     index.write(folder)
     published = by == "formulas" and formulas_db is not None
     if published and formulas_db is not None:
         shutil.copyfile(formulas_db, folder / _FORMULAS)
-    return {"by": by, "published": published, "results": results}
+    return {"by": by, "published": published, "results": results, "stem": stem}
 
 
 def open_bm25(record: Mapping[str, Any], folder: Path) -> BM25Search:
@@ -68,4 +71,5 @@ def open_bm25(record: Mapping[str, Any], folder: Path) -> BM25Search:
         StoreError: a file is missing or damaged.
     """
     formulas_db = folder / _FORMULAS if entry(record, "published") else None
-    return BM25Search(Tokens(entry(record, "by"), formulas_db), BM25Index.open(folder), entry(record, "results"))
+    tokens = Tokens(entry(record, "by"), formulas_db, stem=record.get("stem", "none"))
+    return BM25Search(tokens, BM25Index.open(folder), entry(record, "results"))

@@ -40,12 +40,16 @@ class RankingSettings(JobSettings):
 class BM25Config:
     """Settings of BM25: compare ``by`` text, words and LaTeX; or by formulas, pairs of symbols in their trees.
 
-    ``k1`` bounds what repetitions of a word add, ``b`` from 0 to 1 is how much long posts are marked down.
+    ``k1`` bounds what repetitions of a word add, ``b`` from 0 to 1 is how much long posts are marked down. ``stem``
+    replaces words by their stems (none, porter, snowball). ``method`` is a variant of BM25
+    (:data:`mathamr.retrieval.bm25.METHODS`).
     """
 
     by: str
     k1: float = 1.5
     b: float = 0.75
+    stem: str = "none"
+    method: str = "lucene"
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.k1) and self.k1 >= 0 and 0 <= self.b <= 1):
@@ -64,7 +68,7 @@ class BM25Settings(RankingSettings):
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return its own settings, the number of results, and how threads are read.
 
-        Keys stay unchanged at the defaults of ``k1`` and ``b``.
+        Keys stay unchanged at the defaults of ``k1``, ``b``, ``stem`` and ``method``.
         """
         own = {name: value for name, value in self.key_settings("bm25").items() if _BM25_DEFAULTS.get(name) != value}
         return {**super().result_key_parts(), "bm25": own, **self.thread.key_parts()}

@@ -20,6 +20,7 @@ import torch
 
 from graphs.errors import ConfigError, TrainingError
 from mathamr.text.encoder import TextEncoder
+from mathamr.text.training.card import write_card
 from mathamr.training.distributed import Ranks, ranks
 
 if TYPE_CHECKING:
@@ -82,8 +83,11 @@ def fingerprint(encoder: TextEncoder) -> str:
     return digest.hexdigest()[:16]
 
 
-def export(encoder: TextEncoder, folder: Path) -> None:
-    """Write the encoder to the new ``folder``, atomically.
+def export(encoder: TextEncoder, folder: Path, *, linearize: bool = False) -> None:
+    """Write the encoder and its card to the new ``folder``, atomically.
+
+    Args:
+        linearize: formulas of a collection's posts are linearised for this encoder, as the card then says.
 
     Raises:
         TrainingError: a folder that cannot be written.
@@ -92,6 +96,7 @@ def export(encoder: TextEncoder, folder: Path) -> None:
     try:
         shutil.rmtree(writing, ignore_errors=True)
         encoder.save(writing)
+        write_card(encoder, writing, linearize=linearize)
         writing.rename(folder)
     except OSError as error:
         message = f"cannot be written ({error}); free space or choose another folder, then start again"

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from graphs.corpus.corpus import open_corpus
-from graphs.corpus.post import Post
+from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, RetrievalError
 from graphs.formulas.latex import parse_latex
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
-from mathamr.retrieval.bm25 import BM25Index, tokens_of_formula, tokens_of_post
+from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, tokens_of_formula, tokens_of_post
 from mathamr.retrieval.lexical import Tokens, index_answers
-from mathamr.systems.settings.ranking import BM25Config
+from mathamr.stages.settings import RetrievalConfig
+from mathamr.systems.searchable.bm25 import keep_bm25, open_bm25
+from mathamr.systems.settings.ranking import BM25Config, BM25Settings
+from tests.mathamr.job_settings import shared_fields
 
 MINI = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"
 
@@ -90,7 +94,7 @@ def test_k1_and_b_are_settings_and_keys_stay_without_them() -> None:
     words = Tokens("text")
 
     def scores(**settings: float) -> dict[str, float]:
-        [found] = index_answers(answers, words, **settings).search([["ring"]])
+        [found] = index_answers(answers, words, weighting=Weighting(**settings)).search([["ring"]])
         return dict(found)
 
     assert scores() == scores(k1=1.5, b=0.75)
@@ -98,3 +102,67 @@ def test_k1_and_b_are_settings_and_keys_stay_without_them() -> None:
     assert scores(b=0)["2"] > scores(b=1)["2"]  # long posts are not marked down
     with pytest.raises(ConfigError, match=r"bm25\.k1=-1 must be at least 0, and bm25\.b=0\.75 from 0 to 1"):
         BM25Config(by="text", k1=-1)
+
+
+def test_a_method_is_a_setting() -> None:
+    """Hand-worked: one of three documents has "a", twice in 3 tokens; the mean length is 2, and k1 = 1.5, b = 0.75."""
+    documents = [["a", "a", "b"], ["b"], ["b", "c"]]
+    norm = 1.5 * (0.25 + 0.75 * 3 / 2)
+    raised = 2 / (0.25 + 0.75 * 3 / 2) + 0.5  # BM25L: tf / (1 - b + b dl / mean) + delta
+    expected = {
+        "lucene": math.log(1 + 2.5 / 1.5) * 2 / (2 + norm),
+        "robertson": math.log(2.5 / 1.5) * 2 / (2 + norm),
+        "atire": math.log(3) * 2 * 2.5 / (2 + norm),
+        "bm25+": math.log(4) * (0.5 + 2 * 2.5 / (2 + norm)),
+        "bm25l": math.log(4 / 1.5) * 2.5 * raised / (1.5 + raised),
+    }
+    assert set(expected) == set(METHODS)
+    for method, score in expected.items():
+        [found] = BM25Index.build(["1", "2", "3"], documents, Weighting(method=method)).search([["a"]])
+        assert dict(found) == pytest.approx({"1": score}, rel=1e-5), method  # posts without the token are not found
+    with pytest.raises(ConfigError, match=r"method=okapi is not one of lucene, robertson, atire, bm25\+, bm25l"):
+        Weighting(method="okapi")
+
+
+def test_words_are_compared_by_their_stems_and_commands_as_they_are() -> None:
+    post = Post("1", "answer", body=r"Generously proving continuities of $\rings_n \text{ rings}$.", markup="text")
+    stems = {stem: Tokens("text", stem=stem).of_post(post) for stem in ("none", "porter", "snowball")}
+    assert stems["none"] == tokens_of_post(post)
+    assert stems["porter"] == ["gener", "prove", "continu", "of", r"\rings", "n", r"\text", "ring"]
+    assert stems["snowball"] == ["generous", "prove", "continu", "of", r"\rings", "n", r"\text", "ring"]
+    with pytest.raises(ConfigError, match=r"stem=lancaster is not one of none, porter, snowball"):
+        Tokens("text", stem="lancaster")
+    with pytest.raises(ConfigError, match=r"stem=porter needs by=text"):
+        Tokens("formulas", stem="porter")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_kept_index_reads_queries_with_its_stemmer(method: str, tmp_path: Path) -> None:
+    tokens = Tokens("text", stem="porter")
+    answers = [
+        Post("1", "answer", body="A ring."),
+        Post("2", "answer", body="Fields."),
+        Post("3", "answer", body="No."),
+    ]
+    made = index_answers(answers, tokens, weighting=Weighting(method=method))
+    topic = Topic("q", Post("q", "topic", body="Rings?"))
+    record = keep_bm25("text", None, made, 10, tmp_path / "kept", stem="porter")
+    expected = made.search([tokens.of_post(topic.post)], 10)[0]
+    assert [post_id for post_id, _ in expected] == ["1"]
+    assert open_bm25(record, tmp_path / "kept").rank(topic) == expected
+    del record["stem"]  # as indexes have it that were kept before there were stemmers
+    assert open_bm25(record, tmp_path / "kept").rank(topic) == []
+
+
+def test_keys_stay_unchanged_at_the_defaults() -> None:
+    def key(**settings: str) -> Mapping[str, object]:
+        shared, retrieval = (
+            shared_fields(track="bm25"),
+            RetrievalConfig(strategy="maxsim", exact=True, pool=10, ef=10, k=10),
+        )
+        own = BM25Settings(**shared, bm25=BM25Config(by="text", **settings), retrieval=retrieval)
+        found: Mapping[str, object] = own.result_key_parts()["bm25"]
+        return found
+
+    assert key() == key(stem="none", method="lucene") == {"by": "text"}
+    assert key(stem="porter", method="bm25+") == {"by": "text", "stem": "porter", "method": "bm25+"}

@@ -16,12 +16,18 @@ import numpy as np
 import pytest
 import torch
 
+from graphs.corpus.post import Post
+from graphs.corpus.text.latex_text import as_text
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, TrainingError
 from mathamr.negatives.text import Mining
 from mathamr.text import finetuning
-from mathamr.text.encoder import TextEncoder, open_encoder
+from mathamr.text.encoder import Opening, TextEncoder, open_encoder
 from mathamr.text.finetuning import tidy
+from mathamr.text.linearize import linearized
 from mathamr.text.pairs import write_pairs
+from mathamr.text.training.adapting import limit_length
+from mathamr.text.training.card import CARD
 from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import file_of, opened, pairs_of, settings, weights
 from tests.warm_process import start
@@ -90,6 +96,36 @@ def test_shares_of_the_dimension_are_dimensions(tiny_folder: Path, tmp_path: Pat
         for i, cuts in enumerate(([64, 16], [1.0, 0.25]))
     ]
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("changes", [{}, {"separate": True}, {"matryoshka": [64, 16]}], ids=str)
+def test_the_code_of_the_card_gives_the_vectors_of_the_text_track(
+    tiny_folder: Path, tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts, mean and normalisation, texts that are cut, shorter vectors, and linearised formulas."""
+    model = opened(tiny_folder).model
+    cut = 16 if "matryoshka" in changes else None
+    encoder = TextEncoder(model, "tiny", query="word3: ", document="word4 word5: ", truncate_dim=cut)
+    config = settings(epochs=1, max_length=12, linearize=True, **changes)
+    best = finetune(config, encoder, file_of(tmp_path), out=tmp_path / "m", seed=1).best
+    monkeypatch.chdir(best)
+    card = (best / CARD).read_text()
+    asked, long = r"word6 $word1word2$ is $x^2_n$.", "word1 $a^2$ word2 " * 20
+    code = card.split("```")[1].removeprefix("python\n")
+    names: dict[str, Any] = {}
+    exec(code.replace("Is $x^2+1$ irreducible?", asked).replace("Let $x^2+1=0$.", long), names)
+    posts = [Post("1", "topic", body=text, markup="text") for text in (asked, long)]
+    texts = [as_text(linearized(extract(post))) for post in posts]  # as systems write posts for encoders
+    track = open_encoder(str(best), device="cpu", opening=Opening(truncate_dim=cut))
+    limit_length(track, config.max_length)
+    assert track.cut(texts, "document") == 2
+    assert names["vectors"].shape == (1, cut or 64)
+    np.testing.assert_allclose(names["vectors"], track.encode(texts[:1], "query"), atol=1e-6)
+    np.testing.assert_allclose(names["others"], track.encode(texts[1:], "document"), atol=1e-6)
+    np.testing.assert_allclose(names["vectors"], encoder.encode(texts[:1], "query"), atol=1e-6)  # before the export
+    assert np.abs(names["vectors"] - track.encode([asked], "query")).max() > 1e-3  # typed formulas differ
+    assert "cut at 12 tokens" in card
+    assert "'word4 word5: ' before documents" in card
 
 
 def test_separate_encoders_part_and_shared_ones_do_not(tiny_folder: Path, tmp_path: Path) -> None:
