@@ -4,6 +4,7 @@ r"""Search an index, and show why each post was found.
     mathamr search index=outputs/index k=3 strategy=doc_vn_maxsim 'Why is $\sqrt 2$ irrational?'
     mathamr search index=outputs/index task=formulas '$\int_0^\infty e^{-x^2} dx$'
     mathamr search index=outputs/index            # reads one query a line
+    mathamr search index=outputs/index k=20 --export found.bib 'Why is $\sqrt 2$ irrational?'
 
 Write formulas between dollar signs, and quote the query with '. Each formula and sentence of the query has a line below
 a post: similarity, part of the query, part of the post. With maxsim the highest score is the number of these lines.
@@ -17,7 +18,8 @@ Standard error lists the known and unknown words of the query. A query without a
   exact=false      approximate search with HNSW (with ef=N); needs an index of the backend qdrant
   model=FOLDER     checkpoint that must be the one of the index
   device=NAME      device of the model, by default cpu
-  --json           one line of JSON for each query, with the keys of POST /api/search (docs/search.md)
+  --export FILE    write the results to FILE.json or FILE.bib as well (one query)
+  --json           one line of JSON for each query, with the keys of POST /api/search (docs/search-api.md)
 
 Exit codes: 0 answered; 2 an error, with a message.
 """
@@ -29,6 +31,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import HELP, command
@@ -48,22 +51,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     words = [word for word in words if word != "--json"]
+    words, export = file_to_write(words)
     if not words or HELP & set(words):
         print(__doc__)
         return 0 if words else 2
 
     from graphs.errors import ConfigError
     from mathamr.search.settings import read
+    from mathamr.search.web.export import format_of
     from mathamr.search_index import open_engine
 
     settings, queries = read(words)
     if len(queries) > 1:
         raise ConfigError(f"{len(queries)} queries; put the query in quotes: {queries[0]!r}, {queries[1]!r} ...")
+    if export is not None:
+        format_of(export)
+        if not queries:
+            raise ConfigError(f"--export {export} needs one query, as a word of the command")
     engine, message = open_engine(settings)
     print(message, file=sys.stderr)
     try:
         if queries:
-            return show(engine, queries[0], settings, as_json)
+            return show(engine, queries[0], settings, as_json, export)
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")  # a query in another encoding finds what it can
         for line in sys.stdin:
@@ -74,8 +83,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         engine.close()
 
 
-def show(engine: SearchEngine, text: str, settings: Settings, as_json: bool = False) -> int:
-    """Print what the index finds for one query; returns the exit code."""
+def file_to_write(words: Sequence[str]) -> tuple[list[str], Path | None]:
+    """Return the other words, and the file of ``--export FILE``.
+
+    >>> file_to_write(["index=index", "--export", "found.bib", "$x$"])[0]
+    ['index=index', '$x$']
+    """
+    from graphs.errors import ConfigError
+
+    if "--export" not in words:
+        return list(words), None
+    place = list(words).index("--export")
+    if place + 1 == len(words):
+        raise ConfigError("--export needs a file, FILE.json or FILE.bib")
+    return [*words[:place], *words[place + 2 :]], Path(words[place + 1])
+
+
+def show(engine: SearchEngine, text: str, settings: Settings, as_json: bool = False, export: Path | None = None) -> int:
+    """Print what the index finds for one query, and write it to ``export``; return the exit code."""
     from graphs.errors import MathAMRError
 
     start = time.perf_counter()
@@ -84,6 +109,11 @@ def show(engine: SearchEngine, text: str, settings: Settings, as_json: bool = Fa
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2
+    if export is not None:
+        from graphs.whole_file import write_whole
+        from mathamr.search.web.export import exported, format_of
+
+        write_whole(export, exported(text, answer, format_of(export)))
     if as_json:
         from mathamr.search.web import answers
 

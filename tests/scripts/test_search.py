@@ -86,6 +86,21 @@ def test_a_search_as_json_with_options_as_other_commands_have_them(
     assert {"post_id", "title", "score", "matches"} <= answer["results"][0].keys()
 
 
+def test_results_are_written_to_a_file(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("found.json", "found.bib"):
+        assert scripts.search.main([f"index={index}", "k=2", "--export", str(tmp_path / name), ANSWERS["14"]]) == 0
+    assert json.loads((tmp_path / "found.json").read_text())["query"] == ANSWERS["14"]
+    assert (tmp_path / "found.bib").read_text().startswith("@misc{post:14,\n")
+    capsys.readouterr()
+    for words, message in (
+        (["--export", str(tmp_path / "found.txt"), "$x$"], "unknown format 'txt'"),
+        (["--export", str(tmp_path / "found.bib")], "needs one query"),
+        (["$x$", "--export"], "--export needs a file"),
+    ):
+        assert scripts.search.main([f"index={index}", *words]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert scripts.search.main([f"index={index}", "task=formulas", "k=2", "$\\int_0^1 x\\,dx$"]) == 0
     out = capsys.readouterr().out

@@ -4,13 +4,14 @@
 ``GET /``               the page (``page/``), KaTeX below ``/katex``
 ``GET /api/index``      what is searched, by which strategies, and how long queries may be
 ``POST /api/search``    ``{"query": ..., "task": ..., "strategy": ..., "exact": ..., "k": ...}`` -> results
+``POST /api/export``    the same with ``"format": "json"`` or ``"bib"`` -> a file of the results
 ``POST /api/heat-map``  ``{"query": ..., "post_id": ...}`` -> similarities of all pairs of virtual nodes
 ``GET /api/posts/ID``   the whole text of a post
 ======================  =========================================================================================
 
 What cannot be answered comes back as ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
-be read, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a time. docs/search.md shows
-requests and answers.
+be read, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a time. docs/search-api.md
+shows requests and answers.
 """
 
 from __future__ import annotations
@@ -19,25 +20,26 @@ import asyncio
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from graphs.errors import MathAMRError
 from mathamr.retrieval.index import Strategy
-from mathamr.search.engine import MAX_RESULTS
+from mathamr.search.engine import MAX_RESULTS, Answer
 from mathamr.search.query import MAX_CHARACTERS
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
-from mathamr.search.web import answers, katex
+from mathamr.search.web import answers, export, katex
 from mathamr.search.web.guard import Guard
 
 PAGE = Path(__file__).with_name("page")
+T = TypeVar("T")
 MAX_WAITING = 64  # questions, the one being answered among them
 
 
@@ -49,6 +51,12 @@ class SearchRequest(BaseModel):
     strategy: str | None = None
     exact: bool | None = None
     k: int | None = None
+
+
+class ExportRequest(SearchRequest):
+    """A search, and the form of the file: ``json`` or ``bib``."""
+
+    format: str = "json"
 
 
 class HeatMapRequest(BaseModel):
@@ -68,7 +76,7 @@ class Turns:
         self._taken = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
-    async def __call__(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    async def __call__(self, work: Callable[[], T]) -> T:
         """Return the result of ``work``; raise :class:`Busy` where no place is free."""
         if self._taken >= self._places:
             raise Busy
@@ -96,16 +104,23 @@ def create_app(engine: SearchEngine, settings: Settings, *, names: Collection[st
     async def index() -> dict[str, Any]:
         return about
 
+    def found(asked: SearchRequest) -> Answer:
+        exact = usual.exact if asked.exact is None else asked.exact
+        strategy = Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
+        task = settings.task if asked.task is None else asked.task
+        k = settings.k if asked.k is None else asked.k
+        return engine.answer(asked.query, task=task, strategy=strategy, k=k)
+
     @app.post("/api/search")
     async def search(asked: SearchRequest) -> dict[str, Any]:
-        def work() -> dict[str, Any]:
-            exact = usual.exact if asked.exact is None else asked.exact
-            strategy = Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
-            task = settings.task if asked.task is None else asked.task
-            k = settings.k if asked.k is None else asked.k
-            return answers.answer(engine.answer(asked.query, task=task, strategy=strategy, k=k))
+        return await turns(lambda: answers.answer(found(asked)))
 
-        return await turns(work)
+    @app.post("/api/export")
+    async def export_(asked: ExportRequest) -> Response:
+        name = export.check_format(asked.format)
+        text = await turns(lambda: export.exported(asked.query, found(asked), name))
+        headers = {"Content-Disposition": f'attachment; filename="results.{name}"'}
+        return Response(text, media_type=export.FORMATS[name], headers=headers)
 
     @app.post("/api/heat-map")
     async def heat_map(asked: HeatMapRequest) -> dict[str, Any]:

@@ -1,9 +1,11 @@
-"""The JSON interface (docs/search.md): what it finds, what it refuses, and whom."""
+"""The JSON interface (docs/search-api.md): what it finds, what it refuses, and whom."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -14,10 +16,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from graphs.corpus.post import FormulaRef, PlaceholderText
+from graphs.stores.posts import PostText
 from mathamr.retrieval.index import STRATEGIES, Strategy
-from mathamr.search.engine import Engine
+from mathamr.search.engine import Engine, Result
 from mathamr.search.settings import Settings
-from mathamr.search.web import answers
+from mathamr.search.web import answers, export
 from mathamr.search.web import app as web_app
 from mathamr.search.web.app import PAGE, create_app
 from mathamr.search.web.guard import HEADERS, MAX_BODY
@@ -122,6 +126,41 @@ def test_a_heat_map_is_every_pair_and_its_rows_best_make_the_score(client: TestC
     assert map_["score"] == pytest.approx(sum(best), abs=1e-3)
     scores = {r["post_id"]: r["score"] for r in ask(client, query=QUERY, strategy="maxsim", k=5)["results"]}
     assert map_["score"] == scores["11"]
+
+
+def test_results_are_exported_with_stable_keys(client: TestClient) -> None:
+    asked = {"query": QUERY, "k": 5}
+    as_json = client.post("/api/export", json=asked | {"format": "json"})
+    assert as_json.json()["results"] == ask(client, **asked)["results"]
+    assert as_json.headers["content-disposition"] == 'attachment; filename="results.json"'
+    as_bib = client.post("/api/export", json=asked | {"format": "bib"})
+    assert as_bib.headers["content-type"] == "application/x-bibtex; charset=utf-8"
+    keys = re.findall(r"@misc\{(.+),", as_bib.text)
+    assert keys == [f"post:{result['post_id']}" for result in as_json.json()["results"]]
+    assert "note = {post 14, answer to question 1, rank 1, score 4.0000}" in as_bib.text
+    assert as_bib.text.count("{") == as_bib.text.count("}")
+    formulas = client.post("/api/export", json={"query": "$t^2 = 3u^2$", "task": "formulas", "format": "bib"}).text
+    assert "@misc{formula:11:1," in formulas
+    assert "formula $p^2 = 2q^2$, post 11" in formulas
+    refused = client.post("/api/export", json=asked | {"format": "xml"})
+    assert (refused.status_code, "choose from: json, bib" in refused.json()["error"]) == (422, True)
+
+
+@pytest.mark.skipif(shutil.which("bibtex") is None, reason="bibtex is not installed")
+def test_bibtex_reads_every_exported_entry(client: TestClient, tmp_path: Path) -> None:
+    """Of posts with unbalanced braces, too."""
+    text = PlaceholderText(
+        ("A {brace} \\ 100% & $5 #1 a_b~^ FORMULA_0 FORMULA_1",),
+        (FormulaRef("1", "\\left\\{ x"), FormulaRef("2", "\\frac{1")),
+    )
+    odd = export.entry(Result(PostText("ein Ärger, {1}", text, text, []), 1.0), 1)
+    entries = client.post("/api/export", json={"query": QUERY, "k": 5, "format": "bib"}).text
+    (tmp_path / "found.bib").write_text(f"{odd}\n\n{entries}", encoding="utf-8")
+    (tmp_path / "found.aux").write_text("\\citation{*}\n\\bibstyle{unsrt}\n\\bibdata{found}\n", encoding="utf-8")
+    done = subprocess.run(["bibtex", "found"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "Warning" not in done.stdout
+    assert (tmp_path / "found.bbl").read_text(encoding="utf-8").count("\\bibitem") == 6
 
 
 def test_a_whole_post(client: TestClient) -> None:

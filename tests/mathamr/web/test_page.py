@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -185,6 +186,29 @@ def test_task_and_strategy_are_switched(page: Page) -> None:
     assert page.one("#query").get_property("value") == "What is $\\int_0^1 x\\,dx$?"
 
 
+def test_results_are_saved_and_a_post_has_an_address(page: Page, tmp_path: Path) -> None:
+    allow = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", allow)
+    assert not page.one("#tools").is_displayed()
+    page.search("Both $\\sqrt2$ and $\\sqrt3$ are irrational.")
+    for name in ("json", "bib"):
+        page.one(f"#tools button[value={name}]").send_keys(Keys.ENTER)
+        page.until((tmp_path / f"results.{name}").exists)
+    assert len(json.loads((tmp_path / "results.json").read_text())["results"]) == 5
+    assert (tmp_path / "results.bib").read_text().startswith("@misc{post:14,\n  title = {{Is $\\sqrt2$ odd?}},")
+    page.one("article .origin a").send_keys(Keys.ENTER)
+    page.until(lambda: page.all("#single .katex"))
+    assert page.driver.current_url.endswith("#post=14")
+    assert page.all("#results article") == []
+    page.driver.refresh()
+    page.until(lambda: page.all("#single .katex"))
+    assert "post 14" in page.one("#single").text
+    page.driver.back()
+    page.until(lambda: len(page.all("#results article")) == 5)
+    assert not page.one("#single").is_displayed()
+    assert page.complaints() == []
+
+
 def test_a_script_in_a_post_is_text(page: Page) -> None:
     page.search("""Look <script>document.title = "owned"</script> at $x<script>$ <img src=x onerror="alert(1)">""")
     page.until(lambda: len(page.all("#results article")) == 5)
@@ -196,7 +220,7 @@ def test_a_script_in_a_post_is_text(page: Page) -> None:
     assert '<script>document.title = "owned"</script>' in shown
     assert "<img src=x onerror=" in shown
     assert page.driver.title == "MathAMR+ search"
-    assert page.all("main script, main img, main iframe, main [onerror], main a[href]") == []
+    assert page.all("main script, main img, main iframe, main [onerror], main a:not([href^='#post='])") == []
     # A formula asks for a link to a script: KaTeX refuses it, and the browser would.
     assert not page.driver.execute_script("return document.body.innerHTML.includes('href=\"javascript')")
     assert page.complaints() == []

@@ -1,12 +1,12 @@
 /* The form, the preview and the results. Text that comes from the server is shown by textContent alone. */
 
 import { showHeatMap } from "./heat_map.js";
-import { ask } from "./server.js";
+import { ask, save } from "./server.js";
 import { byName, drawing, element, showParts, similarityBar } from "./shown.js";
 
-const [form, query, preview, previewBox, count, examples, error, status, results, strategy, shownResults, explained, go] =
+const [form, query, preview, previewBox, count, examples, error, status, results, strategy, shownResults, explained, go, tools, single] =
   ["form", "query", "preview", "preview-box", "count", "examples", "error", "status", "results", "strategy", "k",
-   "explained", "go"].map(byName);
+   "explained", "go", "tools", "single"].map(byName);
 const task = () => form.elements.task.value;
 
 const STRATEGIES = {
@@ -22,6 +22,7 @@ const CHOICES_OF_K = [5, 10, 20, 50];
 const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
 
 let index = null; // what /api/index says
+let listed = null; // the request whose results are shown
 let search = null; // the AbortController of the search under way
 
 async function start() {
@@ -113,6 +114,10 @@ function remember() {
 
 function restore() {
   const asked = new URLSearchParams(location.hash.slice(1));
+  if (asked.has("post")) {
+    showPost(asked.get("post"));
+    return;
+  }
   const choose = (select, value) => {
     if ([...select.options].some((option) => option.value === value)) select.value = value;
   };
@@ -129,13 +134,55 @@ function restore() {
 }
 addEventListener("popstate", restore);
 
+/* The address of a post, which stays the same as long as the index has the post. */
+const addressOf = (postId) => `#${new URLSearchParams({ post: postId })}`;
+
+function linkTo(postId) {
+  const link = element("a", `post ${postId}`);
+  link.href = addressOf(postId);
+  return link;
+}
+
+async function showPost(postId) {
+  clear();
+  examples.hidden = true;
+  try {
+    const post = await ask(`api/posts/${encodeURIComponent(postId)}`);
+    const title = showParts(element("h2"), post.title.length > 0 ? post.title : [`Post ${postId}`]);
+    single.replaceChildren(title, element("p", `post ${postId}`, "hint"), ...sentencesOf(post));
+    single.hidden = false;
+    typeset(single);
+  } catch (problem) {
+    error.textContent = problem.message;
+  }
+}
+
+const sentencesOf = (post) => post.sentences.map((sentence) => showParts(element("p"), sentence));
+
+for (const button of tools.querySelectorAll("button")) {
+  button.addEventListener("click", async () => {
+    try {
+      await save("api/export", { ...listed, format: button.value });
+    } catch (problem) {
+      error.textContent = problem.message;
+    }
+  });
+}
+
 /* --- a search ------------------------------------------------------------------------------------------------------ */
 
 function clear() {
   error.textContent = "";
   status.textContent = index?.note ? `Note: ${index.note}.` : "";
-  results.replaceChildren();
+  show([]);
   examples.hidden = false;
+}
+
+/* Shows these results in place of everything that was shown before. */
+function show(items) {
+  results.replaceChildren(...items);
+  tools.hidden = items.length === 0;
+  single.hidden = true;
 }
 
 async function submit() {
@@ -151,12 +198,13 @@ async function submit() {
   try {
     const answer = await ask("api/search", asked, mine.signal);
     examples.hidden = true;
-    results.replaceChildren(...answer.results.map((result) => shown(result, answer, asked)));
+    listed = asked;
+    show(answer.results.map((result) => shown(result, answer, asked)));
     typeset(results);
     report(answer, asked, performance.now() - begun);
   } catch (problem) {
     if (problem.name === "AbortError") return;
-    results.replaceChildren();
+    show([]);
     status.textContent = "";
     error.textContent = problem.message;
   } finally {
@@ -187,13 +235,13 @@ function shown(result, answer, asked) {
   if (result.formula) {
     showParts(part("h2"), result.formula.latex ? [{ latex: result.formula.latex }] : [`Formula ${result.formula.formula_id}`]);
     part("h2").classList.add("formula");
-    part(".origin").append(`formula ${result.formula.formula_id} of post ${result.post_id}: `);
+    part(".origin").append(`formula ${result.formula.formula_id} of `, linkTo(result.post_id), ": ");
     showParts(part(".origin"), title);
     if (result.match) showMatch(part(".why"), result.match);
     else part(".why").remove();
   } else {
     showParts(part("h2"), title);
-    part(".origin").textContent = `post ${result.post_id}`;
+    part(".origin").append(linkTo(result.post_id));
     if (result.question) {
       part(".question").hidden = false;
       part(".question").append(`Answers question ${result.question.post_id}: `);
@@ -214,7 +262,7 @@ function shown(result, answer, asked) {
   disclose(part(".whole"), part(".post-text"), async (place) => {
     const post = await ask(`api/posts/${encodeURIComponent(result.post_id)}`);
     if (result.formula) place.append(showParts(element("h3"), post.title));
-    place.append(...post.sentences.map((sentence) => showParts(element("p"), sentence)));
+    place.append(...sentencesOf(post));
     typeset(place);
   });
   return item;
