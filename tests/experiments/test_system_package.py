@@ -19,7 +19,7 @@ from graphs.corpus.jsonl import JsonLines
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.systems import registry
-from mathamr.systems.search_index import open_index
+from mathamr.systems.index_folder.search_index import open_index
 from mathamr.systems.searchable.kept import Part
 from tests.documents.blocks import blocks_of
 from tests.experiments.test_tracks import BM25, configured
