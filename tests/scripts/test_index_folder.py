@@ -63,6 +63,11 @@ def test_a_folder_is_indexed_searched_and_updated(
     assert "nothing has changed" in capsys.readouterr().out
     assert len(found(out, capsys)) == 2
 
+    posts = [json.loads(line)["post_id"] for line in (out / "folder/posts.jsonl").read_text().splitlines()]
+    (tmp_path / "gone.txt").write_text(posts[0])
+    assert scripts.index.main([*words, "--update", "--remove", str(tmp_path / "gone.txt")]) == 0
+    assert [place for place, _ in found(out, capsys)] == [posts[1].partition("~")[0]]
+
 
 def test_an_update_that_was_killed_after_the_switch_is_not_taken_for_the_state_before(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -12,8 +12,9 @@ text, so an update parses and encodes new and changed passages only.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from graphs.corpus.corpus import open_corpus
 from graphs.errors import StoreError
@@ -70,7 +71,7 @@ def index_folder(
         with console.stage("reading files", unit="files") as advance:
             found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)
         write_table(found.failures, place / "failures.tsv")
-        state = {"posts": found.identity, "model": checkpoint.weights_hash(model.checkpoint)}
+        state = _state(found, model, settings)
         if settings.update and (out / HEADER).exists() and _read(place) == state:
             return BuiltIndex((*_summary(found, place), "nothing has changed since the last index"))
         (place / _INDEXED).unlink(missing_ok=True)  # a kill between the two writes below would leave the old state
@@ -121,8 +122,21 @@ def _remove_all_but(graphs: Path, place: Path) -> None:
                 path.unlink()
 
 
+def _state(found: FolderPosts, model: FolderModel, settings: IndexBuild) -> dict[str, Any]:
+    """Return everything that an index depends on, as JSON."""
+    return {
+        "posts": found.identity,
+        "model": checkpoint.weights_hash(model.checkpoint),
+        "kinds": sorted(settings.kinds),
+        "place": [settings.backend, settings.location, settings.name],
+        "server": None if settings.server is None else asdict(settings.server),
+        "dtype": settings.dtype,
+        "removed": sorted(settings.removed),
+    }
+
+
 def _read(place: Path) -> object:
-    """Return the posts and the model of the finished index; None without one."""
+    """Return the state of the finished index; None without one."""
     try:
         return json.loads((place / _INDEXED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
