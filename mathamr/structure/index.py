@@ -12,10 +12,11 @@
 {'V!g': 'V!f', 'V!y': 'V!x'}
 
 A formula's score is ``(1 - pairs) * alignment + pairs * P``. ``P`` is its BM25 score over symbols and pairs, as a share
-of the most that any formula can have (:mod:`mathamr.structure.postings`). ``alignment`` is the weighted mean over both
-kinds of tree of ``A / (W ** (1 - size) * D ** size)``, where A is the aligned weight of the largest common subtree
-under one renaming, W the weight of the query's tree and D that of the formula's; the weight of a node is the inverse
-document frequency of its symbol. Formulas without any symbol or pair of the query are not found.
+of the most that any formula can have (:mod:`mathamr.structure.postings`). The P of a formula whose trees equal the
+query's under one renaming is at least ``renamed`` times that of a formula in the query's own letters. ``alignment`` is
+the weighted mean over both kinds of tree of ``A / (W ** (1 - size) * D ** size)``, where A is the aligned weight of the
+largest common subtree under one renaming, W the weight of the query's tree and D that of the formula's; the weight of a
+node is the inverse document frequency of its symbol. Formulas without any symbol or pair of the query are not found.
 
 **Exact.** Formulas are aligned in the order of an upper bound of their scores. A bound of A follows from the index
 alone: each aligned node but the topmost shares the pair of classes with its parent. The search ends when no bound
@@ -144,14 +145,14 @@ class StructureIndex:
         size = min(max(k, SMALLEST_BATCH), len(candidates))
         ahead = np.zeros(len(candidates), dtype=bool)
         ahead[np.argpartition(-total, size - 1)[:size] if size else []] = True
-        found = self._align(trees, candidates, bounds, np.flatnonzero(ahead), -1.0)
+        found = self._align(trees, pairs, candidates, bounds, np.flatnonzero(ahead), -1.0)
         threshold = _least(bounds[:, found].sum(axis=0), k)
         open_ = np.flatnonzero(~ahead & (total >= threshold))
         open_ = open_[np.argsort(-total[open_], kind="stable")]
         batch = SMALLEST_BATCH
         while len(open_) and total[open_[0]] >= threshold:
             few, open_ = open_[:batch], open_[batch:]
-            found = np.append(found, self._align(trees, candidates, bounds, few, threshold))
+            found = np.append(found, self._align(trees, pairs, candidates, bounds, few, threshold))
             threshold = _least(bounds[:, found].sum(axis=0), k)
             batch = min(2 * batch, LARGEST_BATCH)
         return best_numbers(candidates[found], bounds[:, found].sum(axis=0), k, names)
@@ -177,7 +178,7 @@ class StructureIndex:
             if tree is None or not len(own.symbols):
                 continue
             matches = align(tree.query, own)
-            _, kept = aligned_weights(tree.query, own, matches, self._variable, self.scoring)
+            _, kept, _ = aligned_weights(tree.query, own, matches, self._variable, self.scoring)
             nodes = {node: int(match) for node, match in enumerate(matches[:, 0]) if match >= 0}
             found[kind] = self._alignment(getattr(formula, kind), own, nodes, kept[:, 0])
         return found
@@ -212,46 +213,69 @@ class StructureIndex:
         return self.postings.rarity_of(keys_of(forest, place).symbols)
 
     def _pairs(self, trees: list[_Tree | None]) -> Floats:
-        keys = [tree.keys.together()[0] for tree in trees if tree is not None]
-        return self.postings.scores(np.concatenate(keys)) if keys else np.zeros(len(self))
+        keys = _keys_of(trees)
+        return self.postings.scores(keys) if len(keys) else np.zeros(len(self))
+
+    def _pairs_part(self, trees: list[_Tree | None], pairs: Floats, equal: npt.NDArray[np.bool_]) -> Floats:
+        """Return the part of symbol pairs in some scores; ``equal`` formulas are the query's under one renaming."""
+        least = self.scoring.renamed * self.postings.own_score(_keys_of(trees), self.scoring) if equal.any() else 0.0
+        part: Floats = self.scoring.pairs * np.where(equal, np.maximum(pairs, least), pairs)
+        return part
 
     def _scores(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
         """Return the scores of some formulas."""
-        total: Floats = self.scoring.pairs * pairs[few]
-        for place, tree in enumerate(trees):
-            if tree is not None:
-                total += self._aligned(tree, place, few)
+        found = [self._aligned(tree, place, few) for place, tree in enumerate(trees) if tree is not None]
+        equal = np.logical_and.reduce([own for _, own in found])
+        total = self._pairs_part(trees, pairs[few], equal)
+        for part, _ in found:
+            total += part
         return total
 
-    def _aligned(self, tree: _Tree, place: int, few: Integers) -> Floats:
-        """Return the part of the alignment in the scores of some formulas; many or large ones are aligned in turns."""
-        weights = np.zeros(len(few))
+    def _aligned(self, tree: _Tree, place: int, few: Integers) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Return the part of the alignment in the scores of some formulas, and which trees are equal to the query's.
+
+        Trees are equal under one renaming. Many or large trees are aligned in turns.
+        """
+        weights, equal = np.zeros(len(few)), np.zeros(len(few), dtype=bool)
         for part in _parts(self._nodes(place, few) * len(tree.query)):
             own = self.forests[place].take(few[part])
             matches = align(tree.query, own)
-            weights[part] = aligned_weights(tree.query, own, matches, self._variable, self.scoring)[0]
-        return self._shares(tree, place, few) * weights
+            weights[part], _, equal[part] = aligned_weights(tree.query, own, matches, self._variable, self.scoring)
+        return self._shares(tree, place, few) * weights, equal
 
     def _align(
-        self, trees: list[_Tree | None], candidates: Integers, bounds: Floats, few: Integers, least: float
+        self,
+        trees: list[_Tree | None],
+        pairs: Floats,
+        candidates: Integers,
+        bounds: Floats,
+        few: Integers,
+        least: float,
     ) -> Integers:
         """Put the scores of a few candidates in the place of their bounds; return the few whose score may be ``least``.
 
         Each tree is aligned only where the bound is not below ``least`` by the trees before it.
         """
+        equal = np.ones(len(few), dtype=bool)
         for place, tree in enumerate(trees):
             if tree is not None:
-                few = few[bounds[:, few].sum(axis=0) * (1 + _ROOM) >= least]
-                bounds[1 + place, few] = self._aligned(tree, place, candidates[few])
+                able = bounds[:, few].sum(axis=0) * (1 + _ROOM) >= least
+                few, equal = few[able], equal[able]
+                bounds[1 + place, few], own = self._aligned(tree, place, candidates[few])
+                equal &= own
+        bounds[0, few] = self._pairs_part(trees, pairs[candidates[few]], equal)
         return few
 
     def _bounds(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
         """Return upper bounds of the parts of the scores of some formulas: pairs, and each tree (3, formulas)."""
         bounds = np.zeros((1 + len(trees), len(few)))
-        bounds[0] = self.scoring.pairs * pairs[few]
+        equal = np.ones(len(few), dtype=bool)
         for place, tree in enumerate(trees):
             if tree is not None:
-                bounds[1 + place] = self._shares(tree, place, few) * self._most_aligned(tree, place, few)
+                most, whole = self._most_aligned(tree, place, few)
+                bounds[1 + place] = self._shares(tree, place, few) * most
+                equal &= whole
+        bounds[0] = self._pairs_part(trees, pairs[few], equal)
         return bounds
 
     def _nodes(self, place: int, few: Integers) -> Integers:
@@ -265,8 +289,8 @@ class StructureIndex:
         factor = (1 - scoring.pairs) * (scoring.layout if place == 0 else 1 - scoring.layout)
         return factor / (max(tree.weight, 1e-9) ** (1 - scoring.size) * self._sizes[place][few])
 
-    def _most_aligned(self, tree: _Tree, place: int, few: Integers) -> Floats:
-        """Return upper bounds of the aligned weights of some formulas.
+    def _most_aligned(self, tree: _Tree, place: int, few: Integers) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Return upper bounds of the aligned weights of some formulas, and which trees may be equal to the query's.
 
         The topmost node has a symbol of the formula, or is a variable or a number. Each other one shares a pair of
         classes with its parent, which counts its weight with the credit of another symbol; equal symbols give the rest
@@ -278,7 +302,8 @@ class StructureIndex:
         partial = query.weights * query.credits
         bound = self.postings.matched(tree.keys.direct, partial[lower])[few]
         able = np.flatnonzero(bound >= partial[lower].sum() * (1 - _ROOM))
-        whole = able[self._nodes(place, few[able]) == len(query)]
+        whole = np.zeros(len(few), dtype=bool)
+        whole[able[self._nodes(place, few[able]) == len(query)]] = True
         open_nodes = np.flatnonzero(query.credits < 1)
         if len(open_nodes):
             rest = query.weights[open_nodes] - partial[open_nodes]
@@ -287,7 +312,7 @@ class StructureIndex:
         least = float(partial[~own].max(initial=0.0))
         bound += self.postings.greatest(tree.keys.symbols[own], query.weights[own], least)[few]
         bound[whole] = tree.weight
-        return np.minimum(bound, tree.weight)
+        return np.minimum(bound, tree.weight), whole
 
     def _alignment(
         self, tree: FormulaTree, own: Forest, nodes: dict[int, int], kept: npt.NDArray[np.bool_]
@@ -300,6 +325,11 @@ class StructureIndex:
         }
         same = (n for n in nodes if kept[n] and labels[n] == renaming.get(tree.labels[n], tree.labels[n]))
         return Alignment(nodes, frozenset(same), renaming)
+
+
+def _keys_of(trees: Iterable[_Tree | None]) -> npt.NDArray[np.int64]:
+    keys = [tree.keys.together()[0] for tree in trees if tree is not None]
+    return np.concatenate(keys) if keys else np.zeros(0, dtype=np.int64)
 
 
 def _parts(sizes: Integers) -> list[slice]:

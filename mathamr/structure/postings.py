@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -147,6 +148,18 @@ class Postings:
         which, postings = self._postings(own)
         totals = self._totals(postings, [self.impacts[part] for part in postings], times[which])
         return totals / most if most else totals
+
+    def own_score(self, keys: Keyed, scoring: Scoring) -> float:
+        """Return the BM25 score of a formula with exactly these keys, as a share of the most."""
+        own, times = np.unique(keys, return_counts=True)
+        weights = times * self.rarity_of(own)
+        norm = scoring.k1 * (1 - scoring.b + scoring.b * len(keys) / self._mean_length)
+        most = float(weights.sum())
+        return float((weights * times / (times + norm)).sum()) / most if most else 0.0
+
+    @cached_property
+    def _mean_length(self) -> float:
+        return max(float(self.counts.sum(dtype=np.int64)) / max(self.size, 1), 1.0)
 
     def matched(self, keys: Keyed, weights: Floats) -> Floats:
         """Return for each formula the greatest weight of ``keys`` that its own keys can be matched with (F,).

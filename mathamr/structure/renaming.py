@@ -16,8 +16,9 @@ from mathamr.structure.scoring import Scoring
 
 def aligned_weights(
     query: Query, trees: Forest, matches: Integers, variable: int, scoring: Scoring
-) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Return the aligned weight of each tree (F,), and which matches keep its renaming (n, F).
+) -> tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return the aligned weight of each tree (F,), which matches keep its renaming (n, F), and which trees equal the
+    query's under one renaming (F,).
 
     Args:
         matches: result of :func:`mathamr.structure.alignment.align` (n, F).
@@ -26,14 +27,14 @@ def aligned_weights(
     kept = matches >= 0
     nodes, formulas = np.nonzero(kept)
     if not len(nodes):
-        return np.zeros(len(trees)), kept
+        return np.zeros(len(trees)), kept, np.zeros(len(trees), dtype=bool)
     others = trees.symbols[matches[nodes, formulas]]
     own = query.tree.symbols[nodes]
     weights = query.weights[nodes]
     same = own == others
     credit = np.where(same, 1.0, query.credits[nodes])
-    variable_matches = (query.tree.classes[nodes] == variable) & ~same
-    variables = np.flatnonzero(query.tree.classes[nodes] == variable)
+    is_variable = query.tree.classes[nodes] == variable
+    variables = np.flatnonzero(is_variable)
     if len(variables):
         keeps = _consistent(
             formulas[variables], own[variables], others[variables], weights[variables] * (1 + 1e-6 * same[variables])
@@ -42,9 +43,11 @@ def aligned_weights(
         credit[broken] = scoring.inconsistent
         kept[nodes[broken], formulas[broken]] = False
     whole = kept.all(axis=0) & (np.diff(trees.bounds) == len(query))
-    credit[whole[formulas] & variable_matches] = scoring.equal
+    credit[whole[formulas] & is_variable & ~same] = scoring.equal
+    equal = whole.copy()
+    equal[formulas[~same & ~is_variable]] = False  # another number
     totals: Floats = np.bincount(formulas, weights=weights * credit, minlength=len(trees)).astype(np.float64)
-    return totals, kept
+    return totals, kept, equal
 
 
 def _consistent(

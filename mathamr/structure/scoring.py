@@ -22,7 +22,8 @@ class Scoring:
 
     Attributes:
         equal: credit of a renamed variable where both trees are equal under one renaming; at least ``renamed``.
-        renamed: credit of a variable that is aligned with another one, under one renaming of the whole formula.
+        renamed: credit of a variable that is aligned with another one, under one renaming of the whole formula;
+            also of the pairs of a formula that equals the query under one renaming.
         inconsistent: credit of a variable that is aligned against this renaming; at most ``renamed``.
         number: credit of a number that is aligned with another number.
         size: exponent of the found formula's share in the aligned part; 0: only the query's share counts.

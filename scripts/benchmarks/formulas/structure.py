@@ -49,6 +49,7 @@ from mathamr.structure.scoring import VARIABLE, StructureConfig, symbol_class
 
 LEAST_SYMBOLS = 5
 LETTERS = string.ascii_letters
+TWO_LETTERS = [f"{a}{b}" for a in LETTERS for b in LETTERS]
 Search = Callable[[ParsedFormula, int], list[int]]
 
 
@@ -183,7 +184,7 @@ def renamed(formula: ParsedFormula, generator: random.Random) -> ParsedFormula:
     trees = [tree for tree in (formula.slt, formula.opt) if tree is not None]
     variables = list(dict.fromkeys(label for tree in trees for label in tree.labels if label[:2] == VARIABLE))
     free = [letter for letter in LETTERS if VARIABLE + letter not in variables]
-    letters = generator.sample(free + [f"{a}{b}" for a in LETTERS for b in LETTERS], len(variables))
+    letters = generator.sample(free + TWO_LETTERS, len(variables))
     if len(variables) <= len(free):
         letters = generator.sample(free, len(variables))
     new = {old: VARIABLE + letter for old, letter in zip(variables, letters, strict=True)}

@@ -38,7 +38,7 @@ def aligned(query: FormulaTree, *trees: FormulaTree | None, weights: np.ndarray 
     credits = np.array([RULES.credit(label) for label in query.labels])
     asked = Query(forest(Names(names), query), weights, credits)
     matches = align(asked, searched)
-    totals, _ = aligned_weights(asked, searched, matches, variable, RULES)
+    totals, _, _ = aligned_weights(asked, searched, matches, variable, RULES)
     found = []
     for place, start in enumerate(searched.bounds[:-1]):
         nodes = {node: int(match - start) for node, match in enumerate(matches[:, place]) if match >= 0}

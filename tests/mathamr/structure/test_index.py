@@ -64,6 +64,12 @@ def test_the_search_finds_what_scores_of_all_formulas_find(seed: int, k: int) ->
         assert (bounds * (1 + index_module._ROOM) >= scores[able]).all()
 
 
+def test_an_equal_formula_in_other_letters_precedes_another_one_in_the_same_letters() -> None:
+    common = [f"a_{{{n}}}=b^{{{m}}}" for n in (1, 2) for m in range(20)]  # numbers weigh little
+    index = index_of("h(x)=1", "g(z)=0", *common)
+    assert [number for number, _ in index.search(parse_latex("h(x)=0"), 2)] == [1, 0]
+
+
 @pytest.mark.parametrize("k", [1, 3, 5, 9])
 def test_equal_scores_go_by_id_also_where_results_end(k: int) -> None:
     names = np.array(["7", "10", "9", "8", "95", "1", "20"])
