@@ -34,6 +34,7 @@ from mathamr.retrieval.index import Strategy
 from mathamr.search.engine import MAX_RESULTS, Answer
 from mathamr.search.query import MAX_CHARACTERS
 from mathamr.search.searchable import SearchEngine
+from mathamr.search.selection import Selection, typed
 from mathamr.search.settings import Settings
 from mathamr.search.web import answers, export, katex
 from mathamr.search.web.guard import Guard
@@ -51,6 +52,9 @@ class SearchRequest(BaseModel):
     strategy: str | None = None
     exact: bool | None = None
     k: int | None = None
+    kind: str | None = None
+    formulas: str | None = None
+    start: int | None = None
 
 
 class ExportRequest(SearchRequest):
@@ -109,7 +113,14 @@ def create_app(engine: SearchEngine, settings: Settings, *, names: Collection[st
         strategy = Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
         task = settings.task if asked.task is None else asked.task
         k = settings.k if asked.k is None else asked.k
-        return engine.answer(asked.query, task=task, strategy=strategy, k=k)
+        wanted = settings.selection
+        chosen = Selection(
+            wanted.kind if asked.kind is None else asked.kind,
+            wanted.formulas if asked.formulas is None else asked.formulas,
+            start=wanted.start if asked.start is None else asked.start,
+        )
+        text, selection = typed(asked.query, chosen)
+        return engine.answer(text, task=task, strategy=strategy, k=k, selection=selection)
 
     @app.post("/api/search")
     async def search(asked: SearchRequest) -> dict[str, Any]:
@@ -124,7 +135,7 @@ def create_app(engine: SearchEngine, settings: Settings, *, names: Collection[st
 
     @app.post("/api/heat-map")
     async def heat_map(asked: HeatMapRequest) -> dict[str, Any]:
-        return await turns(lambda: answers.heat_map(engine.explain(asked.query, asked.post_id)))
+        return await turns(lambda: answers.heat_map(engine.explain(typed(asked.query)[0], asked.post_id)))
 
     @app.get("/api/posts/{post_id:path}")
     async def post(post_id: str) -> dict[str, Any]:
@@ -139,7 +150,8 @@ def _about(engine: SearchEngine, settings: Settings) -> dict[str, Any]:
     usual = settings.strategy
     return {
         **engine.about(),
-        "usual": {"task": settings.task, "strategy": usual.name, "exact": usual.exact, "k": settings.k},
+        "usual": {"task": settings.task, "strategy": usual.name, "exact": usual.exact, "k": settings.k}
+        | {"kind": settings.selection.kind, "formulas": settings.selection.formulas},
         "max_characters": MAX_CHARACTERS,
         "max_results": MAX_RESULTS,
     }
