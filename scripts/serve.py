@@ -8,6 +8,7 @@ The page starts with the settings of mathamr search. Further settings:
   port=N           port, by default 8000; 0 for any free port, which is printed
   host=NAME        address or name to listen on, by default 127.0.0.1; another one admits other machines, without a
                    password
+  --log            one line of JSON on standard error for each request, without the text of queries
 
 Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server.
 
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0 if words else 2
 
+    with_log = "--log" in words
+    words = [word for word in words if word != "--log"]
+
     from mathamr.search.settings import read
     from mathamr.systems.searchable.search_index import open_engine
 
@@ -55,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         engine, message = open_engine(settings)
         try:
             print(message, file=sys.stderr)
-            serve(engine, settings, listener, host)
+            serve(engine, settings, listener, host, with_log)
         finally:
             engine.close()
     return 0
@@ -91,17 +95,19 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"host={host} port={port}: {reason}; give another one") from error
 
 
-def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str) -> None:
-    """Answer requests on ``listener`` until Ctrl-C."""
+def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False) -> None:
+    """Answer requests on ``listener`` until Ctrl-C; with a log, write a line on standard error for each."""
     if not listener.getsockname()[0].startswith(("127.", "::1")):
         print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
     try:
-        server_of(engine, settings, listener, host).run(sockets=[listener])
+        server_of(engine, settings, listener, host, with_log).run(sockets=[listener])
     except KeyboardInterrupt:
         print("ended", file=sys.stderr)
 
 
-def server_of(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str) -> uvicorn.Server:
+def server_of(
+    engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False
+) -> uvicorn.Server:
     """Return the server of the page; it prints its address when it answers."""
     import uvicorn
 
@@ -116,8 +122,11 @@ def server_of(engine: SearchEngine, settings: Settings, listener: socket.socket,
             await super().startup(sockets)
             print(url, flush=True)
 
+    def log(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
     config = uvicorn.Config(
-        create_app(engine, settings, names=[host]),
+        create_app(engine, settings, names=[host], log=log if with_log else None),
         http=PatientProtocol,
         log_level="warning",
         lifespan="off",

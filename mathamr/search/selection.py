@@ -62,7 +62,7 @@ class Page(Generic[T]):
     matching: int | None = None
 
     def with_results(self, results: list[R]) -> Page[R]:
-        """Return the page with other results in place of its own."""
+        """Return a page at the same place with other results."""
         return Page(results, self.start, self.more, self.candidates, self.matching)
 
 

@@ -30,7 +30,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_answers_until_it_is_interrupted(index: Path) -> None:
-    command = [sys.executable, "scripts/serve.py", f"index={index}", "port=0", "strategy=single_vector", "k=2"]
+    command = [sys.executable, "scripts/serve.py", f"index={index}", "port=0", "strategy=single_vector", "k=2", "--log"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -53,6 +53,8 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
     assert process.returncode == 0
     assert "5 posts, loaded in" in errors
     assert "Traceback" not in errors
+    logged = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+    assert [(one["path"], one["status"]) for one in logged] == [("other", 200), ("/api/search", 200)]
 
 
 @pytest.mark.parametrize(

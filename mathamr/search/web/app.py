@@ -7,6 +7,8 @@
 ``POST /api/export``    the same with ``"format": "json"`` or ``"bib"`` -> a file of the results
 ``POST /api/heat-map``  ``{"query": ..., "post_id": ...}`` -> similarities of all pairs of virtual nodes
 ``GET /api/posts/ID``   the whole text of a post
+``GET /api/health``     ``{"status": "ok", ...}`` while the server answers
+``GET /api/metrics``    counts of requests, in the text format of Prometheus
 ======================  =========================================================================================
 
 What cannot be answered comes back as ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
@@ -17,6 +19,7 @@ shows requests and answers.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,6 +41,7 @@ from mathamr.search.selection import Selection, typed
 from mathamr.search.settings import Settings
 from mathamr.search.web import answers, export, katex
 from mathamr.search.web.guard import Guard
+from mathamr.search.web.operation import Counts, Watched
 
 PAGE = Path(__file__).with_name("page")
 T = TypeVar("T")
@@ -80,6 +84,11 @@ class Turns:
         self._taken = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
+    @property
+    def taken(self) -> int:
+        """Return the number of pieces of work that wait or are being done."""
+        return self._taken
+
     async def __call__(self, work: Callable[[], T]) -> T:
         """Return the result of ``work``; raise :class:`Busy` where no place is free."""
         if self._taken >= self._places:
@@ -91,15 +100,25 @@ class Turns:
             self._taken -= 1
 
 
-def create_app(engine: SearchEngine, settings: Settings, *, names: Collection[str] = ()) -> Guard:
+def create_app(
+    engine: SearchEngine,
+    settings: Settings,
+    *,
+    names: Collection[str] = (),
+    log: Callable[[str], None] | None = None,
+) -> Watched:
     """Return the application that answers from ``engine``, by ``settings`` unless asked otherwise.
 
-    ``names`` are names of this host, see :mod:`mathamr.search.web.guard`.
+    Args:
+        names: names of this host, see :mod:`mathamr.search.web.guard`.
+        log: called with a line of JSON after each request.
     """
     # FastAPI's pages of documentation load their program from elsewhere; the schema itself does not.
     app = FastAPI(title="MathAMR+ search", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     _explain_errors(app)
     turns = Turns(MAX_WAITING)
+    counts = Counts(lambda: turns.taken)
+    begun = time.monotonic()
     usual = settings.strategy
 
     about = _about(engine, settings)
@@ -141,9 +160,18 @@ def create_app(engine: SearchEngine, settings: Settings, *, names: Collection[st
     async def post(post_id: str) -> dict[str, Any]:
         return await turns(lambda: answers.post(engine.post(post_id)))
 
+    @app.get("/api/health")
+    async def health() -> dict[str, Any]:
+        waiting = turns.taken
+        return {"status": "ok", "posts": len(engine), "waiting": waiting, "seconds": round(time.monotonic() - begun, 3)}
+
+    @app.get("/api/metrics")
+    async def metrics() -> Response:
+        return Response(counts.text(), media_type="text/plain; version=0.0.4")
+
     app.mount("/katex", StaticFiles(directory=katex.FOLDER))
     app.mount("/", StaticFiles(directory=PAGE, html=True))
-    return Guard(app, names)
+    return Watched(Guard(app, names), counts, log)
 
 
 def _about(engine: SearchEngine, settings: Settings) -> dict[str, Any]:

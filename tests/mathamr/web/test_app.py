@@ -401,6 +401,44 @@ def test_a_fault_of_the_server_is_not_spelled_out(
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_health_and_metrics_count_requests(client: TestClient) -> None:
+    ask(client, query=QUERY, k=1)
+    client.post("/api/search", json={"query": ""})
+    client.get("/api/posts/11")
+    client.get("/nothing")
+    health = client.get("/api/health").json()
+    assert (health["status"], health["posts"], health["waiting"]) == ("ok", 5, 0)
+    response = client.get("/api/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = response.text.splitlines()
+    for path, status in (("/api/search", 200), ("/api/search", 422), ("/api/posts/", 200), ("other", 404)):
+        assert f'mathamr_requests_total{{path="{path}",status="{status}"}} 1' in lines
+    assert 'mathamr_request_seconds_bucket{path="/api/search",le="+Inf"} 2' in lines
+    assert "mathamr_waiting 0" in lines
+
+
+def test_a_log_has_a_line_for_each_request_and_no_query(
+    engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+    app = create_app(engine, settings, log=lines.append)
+    client = TestClient(app, base_url=HOME, raise_server_exceptions=False)
+    ask(client, query=QUERY, k=1)
+    client.get("/irrational")
+    client.get("/api/index", headers={"host": "evil.example"})
+    monkeypatch.setattr(Engine, "answer", lambda *_, **__: 1 // 0)
+    client.post("/api/search", json={"query": QUERY})
+    records = [json.loads(line) for line in lines]
+    assert [(one["method"], one["path"], one["status"]) for one in records] == [
+        ("POST", "/api/search", 200),
+        ("GET", "other", 404),
+        ("GET", "/api/index", 403),
+        ("POST", "/api/search", 500),
+    ]
+    assert "irrational" not in "".join(lines)
+    assert all(one["seconds"] >= 0 and one["time"].endswith("+00:00") for one in records)
+
+
 def test_more_questions_than_there_is_room_for_are_sent_away(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
