@@ -10,15 +10,18 @@ The page starts with the settings of mathamr search. Further settings:
                    password
   --log            one line of JSON on standard error for each request, without the text of queries
 
-Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server.
+Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. At the signal HUP
+it opens the index again, such as after ``mathamr index``; the old one answers meanwhile.
 
 Exit codes: 0 ended by Ctrl-C; 2 an error, with a message.
 """
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -29,6 +32,7 @@ from graphs.errors import ConfigError
 if TYPE_CHECKING:
     import uvicorn
 
+    from mathamr.search.reloading import ReloadableEngine
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
 
@@ -47,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with_log = "--log" in words
     words = [word for word in words if word != "--log"]
 
+    from mathamr.search.reloading import ReloadableEngine
     from mathamr.search.settings import read
     from mathamr.systems.searchable.search_index import open_engine
 
@@ -55,10 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
-    with listen(host, port) as listener:
+
+    def opened() -> SearchEngine:
         engine, message = open_engine(settings)
+        print(message, file=sys.stderr, flush=True)
+        return engine
+
+    with listen(host, port) as listener:
+        engine = ReloadableEngine(opened)
         try:
-            print(message, file=sys.stderr)
+            reload_on_signal(engine)
             serve(engine, settings, listener, host, with_log)
         finally:
             engine.close()
@@ -93,6 +104,20 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:  # the latter of an invalid name
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"host={host} port={port}: {reason}; give another one") from error
+
+
+def reload_on_signal(engine: ReloadableEngine) -> None:
+    """Open the index again at each SIGHUP, beside the searches; a failure is a message, and the old index stays."""
+    from graphs.errors import MathAMRError
+
+    def reload() -> None:
+        try:
+            engine.reload()
+        except MathAMRError as error:
+            print(f"not reloaded, the index of before is searched: {error}", file=sys.stderr, flush=True)
+
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload).start())
 
 
 def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False) -> None:

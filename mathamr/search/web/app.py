@@ -121,11 +121,9 @@ def create_app(
     begun = time.monotonic()
     usual = settings.strategy
 
-    about = _about(engine, settings)
-
     @app.get("/api/index")
     async def index() -> dict[str, Any]:
-        return about
+        return _about(engine, settings)
 
     def found(asked: SearchRequest) -> Answer:
         exact = usual.exact if asked.exact is None else asked.exact
