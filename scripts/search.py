@@ -9,11 +9,15 @@ r"""Search an index, and show why each post was found.
 Write formulas between dollar signs, and quote the query with '. Each formula and sentence of the query has a line below
 a post: similarity, part of the query, part of the post. With maxsim the highest score is the number of these lines.
 Standard error lists the known and unknown words of the query. A query without any known word or formula is refused.
+"exact words" are found in that order, -word in no result. Filters apply to the best 1,000 results.
 
   index=FOLDER     index, written by mathamr index
   k=N              number of results, by default 5
   task=NAME        answers (default); formulas compares the first formula of the query with those of the index, up to
                    renaming of variables, and shows symbols without a partner in brackets
+  kind=NAME        answer or question: posts of this kind
+  formulas=NAME    with or without: posts with a formula, or without one
+  start=N          number of results to leave out at the beginning
   strategy=NAME    maxsim (default), doc_vn_maxsim (with pool=N), single_vector
   exact=false      approximate search with HNSW (with ef=N); needs an index of the backend qdrant
   model=FOLDER     checkpoint that must be the one of the index
@@ -102,10 +106,12 @@ def file_to_write(words: Sequence[str]) -> tuple[list[str], Path | None]:
 def show(engine: SearchEngine, text: str, settings: Settings, as_json: bool = False, export: Path | None = None) -> int:
     """Print what the index finds for one query, and write it to ``export``; return the exit code."""
     from graphs.errors import MathAMRError
+    from mathamr.search.selection import typed
 
     start = time.perf_counter()
     try:
-        answer = engine.answer(text, task=settings.task, strategy=settings.strategy, k=settings.k)
+        words, selection = typed(text, settings.selection)
+        answer = engine.answer(words, task=settings.task, strategy=settings.strategy, k=settings.k, selection=selection)
     except MathAMRError as error:
         print(error, file=sys.stderr)
         return 2
@@ -122,6 +128,8 @@ def show(engine: SearchEngine, text: str, settings: Settings, as_json: bool = Fa
     lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
     print("\n".join(printable(line) for line in lines))
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)
+    if answer.page.candidates is not None:
+        print(f"filters: {answer.page.matching:,} of {answer.page.candidates:,} candidates match", file=sys.stderr)
     parts = ", ".join(f"{part} {seconds:.3f}" for part, seconds in answer.seconds.items())
     print(f"answered in {time.perf_counter() - start:.3f} s: {parts}", file=sys.stderr)
     return 0
@@ -138,7 +146,7 @@ def printable(line: str) -> str:
 
 def _posts(answer: Answer) -> list[str]:
     lines = []
-    for rank, result in enumerate(answer.results, 1):
+    for rank, result in enumerate(answer.results, answer.page.start + 1):
         post = result.post
         lines += [f"{rank}. {post.title or '(no title)'}", f"   post {post.post_id}, score {result.score:.3f}"]
         if post.question is not None:
@@ -153,7 +161,7 @@ def _formulas(answer: Answer) -> list[str]:
     from mathamr.structure.drawing import as_text
 
     lines = []
-    for rank, result in enumerate(answer.results, 1):
+    for rank, result in enumerate(answer.results, answer.page.start + 1):
         post, formula = result.post, result.formula
         if formula is not None:
             lines.append(f"{rank}. {formula.latex}")

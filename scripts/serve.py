@@ -8,16 +8,20 @@ The page starts with the settings of mathamr search. Further settings:
   port=N           port, by default 8000; 0 for any free port, which is printed
   host=NAME        address or name to listen on, by default 127.0.0.1; another one admits other machines, without a
                    password
+  --log            one line of JSON on standard error for each request, without the text of queries
 
-Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server.
+Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. At the signal HUP
+it opens the index again, such as after ``mathamr index``; the old one answers meanwhile.
 
 Exit codes: 0 ended by Ctrl-C; 2 an error, with a message.
 """
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -28,6 +32,7 @@ from graphs.errors import ConfigError
 if TYPE_CHECKING:
     import uvicorn
 
+    from mathamr.search.reloading import ReloadableEngine
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
 
@@ -43,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0 if words else 2
 
+    with_log = "--log" in words
+    words = [word for word in words if word != "--log"]
+
+    from mathamr.search.reloading import ReloadableEngine
     from mathamr.search.settings import read
     from mathamr.search_index import open_engine
 
@@ -51,11 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
-    with listen(host, port) as listener:
+
+    def opened() -> SearchEngine:
         engine, message = open_engine(settings)
+        print(message, file=sys.stderr, flush=True)
+        return engine
+
+    with listen(host, port) as listener:
+        engine = ReloadableEngine(opened)
         try:
-            print(message, file=sys.stderr)
-            serve(engine, settings, listener, host)
+            reload_on_signal(engine)
+            serve(engine, settings, listener, host, with_log)
         finally:
             engine.close()
     return 0
@@ -91,17 +106,33 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"host={host} port={port}: {reason}; give another one") from error
 
 
-def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str) -> None:
-    """Answer requests on ``listener`` until Ctrl-C."""
+def reload_on_signal(engine: ReloadableEngine) -> None:
+    """Open the index again at each SIGHUP, beside the searches; a failure is a message, and the old index stays."""
+    from graphs.errors import MathAMRError
+
+    def reload() -> None:
+        try:
+            engine.reload()
+        except MathAMRError as error:
+            print(f"not reloaded, the index of before is searched: {error}", file=sys.stderr, flush=True)
+
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload).start())
+
+
+def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False) -> None:
+    """Answer requests on ``listener`` until Ctrl-C; with a log, write a line on standard error for each."""
     if not listener.getsockname()[0].startswith(("127.", "::1")):
         print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
     try:
-        server_of(engine, settings, listener, host).run(sockets=[listener])
+        server_of(engine, settings, listener, host, with_log).run(sockets=[listener])
     except KeyboardInterrupt:
         print("ended", file=sys.stderr)
 
 
-def server_of(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str) -> uvicorn.Server:
+def server_of(
+    engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False
+) -> uvicorn.Server:
     """Return the server of the page; it prints its address when it answers."""
     import uvicorn
 
@@ -116,8 +147,11 @@ def server_of(engine: SearchEngine, settings: Settings, listener: socket.socket,
             await super().startup(sockets)
             print(url, flush=True)
 
+    def log(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
     config = uvicorn.Config(
-        create_app(engine, settings, names=[host]),
+        create_app(engine, settings, names=[host], log=log if with_log else None),
         http=PatientProtocol,
         log_level="warning",
         lifespan="off",

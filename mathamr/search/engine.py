@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,13 @@ from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.catalog import Catalog
 from mathamr.search.query import EncodedQuery, QueryEncoder, TypedQuery
+from mathamr.search.selection import CANDIDATES, EVERYTHING, Page, Selection
 from mathamr.search.structured import StructuredFormulas
 from mathamr.structure.matching import Match
 from mathamr.training import checkpoint
 
 TASKS = ("answers", "formulas")
-RESULTS, MAX_RESULTS = 5, 1000  # unless told, and at most
+RESULTS, MAX_RESULTS = 5, CANDIDATES  # unless told, and at most
 ENCODED_QUERIES_KEPT = 32  # a heat map is asked for after the search with the same query
 
 
@@ -63,9 +65,14 @@ class Answer:
     """
 
     query: EncodedQuery | TypedQuery
-    results: list[Result]
+    page: Page[Result]
     best: float | None
     seconds: dict[str, float]
+
+    @property
+    def results(self) -> list[Result]:
+        """Return the results that are shown, best first."""
+        return self.page.results
 
 
 class Engine:
@@ -130,7 +137,15 @@ class Engine:
         """Close all files."""
         self.catalog.close()
 
-    def answer(self, text: str, *, task: str = "answers", strategy: Strategy | None = None, k: int = RESULTS) -> Answer:
+    def answer(
+        self,
+        text: str,
+        *,
+        task: str = "answers",
+        strategy: Strategy | None = None,
+        k: int = RESULTS,
+        selection: Selection = EVERYTHING,
+    ) -> Answer:
         """Return at most ``k`` posts that answer ``text``, or formulas similar to its first one.
 
         Raises :class:`MathAMRError` for a query that cannot be read or of which the model knows nothing, and for what
@@ -142,7 +157,7 @@ class Engine:
         query = self._encode(text)
         encoded = time.perf_counter()
         if task == "formulas" and self.catalog.structured is not None:
-            return self._by_structure(self.catalog.structured, query, k, encoded - start)
+            return self._by_structure(self.catalog.structured, query, k, selection, encoded - start)
         if query.words.nothing:
             raise RetrievalError(
                 f"the model knows nothing of this query ({query.words}), so any result would be by chance; use other "
@@ -152,17 +167,19 @@ class Engine:
             if not query.formula_ids:
                 raise _no_formula()
             (vectors,) = query.vectors
-            hits = self.catalog.search_formulas(vectors[0], k)
+            hits = self.catalog.search_formulas(vectors[0], selection.depth(k))
+            chosen = selection.page(hits, k, _post_of_hit, self.catalog.texts)
             searched = time.perf_counter()
-            results, best = self._formulas(hits), 1.0
+            page, best = chosen.with_results(self._formulas(chosen.results)), 1.0
         else:
-            (ranking,) = self.catalog.search(query.vectors, strategy, k)
+            (ranking,) = self.catalog.search(query.vectors, strategy, selection.depth(k))
+            ranked = selection.page(ranking, k, itemgetter(0), self.catalog.texts)
             searched = time.perf_counter()
-            results = self._posts(query, ranking)
+            page = ranked.with_results(self._posts(query, ranked.results))
             best = 1.0 if strategy.name == "single_vector" else float(len(query.nodes))
         end = time.perf_counter()
         seconds = {"query": encoded - start, "search": searched - encoded, "explanation": end - searched}
-        return Answer(query, results, best, seconds)
+        return Answer(query, page, best, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:
         """Return an answer with this post alone, for its explanation; its score is MaxSim.
@@ -176,13 +193,15 @@ class Engine:
         why = self.catalog.explain(query, [post_id])[post_id]
         (post,) = self.catalog.texts.get([post_id]).values()
         seconds = {"query": encoded - start, "search": 0.0, "explanation": time.perf_counter() - encoded}
-        return Answer(query, [Result(post, why.score, why)], float(len(query.nodes)), seconds)
+        return Answer(query, Page([Result(post, why.score, why)]), float(len(query.nodes)), seconds)
 
     def post(self, post_id: str) -> PostText:
         """Return a post by its id; raise :class:`RetrievalError` if the index has none."""
         return post_of(self.catalog.texts, post_id)
 
-    def _by_structure(self, formulas: StructuredFormulas, query: EncodedQuery, k: int, encoding: float) -> Answer:
+    def _by_structure(
+        self, formulas: StructuredFormulas, query: EncodedQuery, k: int, selection: Selection, encoding: float
+    ) -> Answer:
         """Return formulas that have a large part in common with the first one of the query, and the part."""
         if not query.text.formulas:
             raise _no_formula()
@@ -191,15 +210,16 @@ class Engine:
         if not {label for tree in (formula.slt, formula.opt) if tree for label in tree.labels} - {BLANK}:
             reason = formula.errors[0][1] if formula.errors else "it has no symbol"
             raise RetrievalError(f"the first formula of the query cannot be read: {reason}")
-        found = formulas.search(formula, k)
+        found = formulas.search(formula, selection.depth(k))
+        page = selection.page(found, k, lambda one: _post_of_hit(one[1]), self.catalog.texts)
         searched = time.perf_counter()
-        matched = formulas.matched(formula, found)
+        matched = formulas.matched(formula, page.results)
         results = [
             replace(result, match=own.match)
             for result, own in zip(self._formulas([own.hit for own in matched]), matched, strict=True)
         ]
         seconds = {"query": encoding, "search": searched - start, "explanation": time.perf_counter() - searched}
-        return Answer(query, results, 1.0, seconds)
+        return Answer(query, page.with_results(results), 1.0, seconds)
 
     def _posts(self, query: EncodedQuery, ranking: Sequence[tuple[str, float]]) -> list[Result]:
         post_ids = [post_id for post_id, _ in ranking]
@@ -232,6 +252,10 @@ def post_of(texts: PostTexts, post_id: str) -> PostText:
     if post_id not in posts:
         raise _no_post(post_id)
     return posts[post_id]
+
+
+def _post_of_hit(hit: Hit) -> str:
+    return hit.post_id or ""
 
 
 def _check_id(post_id: str) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from graphs.stores.posts import PostText
     from mathamr.retrieval.index import Strategy
     from mathamr.search.engine import Answer
+    from mathamr.search.selection import Selection
 
 
 class Searchable(Protocol):
@@ -52,8 +53,16 @@ class SearchEngine(Protocol):
     def about(self) -> dict[str, Any]:
         """Return what is searched and how, as JSON (``GET /api/index``)."""
 
-    def answer(self, text: str, *, task: str = ..., strategy: Strategy | None = ..., k: int = ...) -> Answer:
-        """Return at most ``k`` results for a query."""
+    def answer(
+        self,
+        text: str,
+        *,
+        task: str = ...,
+        strategy: Strategy | None = ...,
+        k: int = ...,
+        selection: Selection = ...,
+    ) -> Answer:
+        """Return at most ``k`` results of a selection for a query."""
 
     def explain(self, text: str, post_id: str) -> Answer:
         """Return an answer with one post, for its explanation."""

@@ -14,13 +14,17 @@ from pathlib import Path
 from graphs.errors import ConfigError
 from mathamr.retrieval.index import Strategy
 from mathamr.search.engine import RESULTS, check
+from mathamr.search.selection import EVERYTHING, Selection
 
-KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "model", "device")
+KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "kind", "formulas", "start", "model", "device")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``index`` is a folder of mathamr index; ``model`` a checkpoint that must be the one that made it."""
+    """``index`` is a folder of mathamr index; ``model`` a checkpoint that must be the one that made it.
+
+    ``selection`` has the filters that a query does not type.
+    """
 
     index: Path
     strategy: Strategy
@@ -28,6 +32,7 @@ class Settings:
     task: str
     model: Path | None
     device: str
+    selection: Selection = EVERYTHING
 
 
 def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list[str]]:
@@ -58,7 +63,8 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     plain = Strategy(given.get("strategy", Strategy().name), exact == "true")
     strategy = Strategy(plain.name, plain.exact, whole(given, "pool", plain.pool), whole(given, "ef", plain.ef))
     model = Path(given["model"]) if given.get("model") else None
-    return Settings(Path(given["index"]), strategy, k, task, model, given.get("device", "cpu")), others
+    selection = Selection(given.get("kind", ""), given.get("formulas", ""), start=whole(given, "start", 0))
+    return Settings(Path(given["index"]), strategy, k, task, model, given.get("device", "cpu"), selection), others
 
 
 def as_settings(words: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ r"""Engine of any system: the posts that it ranks, shown with their questions.
 from __future__ import annotations
 
 import time
+from operator import itemgetter
 from typing import Any
 
 from graphs.corpus.post import Topic
@@ -29,6 +30,7 @@ from mathamr.retrieval.index import Strategy
 from mathamr.search.engine import RESULTS, TASKS, Answer, Result, check, post_of
 from mathamr.search.query import TypedQuery, typed_post
 from mathamr.search.searchable import Searchable
+from mathamr.search.selection import EVERYTHING, Selection
 from mathamr.search.words import QueryWords
 
 
@@ -67,7 +69,15 @@ class SystemEngine:
             "explains": False,
         }
 
-    def answer(self, text: str, *, task: str = TASKS[0], strategy: Strategy | None = None, k: int = RESULTS) -> Answer:
+    def answer(
+        self,
+        text: str,
+        *,
+        task: str = TASKS[0],
+        strategy: Strategy | None = None,
+        k: int = RESULTS,
+        selection: Selection = EVERYTHING,
+    ) -> Answer:
         """Return at most ``k`` posts that answer ``text``. ``strategy`` is of graphs alone, and has no effect.
 
         Raises:
@@ -85,7 +95,8 @@ class SystemEngine:
         read = extract(post)
         query = TypedQuery(read, QueryWords((), (), len(read.formulas)))
         typed = time.perf_counter()
-        ranking = self.searchable.rank(Topic(post.post_id, post))[:k]
+        page = selection.page(self.searchable.rank(Topic(post.post_id, post)), k, itemgetter(0), self._texts)
+        ranking = page.results
         searched = time.perf_counter()
         shown = self._texts.get([post_id for post_id, _ in ranking])
         if missing := [post_id for post_id, _ in ranking if post_id not in shown]:
@@ -96,7 +107,7 @@ class SystemEngine:
             "search": searched - typed,
             "explanation": time.perf_counter() - searched,
         }
-        return Answer(query, results, None, seconds)
+        return Answer(query, page.with_results(results), None, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:
         """Refuse an explanation: the vectors of this system have no parts with names.

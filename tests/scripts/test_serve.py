@@ -30,7 +30,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_answers_until_it_is_interrupted(index: Path) -> None:
-    command = [sys.executable, "scripts/serve.py", f"index={index}", "port=0", "strategy=single_vector", "k=2"]
+    command = [sys.executable, "scripts/serve.py", f"index={index}", "port=0", "strategy=single_vector", "k=2", "--log"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -46,13 +46,24 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
             with urlopen(request, timeout=60) as answer:
                 found = json.load(answer)
             assert (len(found["results"]), found["best"]) == (2, 1.0)
+            assert process.stderr is not None
+            process.send_signal(signal.SIGHUP)
+            before = ""
+            while before.count("5 posts, loaded in") < 2:
+                line = process.stderr.readline()
+                assert line, before
+                before += line
+            with urlopen(request, timeout=60) as answer:
+                assert json.load(answer)["results"] == found["results"]
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=60)
+            _, after = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 0
-    assert "5 posts, loaded in" in errors
+    errors = before + after
     assert "Traceback" not in errors
+    logged = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+    assert [(one["path"], one["status"]) for one in logged] == [("other", 200)] + [("/api/search", 200)] * 2
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,16 @@ def answer(found: Answer) -> dict[str, Any]:
     """``results`` with ``matches`` or ``formula``, ``best``, the highest score there can be, or null, and ``seconds``.
 
     Of a result the first :data:`MAX_MATCHES` matches are told, and of how many others there are (``more_matches``).
-    ``read`` says what of the query the model knows.
+    ``read`` says what of the query the model knows; ``start``, ``more``, ``candidates`` and ``matching`` are those of
+    :class:`mathamr.search.selection.Page`.
     """
     words = found.query.words
     return {
         "results": [_result(result, found) for result in found.results],
+        "start": found.page.start,
+        "more": found.page.more,
+        "candidates": found.page.candidates,
+        "matching": found.page.matching,
         "best": found.best,
         "formula": next(({"latex": formula.latex} for formula in found.query.text.formulas), None),
         "read": {"known": list(words.known), "unknown": list(words.unknown), "formulas": words.formulas},

@@ -7,6 +7,8 @@
 ``POST /api/export``    the same with ``"format": "json"`` or ``"bib"`` -> a file of the results
 ``POST /api/heat-map``  ``{"query": ..., "post_id": ...}`` -> similarities of all pairs of virtual nodes
 ``GET /api/posts/ID``   the whole text of a post
+``GET /api/health``     ``{"status": "ok", ...}`` while the server answers
+``GET /api/metrics``    counts of requests, in the text format of Prometheus
 ======================  =========================================================================================
 
 What cannot be answered comes back as ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
@@ -17,6 +19,7 @@ shows requests and answers.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,9 +37,11 @@ from mathamr.retrieval.index import Strategy
 from mathamr.search.engine import MAX_RESULTS, Answer
 from mathamr.search.query import MAX_CHARACTERS
 from mathamr.search.searchable import SearchEngine
+from mathamr.search.selection import Selection, typed
 from mathamr.search.settings import Settings
 from mathamr.search.web import answers, export, katex
 from mathamr.search.web.guard import Guard
+from mathamr.search.web.operation import Counts, Watched
 
 PAGE = Path(__file__).with_name("page")
 T = TypeVar("T")
@@ -51,6 +56,9 @@ class SearchRequest(BaseModel):
     strategy: str | None = None
     exact: bool | None = None
     k: int | None = None
+    kind: str | None = None
+    formulas: str | None = None
+    start: int | None = None
 
 
 class ExportRequest(SearchRequest):
@@ -76,6 +84,11 @@ class Turns:
         self._taken = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
+    @property
+    def taken(self) -> int:
+        """Return the number of pieces of work that wait or are being done."""
+        return self._taken
+
     async def __call__(self, work: Callable[[], T]) -> T:
         """Return the result of ``work``; raise :class:`Busy` where no place is free."""
         if self._taken >= self._places:
@@ -87,29 +100,44 @@ class Turns:
             self._taken -= 1
 
 
-def create_app(engine: SearchEngine, settings: Settings, *, names: Collection[str] = ()) -> Guard:
+def create_app(
+    engine: SearchEngine,
+    settings: Settings,
+    *,
+    names: Collection[str] = (),
+    log: Callable[[str], None] | None = None,
+) -> Watched:
     """Return the application that answers from ``engine``, by ``settings`` unless asked otherwise.
 
-    ``names`` are names of this host, see :mod:`mathamr.search.web.guard`.
+    Args:
+        names: names of this host, see :mod:`mathamr.search.web.guard`.
+        log: called with a line of JSON after each request.
     """
     # FastAPI's pages of documentation load their program from elsewhere; the schema itself does not.
     app = FastAPI(title="MathAMR+ search", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     _explain_errors(app)
     turns = Turns(MAX_WAITING)
+    counts = Counts(lambda: turns.taken)
+    begun = time.monotonic()
     usual = settings.strategy
-
-    about = _about(engine, settings)
 
     @app.get("/api/index")
     async def index() -> dict[str, Any]:
-        return about
+        return _about(engine, settings)
 
     def found(asked: SearchRequest) -> Answer:
         exact = usual.exact if asked.exact is None else asked.exact
         strategy = Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
         task = settings.task if asked.task is None else asked.task
         k = settings.k if asked.k is None else asked.k
-        return engine.answer(asked.query, task=task, strategy=strategy, k=k)
+        wanted = settings.selection
+        chosen = Selection(
+            wanted.kind if asked.kind is None else asked.kind,
+            wanted.formulas if asked.formulas is None else asked.formulas,
+            start=wanted.start if asked.start is None else asked.start,
+        )
+        text, selection = typed(asked.query, chosen)
+        return engine.answer(text, task=task, strategy=strategy, k=k, selection=selection)
 
     @app.post("/api/search")
     async def search(asked: SearchRequest) -> dict[str, Any]:
@@ -124,22 +152,32 @@ def create_app(engine: SearchEngine, settings: Settings, *, names: Collection[st
 
     @app.post("/api/heat-map")
     async def heat_map(asked: HeatMapRequest) -> dict[str, Any]:
-        return await turns(lambda: answers.heat_map(engine.explain(asked.query, asked.post_id)))
+        return await turns(lambda: answers.heat_map(engine.explain(typed(asked.query)[0], asked.post_id)))
 
     @app.get("/api/posts/{post_id:path}")
     async def post(post_id: str) -> dict[str, Any]:
         return await turns(lambda: answers.post(engine.post(post_id)))
 
+    @app.get("/api/health")
+    async def health() -> dict[str, Any]:
+        waiting = turns.taken
+        return {"status": "ok", "posts": len(engine), "waiting": waiting, "seconds": round(time.monotonic() - begun, 3)}
+
+    @app.get("/api/metrics")
+    async def metrics() -> Response:
+        return Response(counts.text(), media_type="text/plain; version=0.0.4")
+
     app.mount("/katex", StaticFiles(directory=katex.FOLDER))
     app.mount("/", StaticFiles(directory=PAGE, html=True))
-    return Guard(app, names)
+    return Watched(Guard(app, names), counts, log)
 
 
 def _about(engine: SearchEngine, settings: Settings) -> dict[str, Any]:
     usual = settings.strategy
     return {
         **engine.about(),
-        "usual": {"task": settings.task, "strategy": usual.name, "exact": usual.exact, "k": settings.k},
+        "usual": {"task": settings.task, "strategy": usual.name, "exact": usual.exact, "k": settings.k}
+        | {"kind": settings.selection.kind, "formulas": settings.selection.formulas},
         "max_characters": MAX_CHARACTERS,
         "max_results": MAX_RESULTS,
     }

@@ -55,7 +55,7 @@ def exported(query: str, found: Answer, format_: str) -> str:
     """Return the results in a format of :data:`FORMATS`."""
     if check_format(format_) == "json":
         return json.dumps({"query": query, **answers.answer(found)}, indent=1) + "\n"
-    return "".join(f"{entry(result, rank)}\n\n" for rank, result in enumerate(found.results, 1))
+    return "".join(f"{entry(result, rank)}\n\n" for rank, result in enumerate(found.results, found.page.start + 1))
 
 
 def entry(result: Result, rank: int) -> str:

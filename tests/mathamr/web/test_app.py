@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
@@ -20,6 +21,7 @@ from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.stores.posts import PostText
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.engine import Engine, Result
+from mathamr.search.selection import read_filters
 from mathamr.search.settings import Settings
 from mathamr.search.web import answers, export
 from mathamr.search.web import app as web_app
@@ -128,6 +130,56 @@ def test_a_heat_map_is_every_pair_and_its_rows_best_make_the_score(client: TestC
     assert map_["score"] == scores["11"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({}, {"11", "12", "13", "14", "15"}),
+        ({"kind": "answer", "formulas": "without"}, {"13"}),
+        ({"formulas": "with"}, {"11", "12", "14", "15"}),
+        ({"kind": "question"}, set()),
+        ({"query": QUERY + ' "lowest TERMS"'}, {"11"}),
+        ({"query": QUERY + ' "Suppose $\\sqrt 2 = p/q$"'}, {"11"}),
+        ({"query": QUERY + " -words -integral"}, {"11", "14", "15"}),
+        ({"query": QUERY + ' -words "formula here"'}, set()),
+    ],
+)
+def test_filters_choose_among_the_candidates(client: TestClient, asked: dict[str, Any], found: set[str]) -> None:
+    answer = ask(client, **({"query": QUERY, "k": 5} | asked))
+    assert {result["post_id"] for result in answer["results"]} == found
+    counts = (None, None) if asked == {} else (5, len(found))
+    assert (answer["candidates"], answer["matching"]) == counts
+
+
+def test_filters_choose_among_formulas(client: TestClient) -> None:
+    found = ask(client, query='$p^2 = 2q^2$ "contradiction"', task="formulas", k=5)
+    assert {result["post_id"] for result in found["results"]} == {"11"}
+    assert found["matching"] == len(found["results"]) < found["candidates"]
+
+
+@pytest.mark.parametrize("task", ["answers", "formulas"])
+@pytest.mark.parametrize("more", [{}, {"formulas": "with"}])
+def test_pages_are_parts_of_the_whole_list(client: TestClient, task: str, more: dict[str, str]) -> None:
+    whole = ask(client, query=QUERY, task=task, k=9, **more)
+    assert (whole["start"], whole["more"]) == (0, False)
+    pages = [ask(client, query=QUERY, task=task, k=2, start=start, **more) for start in range(0, 10, 2)]
+    assert [result for page in pages for result in page["results"]] == whole["results"]
+    assert [page["more"] for page in pages] == [len(whole["results"]) > start + 2 for start in range(0, 10, 2)]
+
+
+@pytest.mark.parametrize("asked", [{"kind": "topic"}, {"formulas": "many"}, {"start": -1}, {"start": 1000}])
+def test_an_impossible_selection_is_refused(client: TestClient, asked: dict[str, Any]) -> None:
+    response = client.post("/api/search", json={"query": QUERY} | asked)
+    assert response.status_code == 422
+    assert next(iter(asked)) + "=" in response.json()["error"]
+
+
+@pytest.mark.parametrize("query", ['"\\(' * 2500, "$" * 9999, '"a ' * 3333, " -ab" * 2500, '"$' * 5000])
+def test_signs_of_filters_are_read_in_a_moment(query: str) -> None:
+    begun = time.process_time()
+    read_filters(query)
+    assert time.process_time() - begun < 2
+
+
 def test_results_are_exported_with_stable_keys(client: TestClient) -> None:
     asked = {"query": QUERY, "k": 5}
     as_json = client.post("/api/export", json=asked | {"format": "json"})
@@ -173,7 +225,14 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
     about = client.get("/api/index").json()
     assert (about["posts"], about["backend"], about["tasks"]) == (5, "exact", ["answers", "formulas"])
     assert about["strategies"] == [{"strategy": name, "exact": True} for name in STRATEGIES]
-    assert about["usual"] == {"task": "answers", "strategy": "maxsim", "exact": True, "k": 5}
+    assert about["usual"] == {
+        "task": "answers",
+        "strategy": "maxsim",
+        "exact": True,
+        "k": 5,
+        "kind": "",
+        "formulas": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -340,6 +399,44 @@ def test_a_fault_of_the_server_is_not_spelled_out(
     assert response.status_code == 500
     assert "secret" not in response.text
     assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_health_and_metrics_count_requests(client: TestClient) -> None:
+    ask(client, query=QUERY, k=1)
+    client.post("/api/search", json={"query": ""})
+    client.get("/api/posts/11")
+    client.get("/nothing")
+    health = client.get("/api/health").json()
+    assert (health["status"], health["posts"], health["waiting"]) == ("ok", 5, 0)
+    response = client.get("/api/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = response.text.splitlines()
+    for path, status in (("/api/search", 200), ("/api/search", 422), ("/api/posts/", 200), ("other", 404)):
+        assert f'mathamr_requests_total{{path="{path}",status="{status}"}} 1' in lines
+    assert 'mathamr_request_seconds_bucket{path="/api/search",le="+Inf"} 2' in lines
+    assert "mathamr_waiting 0" in lines
+
+
+def test_a_log_has_a_line_for_each_request_and_no_query(
+    engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+    app = create_app(engine, settings, log=lines.append)
+    client = TestClient(app, base_url=HOME, raise_server_exceptions=False)
+    ask(client, query=QUERY, k=1)
+    client.get("/irrational")
+    client.get("/api/index", headers={"host": "evil.example"})
+    monkeypatch.setattr(Engine, "answer", lambda *_, **__: 1 // 0)
+    client.post("/api/search", json={"query": QUERY})
+    records = [json.loads(line) for line in lines]
+    assert [(one["method"], one["path"], one["status"]) for one in records] == [
+        ("POST", "/api/search", 200),
+        ("GET", "other", 404),
+        ("GET", "/api/index", 403),
+        ("POST", "/api/search", 500),
+    ]
+    assert "irrational" not in "".join(lines)
+    assert all(one["seconds"] >= 0 and one["time"].endswith("+00:00") for one in records)
 
 
 def test_more_questions_than_there_is_room_for_are_sent_away(

@@ -186,6 +186,37 @@ def test_task_and_strategy_are_switched(page: Page) -> None:
     assert page.one("#query").get_property("value") == "What is $\\int_0^1 x\\,dx$?"
 
 
+def test_results_are_filtered_ordered_and_paged(page: Page) -> None:
+    def ranks() -> list[str]:
+        shown = "return [...document.querySelectorAll('#results article')].map(article => article.dataset.rank)"
+        found: list[str] = page.driver.execute_script(shown)
+        return found
+
+    def ids() -> list[str]:
+        return [link.text for link in page.all("#results .origin a")]
+
+    page.search("Both $\\sqrt2$ and $\\sqrt3$ are irrational. -words")
+    assert "4 of 5 candidates match" in page.one("#status").text
+    page.choose("#formulas", "without")
+    assert "0 of 5 candidates match" in page.one("#status").text
+    page.choose("#formulas", "with or without")
+    page.choose("#order", "by post id, last first")
+    assert ids() == ["post 15", "post 14", "post 12", "post 11"]
+    assert sorted(ranks()) == ["1", "2", "3", "4"] != ranks()
+    page.choose("#order", "by score")
+    assert not page.one("#pages").is_displayed()
+    page.driver.execute_script("document.getElementById('k').append(new Option('3 results', '3'))")
+    page.choose("#k", "3 results")
+    assert page.one("#range").text == "1 to 3 of 4"
+    page.one("#next").send_keys(Keys.ENTER)
+    page.until(lambda: ranks() == ["4"])
+    assert "start=3" in page.driver.current_url
+    assert not page.one("#next").is_enabled()
+    page.one("#previous").send_keys(Keys.ENTER)
+    page.until(lambda: ranks() == ["1", "2", "3"])
+    assert page.complaints() == []
+
+
 def test_results_are_saved_and_a_post_has_an_address(page: Page, tmp_path: Path) -> None:
     allow = {"behavior": "allow", "downloadPath": str(tmp_path)}
     page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", allow)
@@ -210,7 +241,7 @@ def test_results_are_saved_and_a_post_has_an_address(page: Page, tmp_path: Path)
 
 
 def test_a_script_in_a_post_is_text(page: Page) -> None:
-    page.search("""Look <script>document.title = "owned"</script> at $x<script>$ <img src=x onerror="alert(1)">""")
+    page.search("Look <script>document.title = 'owned'</script> at $x<script>$ <img src=x onerror='alert(1)'>")
     page.until(lambda: len(page.all("#results article")) == 5)
     for button in page.all("article .heat, article .whole, article summary"):
         button.click()

@@ -4,9 +4,10 @@ import { showHeatMap } from "./heat_map.js";
 import { ask, save } from "./server.js";
 import { byName, drawing, element, showParts, similarityBar } from "./shown.js";
 
-const [form, query, preview, previewBox, count, examples, error, status, results, strategy, shownResults, explained, go, tools, single] =
+const [form, query, preview, previewBox, count, examples, error, status, results, strategy, shownResults, explained, go, tools, single,
+  kind, formulas, order, pages, previous, next, range] =
   ["form", "query", "preview", "preview-box", "count", "examples", "error", "status", "results", "strategy", "k",
-   "explained", "go", "tools", "single"].map(byName);
+   "explained", "go", "tools", "single", "kind", "formulas", "order", "pages", "previous", "next", "range"].map(byName);
 const task = () => form.elements.task.value;
 
 const STRATEGIES = {
@@ -22,6 +23,7 @@ const CHOICES_OF_K = [5, 10, 20, 50];
 const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
 
 let index = null; // what /api/index says
+let first = 0; // number of results before the page that is shown
 let listed = null; // the request whose results are shown
 let search = null; // the AbortController of the search under way
 
@@ -74,12 +76,14 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   submit();
 });
-for (const control of [byName("tasks"), strategy, shownResults]) {
+for (const control of [byName("tasks"), strategy, shownResults, kind, formulas, order]) {
   control.addEventListener("change", () => {
     explain();
-    if (results.childElementCount > 0) submit();
+    if (listed !== null) submit();
   });
 }
+previous.addEventListener("click", () => submit(Math.max(0, first - Number(shownResults.value))));
+next.addEventListener("click", () => submit(first + Number(shownResults.value)));
 
 function showPreview() {
   const text = query.value;
@@ -108,6 +112,8 @@ function explain() {
 
 function remember() {
   const asked = { q: query.value, task: task(), k: shownResults.value, ...JSON.parse(strategy.value || "{}") };
+  const more = { kind: kind.value, formulas: formulas.value, order: order.value, start: first || "" };
+  for (const [name, value] of Object.entries(more)) if (value !== (index.usual[name] ?? "")) asked[name] = value;
   const hash = `#${new URLSearchParams(asked)}`;
   if (hash !== location.hash) history.pushState(null, "", hash);
 }
@@ -127,9 +133,12 @@ function restore() {
   const exact = asked.has("exact") ? asked.get("exact") === "true" : index.usual.exact;
   choose(strategy, JSON.stringify({ strategy: asked.get("strategy") ?? index.usual.strategy, exact }));
   choose(shownResults, asked.get("k") ?? String(index.usual.k));
+  choose(kind, asked.get("kind") ?? index.usual.kind);
+  choose(formulas, asked.get("formulas") ?? index.usual.formulas);
+  choose(order, asked.get("order") ?? "");
   explain();
   showPreview();
-  if (query.value) submit();
+  if (query.value) submit(Number.parseInt(asked.get("start") ?? "0", 10) || 0);
   else clear();
 }
 addEventListener("popstate", restore);
@@ -175,6 +184,7 @@ function clear() {
   error.textContent = "";
   status.textContent = index?.note ? `Note: ${index.note}.` : "";
   show([]);
+  listed = null;
   examples.hidden = false;
 }
 
@@ -182,14 +192,18 @@ function clear() {
 function show(items) {
   results.replaceChildren(...items);
   tools.hidden = items.length === 0;
+  pages.hidden = true;
   single.hidden = true;
 }
 
-async function submit() {
+/* Searches, and shows the results after the first `start` ones. */
+async function submit(start = 0) {
   if (index === null) return;
+  first = start;
   search?.abort();
   const mine = (search = new AbortController());
-  const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value || "{}") };
+  const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value || "{}"),
+    kind: kind.value, formulas: formulas.value, start };
   if (asked.query.length <= index.max_characters) remember();
   error.textContent = "";
   status.textContent = "Searching ...";
@@ -199,7 +213,8 @@ async function submit() {
     const answer = await ask("api/search", asked, mine.signal);
     examples.hidden = true;
     listed = asked;
-    show(answer.results.map((result) => shown(result, answer, asked)));
+    show(inOrder(answer).map(([result, rank]) => shown(result, rank, answer, asked)));
+    showPages(answer);
     typeset(results);
     report(answer, asked, performance.now() - begun);
   } catch (problem) {
@@ -212,12 +227,29 @@ async function submit() {
   }
 }
 
+/* Results with their ranks; the order of this page may be that of post ids, where numbers go by their value. */
+function inOrder(answer) {
+  const ranked = answer.results.map((result, i) => [result, answer.start + i + 1]);
+  const compare = new Intl.Collator("en", { numeric: true }).compare;
+  return order.value === "id" ? ranked.sort(([a], [b]) => compare(b.post_id, a.post_id)) : ranked;
+}
+
+function showPages({ start, more, results: page, matching }) {
+  pages.hidden = start === 0 && !more;
+  previous.disabled = start === 0;
+  next.disabled = !more;
+  const of = matching === null ? "" : ` of ${matching.toLocaleString("en")}`;
+  range.textContent = page.length === 0 ? "no results" : `${start + 1} to ${start + page.length}${of}`;
+}
+
 function report(answer, asked, milliseconds) {
   const found = answer.results.length;
   const what = asked.task === "formulas" ? "formula" : "answer";
   const { query: read, search: searched, explanation } = answer.seconds;
   const parts = `reading ${read.toFixed(3)}, searching ${searched.toFixed(3)}, explaining ${explanation.toFixed(3)}`;
   status.textContent = `${found} ${what}${found === 1 ? "" : "s"} in ${(milliseconds / 1000).toFixed(2)} s (${parts})`;
+  const { matching, candidates } = answer;
+  if (candidates !== null) status.append(`; ${matching.toLocaleString("en")} of ${candidates.toLocaleString("en")} candidates match`);
   const { known, unknown } = answer.read;
   if (known.length > 0) status.append(`; words that the model knows: ${known.slice(0, 20).join(", ")}`);
   if (unknown.length > 0) status.append(`; words that the model does not know: ${unknown.slice(0, 20).join(", ")}`);
@@ -228,8 +260,9 @@ function report(answer, asked, milliseconds) {
   }
 }
 
-function shown(result, answer, asked) {
+function shown(result, rank, answer, asked) {
   const item = byName("result").content.firstElementChild.cloneNode(true);
+  item.querySelector("article").dataset.rank = rank;
   const part = (selector) => item.querySelector(selector);
   const title = result.title.length > 0 ? result.title : [`Post ${result.post_id}`];
   if (result.formula) {

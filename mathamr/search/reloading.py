@@ -1,0 +1,93 @@
+"""Engine that is replaced while it serves: the old one answers until the new one is open.
+
+>>> class Opened:
+...     note = ""
+...     def __init__(self, posts): self.posts = posts
+...     def __len__(self): return self.posts
+...     def about(self): return {"posts": self.posts}
+...     def close(self): print("closed", self.posts)
+>>> indexes = iter([Opened(5), Opened(7)])
+>>> engine = ReloadableEngine(lambda: next(indexes))
+>>> engine.reload()
+closed 5
+>>> len(engine), engine.about()
+(7, {'posts': 7})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from graphs.stores.posts import PostText
+from mathamr.retrieval.index import Strategy
+from mathamr.search.engine import RESULTS, TASKS, Answer
+from mathamr.search.searchable import SearchEngine
+from mathamr.search.selection import EVERYTHING, Selection
+
+
+class ReloadableEngine:
+    """Answer from the engine that was opened last; it is a :class:`mathamr.search.searchable.SearchEngine`.
+
+    Args:
+        open_: opens the engine; called at once, and for each :meth:`reload`.
+    """
+
+    def __init__(self, open_: Callable[[], SearchEngine]) -> None:
+        self._open = open_
+        self._searching = Lock()
+        self._reloading = Lock()
+        self._engine = open_()
+        self._about = self._engine.about()
+
+    def reload(self) -> None:
+        """Open the engine again and close the one before; if that fails, the one before stays.
+
+        A search that is being answered ends first. Raises what opening raises.
+        """
+        with self._reloading:
+            engine = self._open()
+            about = engine.about()
+            with self._searching:
+                before, self._engine, self._about = self._engine, engine, about
+            before.close()
+
+    @property
+    def note(self) -> str:
+        """Warning about the index for whoever searches, or ""."""
+        return self._engine.note
+
+    def __len__(self) -> int:
+        return len(self._engine)
+
+    def about(self) -> dict[str, Any]:
+        """Return what is searched and how, as JSON."""
+        return self._about
+
+    def answer(
+        self,
+        text: str,
+        *,
+        task: str = TASKS[0],
+        strategy: Strategy | None = None,
+        k: int = RESULTS,
+        selection: Selection = EVERYTHING,
+    ) -> Answer:
+        """Return at most ``k`` results of a selection for a query."""
+        with self._searching:
+            return self._engine.answer(text, task=task, strategy=strategy, k=k, selection=selection)
+
+    def explain(self, text: str, post_id: str) -> Answer:
+        """Return an answer with one post, for its explanation."""
+        with self._searching:
+            return self._engine.explain(text, post_id)
+
+    def post(self, post_id: str) -> PostText:
+        """Return a post by its id."""
+        with self._searching:
+            return self._engine.post(post_id)
+
+    def close(self) -> None:
+        """Close all files."""
+        self._engine.close()

@@ -1,0 +1,179 @@
+r"""Selection of a part of the results: by kind, formulas, exact words and excluded words; and pages of results.
+
+>>> text, phrases, without = read_filters('Is "every finite ring" with $a "b"$ a field? -commutative')
+>>> text
+'Is every finite ring with $a "b"$ a field?'
+>>> phrases, without
+(('every finite ring',), ('commutative',))
+
+A search with a filter looks at the best :data:`CANDIDATES` posts, and an answer tells how many of them pass.
+Words are compared without case and signs, formulas by their LaTeX without spaces:
+
+>>> post = Post("8", "answer", body="Yes: every finite  Ring $R$ is.", markup="text")
+>>> Selection(phrases=phrases, without=without).admits(post)
+True
+>>> Selection(phrases=("ring $ R $ is",)).admits(post), Selection(without=("rings",)).admits(post)
+(True, True)
+>>> Selection(kind="question").admits(post), Selection(formulas="without").admits(post)
+(False, False)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from graphs.corpus.post import PlaceholderText, Post
+from graphs.corpus.text.latex_text import parts
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import ConfigError
+from graphs.stores.posts import PostTexts
+from mathamr.search.query import MAX_CHARACTERS
+
+T = TypeVar("T")
+CANDIDATES = 1000  # best results that a search with a filter looks at
+KINDS = ("", "answer", "question")
+FORMULAS = ("", "with", "without")
+_FORMULA = r"\$\$.*?\$\$|\$[^$]*\$|\\\(.*?\\\)|\\\[.*?\\\]"
+_FILTER = re.compile(
+    rf'{_FORMULA}|"(?P<phrase>(?:\$[^$]*\$|[^"$])+)"|(?<!\S)-(?P<without>[^\W\d_][\w’\'-]+)', re.DOTALL
+)
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Results from ``start`` on.
+
+    Attributes:
+        results: results of this page.
+        start: number of results before it.
+        more: whether a next page has results.
+        candidates: number of results that the filters were applied to; None without a filter.
+        matching: number of candidates that pass; None without a filter.
+    """
+
+    results: list[T]
+    start: int = 0
+    more: bool = False
+    candidates: int | None = None
+    matching: int | None = None
+
+    def with_results(self, results: list[R]) -> Page[R]:
+        """Return a page at the same place with other results."""
+        return Page(results, self.start, self.more, self.candidates, self.matching)
+
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Filters, and the first result to show.
+
+    Attributes:
+        kind: ``answer``, ``question``, or "" for both.
+        formulas: ``with``, ``without``, or "" for both.
+        phrases: words that a post has one after the other.
+        without: words that no post may have.
+        start: number of results to leave out at the beginning.
+    """
+
+    kind: str = ""
+    formulas: str = ""
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("kind", self.kind, KINDS), ("formulas", self.formulas, FORMULAS)):
+            if value not in known:
+                raise ConfigError(f"{name}={value}; choose from: {', '.join(known[1:])}")
+        if not 0 <= self.start < CANDIDATES:
+            raise ConfigError(f"start={self.start}; from 0 to {CANDIDATES - 1:,} results can be left out")
+
+    @property
+    def filters(self) -> bool:
+        """Return whether a post may be refused."""
+        return bool(self.kind or self.formulas or self.phrases or self.without)
+
+    def depth(self, k: int) -> int:
+        """Return the number of results to search for, to show ``k``."""
+        return CANDIDATES if self.filters else min(self.start + k + 1, CANDIDATES)
+
+    def page(self, found: Sequence[T], k: int, post_id_of: Callable[[T], str], texts: PostTexts) -> Page[T]:
+        """Return ``k`` of the results ``found``, best first, that pass the filters."""
+        end = self.start + k
+        if not self.filters:
+            return Page(list(found[self.start : end]), self.start, len(found) > end)
+        found = found[:CANDIDATES]
+        posts = texts.posts(list({post_id_of(one) for one in found}))
+        admitted = {post_id for post_id, post in posts.items() if self.admits(post)}
+        passed = [one for one in found if post_id_of(one) in admitted]
+        return Page(passed[self.start : end], self.start, len(passed) > end, len(found), len(passed))
+
+    def admits(self, post: Post) -> bool:
+        """Return whether a post passes all filters."""
+        if self.kind not in ("", post.kind):
+            return False
+        if not (self.formulas or self.phrases or self.without):
+            return True
+        text = extract(post)
+        if self.formulas and (self.formulas == "with") != bool(text.formulas):
+            return False
+        words = _words(text)
+        return all(_words_of(phrase) in words for phrase in self.phrases) and not any(
+            _words_of(word) in words for word in self.without
+        )
+
+
+EVERYTHING = Selection()
+
+
+def typed(query: str, selection: Selection = EVERYTHING) -> tuple[str, Selection]:
+    """Return a query without the signs of its filters, and ``selection`` with these filters."""
+    text, phrases, without = read_filters(query)
+    return text, replace(selection, phrases=phrases, without=without)
+
+
+def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Return a query without the signs of filters, its phrases between ``"``, and its words after ``-``.
+
+    Nothing within a formula is a filter. A phrase stays in the query, an excluded word does not. A query that is too
+    long is left to the engine, which refuses it.
+    """
+    if len(query) > MAX_CHARACTERS:
+        return query, (), ()
+    phrases: list[str] = []
+    without: list[str] = []
+
+    def read(match: re.Match[str]) -> str:
+        if (phrase := match["phrase"]) is not None:
+            if _words_of(phrase).strip():
+                phrases.append(phrase)
+            return phrase
+        if (word := match["without"]) is not None:
+            without.append(word)
+            return ""
+        return match[0]
+
+    text = _FILTER.sub(read, query)
+    return (text.strip() if without else text), tuple(phrases), tuple(without)
+
+
+def _words_of(query: str) -> str:
+    return _words(extract(Post("query", "topic", body=query, markup="text")))
+
+
+def _words(text: PlaceholderText) -> str:
+    """Return words and formulas, each between blanks, so that a part of it is a sequence of whole words."""
+    words: list[str] = []
+    for sentence in text.sentences:
+        for part in parts(sentence, text):
+            if isinstance(part, str):
+                words += _WORD.findall(part.casefold())
+            else:
+                words.append(f"${''.join(part.latex.split())}$")
+    return f" {' '.join(words)} "

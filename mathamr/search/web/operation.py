@@ -1,0 +1,138 @@
+"""Counts and logs of the requests to the page, for whoever runs it.
+
+>>> counts = Counts(waiting=lambda: 3)
+>>> counts.add("/api/search", 200, 0.07)
+>>> counts.add("/api/search", 503, 0.001)
+>>> print(counts.text().split("# HELP mathamr_memory")[0].strip())
+# HELP mathamr_requests_total Requests by path and status.
+# TYPE mathamr_requests_total counter
+mathamr_requests_total{path="/api/search",status="200"} 1
+mathamr_requests_total{path="/api/search",status="503"} 1
+# HELP mathamr_request_seconds Seconds from a request to the end of its response.
+# TYPE mathamr_request_seconds histogram
+mathamr_request_seconds_bucket{path="/api/search",le="0.01"} 1
+mathamr_request_seconds_bucket{path="/api/search",le="0.03"} 1
+mathamr_request_seconds_bucket{path="/api/search",le="0.1"} 2
+mathamr_request_seconds_bucket{path="/api/search",le="0.3"} 2
+mathamr_request_seconds_bucket{path="/api/search",le="1"} 2
+mathamr_request_seconds_bucket{path="/api/search",le="3"} 2
+mathamr_request_seconds_bucket{path="/api/search",le="10"} 2
+mathamr_request_seconds_bucket{path="/api/search",le="+Inf"} 2
+mathamr_request_seconds_sum{path="/api/search"} 0.071
+mathamr_request_seconds_count{path="/api/search"} 2
+# HELP mathamr_waiting Questions that wait for the engine, the one being answered among them.
+# TYPE mathamr_waiting gauge
+mathamr_waiting 3
+
+Neither has a word of a query: paths are those of the interface, and every other path is ``other``.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, MutableMapping
+from datetime import UTC, datetime
+from typing import Any
+
+from mathamr.search.web.guard import App, Message, Receive, Send
+
+BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # seconds, of the histogram
+PATHS = ("/api/search", "/api/export", "/api/heat-map", "/api/posts/", "/api/index", "/api/health", "/api/metrics")
+OTHER = "other"
+
+
+class Counts:
+    """Numbers of requests and their seconds, by path.
+
+    Args:
+        waiting: returns the number of questions that wait for the engine.
+    """
+
+    def __init__(self, waiting: Callable[[], int]) -> None:
+        self._waiting = waiting
+        self._statuses: Counter[tuple[str, int]] = Counter()
+        self._seconds: dict[str, float] = {}
+        self._within: Counter[tuple[str, float]] = Counter()
+
+    def add(self, path: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._statuses[path, status] += 1
+        self._seconds[path] = self._seconds.get(path, 0.0) + seconds
+        for bound in BOUNDS:
+            self._within[path, bound] += seconds <= bound
+
+    def text(self) -> str:
+        """Return the counts in the text format of Prometheus."""
+        requests: Counter[str] = Counter()
+        lines = _head("mathamr_requests_total", "counter", "Requests by path and status.")
+        for (path, status), count in sorted(self._statuses.items()):
+            lines.append(f'mathamr_requests_total{{path="{path}",status="{status}"}} {count}')
+            requests[path] += count
+        name = "mathamr_request_seconds"
+        lines += _head(name, "histogram", "Seconds from a request to the end of its response.")
+        for path, count in sorted(requests.items()):
+            lines += [f'{name}_bucket{{path="{path}",le="{b:g}"}} {self._within[path, b]}' for b in BOUNDS]
+            lines.append(f'{name}_bucket{{path="{path}",le="+Inf"}} {count}')
+            lines.append(f'{name}_sum{{path="{path}"}} {self._seconds[path]:.6g}')
+            lines.append(f'{name}_count{{path="{path}"}} {count}')
+        help_ = "Questions that wait for the engine, the one being answered among them."
+        lines += [*_head("mathamr_waiting", "gauge", help_), f"mathamr_waiting {self._waiting()}"]
+        lines += _head("mathamr_memory_peak_bytes", "gauge", "Highest resident memory of the process.")
+        lines.append(f"mathamr_memory_peak_bytes {peak_memory()}")
+        return "\n".join(lines) + "\n"
+
+
+def _head(name: str, kind: str, help_: str) -> list[str]:
+    return [f"# HELP {name} {help_}", f"# TYPE {name} {kind}"]
+
+
+def peak_memory() -> int:
+    """Return the highest resident memory of this process, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def path_of(path: str) -> str:
+    """Return the name that a path is counted under.
+
+    >>> path_of("/api/posts/255"), path_of("/page.css")
+    ('/api/posts/', 'other')
+    """
+    return next((own for own in PATHS if path == own or (own.endswith("/") and path.startswith(own))), OTHER)
+
+
+class Watched:
+    """An application whose requests are counted, and logged as one line of JSON each where ``log`` is given."""
+
+    def __init__(self, app: App, counts: Counts, log: Callable[[str], None] | None = None) -> None:
+        self._app = app
+        self._counts = counts
+        self._log = log
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        status = 500  # of an application that fails before it answers
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            seconds = time.perf_counter() - start
+            path = path_of(scope["path"])
+            self._counts.add(path, status, seconds)
+            if self._log is not None:
+                now = datetime.now(UTC).isoformat(timespec="milliseconds")
+                line = {"time": now, "method": scope["method"], "path": path, "status": status}
+                self._log(json.dumps(line | {"seconds": round(seconds, 4)}))
