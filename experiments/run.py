@@ -143,6 +143,7 @@ def _say_displaced(missing: Sequence[Job], folder: Path, console: Console) -> No
     displaced = [job for job, record in records if record is not None and record.get("key") != job.key]
     if displaced:
         before = (read_json(folder / "experiment.json") or {}).get("command", "another command")
+        before = before.replace("python -m experiments.run", "mathamr run")
         console.say(
             f"  results of another configuration ({before}) move to {folder / 'earlier'}: {len(displaced)}; "
             "that command brings them back; experiment.name=NAME writes to another folder"
