@@ -96,6 +96,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
         runner = Runner(corpus, shared, folder, models, topic_sets, console)
         runner.check(base, missing)
+        if config.job is None:  # other parts of an array run the rest
+            _say_unmet(mine, folder, console)
         _say_displaced(missing, folder, console)
         _write_plan(experiment, jobs, folder, tasks, command)
         runner.run(missing)
@@ -135,6 +137,22 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     to_train = {job.model_key for job in left if models.state(job) not in ("trained", "none")}
     head = ["Job", "State", "Model", "Key", "Model key"]
     return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
+
+
+def _say_unmet(selected: Sequence[Job], folder: Path, console: Console) -> None:
+    """Print the conditions that the selected jobs need, but that neither have a result nor run."""
+    running = {job.name for job in selected}
+    unmet = {
+        need.condition: None
+        for job in selected
+        for need in job.needs
+        if need.name not in running and finished(need, folder) is None
+    }
+    if unmet:
+        console.say(
+            f"  conditions without a result that others need: {', '.join(unmet)}; the others will fail unless "
+            "experiment.only names these too"
+        )
 
 
 def _say_displaced(missing: Sequence[Job], folder: Path, console: Console) -> None:
