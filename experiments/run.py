@@ -96,6 +96,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
         runner = Runner(corpus, shared, folder, models, topic_sets, console)
         runner.check(base, missing)
+        if config.job is None:  # other parts of an array run the rest
+            _say_unmet(mine, folder, console)
         _say_displaced(missing, folder, console)
         _write_plan(experiment, jobs, folder, tasks, command)
         runner.run(missing)
@@ -137,12 +139,29 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
 
 
+def _say_unmet(selected: Sequence[Job], folder: Path, console: Console) -> None:
+    """Print the conditions that the selected jobs need, but that neither have a result nor run."""
+    running = {job.name for job in selected}
+    unmet = {
+        need.condition: None
+        for job in selected
+        for need in job.needs
+        if need.name not in running and finished(need, folder) is None
+    }
+    if unmet:
+        console.say(
+            f"  conditions without a result that others need: {', '.join(unmet)}; the others will fail unless "
+            "experiment.only names these too"
+        )
+
+
 def _say_displaced(missing: Sequence[Job], folder: Path, console: Console) -> None:
     """Print the finished jobs of another configuration or collection that move to ``earlier``."""
     records = [(job, read_json(folder / "jobs" / job.name / "result.json")) for job in missing]
     displaced = [job for job, record in records if record is not None and record.get("key") != job.key]
     if displaced:
         before = (read_json(folder / "experiment.json") or {}).get("command", "another command")
+        before = before.replace("python -m experiments.run", "mathamr run")
         console.say(
             f"  results of another configuration ({before}) move to {folder / 'earlier'}: {len(displaced)}; "
             "that command brings them back; experiment.name=NAME writes to another folder"

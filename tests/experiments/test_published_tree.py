@@ -39,16 +39,16 @@ def test_results_of_another_collection_move_and_that_is_said(
     other = tmp_path / "other"
     Tree(other, 200).write()
     outputs = tmp_path / "out"
-    assert run(words(tree, outputs), "the first command").failed == 0
+    assert run(words(tree, outputs), "python -m experiments.run first").failed == 0
     assert "of another configuration" not in capsys.readouterr().err
     (result,) = outputs.glob("trial-alone/jobs/*/result.json")
     first = result.read_text()
     assert run(words(other, outputs), "the second command").failed == 0
     said = capsys.readouterr().err
-    assert "results of another configuration (the first command) move to" in said
+    assert "results of another configuration (mathamr run first) move to" in said
     assert "experiment.name=NAME" in said
     (kept,) = outputs.glob("trial-alone/earlier/*/result.json")
     assert kept.read_text() == first
-    assert run(words(tree, outputs), "the first command").failed == 0
+    assert run(words(tree, outputs), "python -m experiments.run first").failed == 0
     assert "(the second command)" in capsys.readouterr().err
     assert result.read_text() == first

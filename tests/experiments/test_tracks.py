@@ -231,7 +231,7 @@ def test_a_fusion_keeps_its_rankings_as_long_as_those_of_its_parts(
 
 
 def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
-    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from mathamr.systems import bm25
 
@@ -241,6 +241,7 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
     ended = runner.run(config, "command")
     assert ended.failed == 1
     assert "words-seed1, which it needs, has no result; run it first" in ended.table
+    assert "conditions without a result that others need: words, formulas; " in capsys.readouterr().err
     config.experiment.only = None
 
     def broken(*_: Any, **__: Any) -> None:
@@ -252,6 +253,7 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
     assert ended.failed == 3
     assert "fused, seed 1: failed: words-seed1, which it needs, failed: no room" in ended.table
     assert runner.run(config, "command").failed == 0
+    assert "without a result" not in capsys.readouterr().err
 
 
 def test_a_fusion_waits_for_a_part_that_another_process_has_in_work(

@@ -198,7 +198,7 @@ def test_a_collection_that_lacks_what_experiments_need(tmp_path: Path, capsys: p
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert data.main(["check", "--root", str(tmp_path / "nowhere")]) == 1
-    assert "is no folder; is --root right?" in capsys.readouterr().err
+    assert "not a folder; is --root right?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["jsonl", "beir", "pairs", "problems", "titles"])

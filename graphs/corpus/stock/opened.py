@@ -106,7 +106,8 @@ class OpenedStock:
         except MathAMRError as error:
             self._missing.append(Missing(f"the end of the posts ({error})", "experiments stop there", stops=True))
         if broken := counts["posts.broken"]:
-            self._missing.append(Missing(f"{broken:,} broken posts (the first: {first})", "they are in no experiment"))
+            what = f"{broken:,} broken {'post' if broken == 1 else 'posts'} (the first: {first})"
+            self._missing.append(Missing(what, "left out of every experiment"))
         if has_threads and not self._is_source:
             counts["accepted"] = accepted
         if repeated := len(ids) - _different(ids):

@@ -47,7 +47,7 @@ class PublishedStock:
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
-            raise CorpusError("is no folder; is --root right?", path=root)
+            raise CorpusError("not a folder; is --root right?", path=root)
         self._layout = Layout(root)
         self._counts: Counter[str] = Counter()
         self._missing: list[Missing] = []
@@ -104,11 +104,11 @@ class PublishedStock:
                 counts["posts.with_formulas"] += "math-container" in markup
         except CorpusError as error:
             what = f"the end of the posts ({error})"
-            self._missing.append(Missing(what, "posts after it are in no experiment", "collection"))
+            self._missing.append(Missing(what, "every experiment leaves out the posts after it", "collection"))
         if damaged:
             counts["posts.damaged"] = damaged
-            what = f"{damaged:,} damaged posts (the first: {first})"
-            self._missing.append(Missing(what, "they are in no experiment", "collection"))
+            what = f"{damaged:,} damaged {'post' if damaged == 1 else 'posts'} (the first: {first})"
+            self._missing.append(Missing(what, "left out of every experiment", "collection"))
 
     def _links(self, file: PackedFile) -> None:
         self._counts["links"] = 0

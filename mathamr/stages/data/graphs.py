@@ -234,10 +234,10 @@ class _Estimate:
         free = shutil.disk_usage(self._path.parent).free
         self._console.say(
             f"  estimate from {self._measured} posts: {left:,} posts take {duration(seconds)}; "
-            f"{_gigabytes(graphs)} of graphs, some {_gigabytes(graphs * _TENSOR_BYTES)} of tensors; "
-            f"{_gigabytes(free)} are free"
+            f"{_in_units(graphs)} of graphs, about {_in_units(graphs * _TENSOR_BYTES)} of tensors; "
+            f"{_in_units(free)} free on the disk"
         )
 
 
-def _gigabytes(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB"
+def _in_units(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"

@@ -55,7 +55,7 @@ def test_broken_and_repeated_posts_are_counted(tmp_path: Path) -> None:
     add(root / "posts.jsonl", '{"post_id": "a3", "kind": "answr"}')
     found = holdings("jsonl", root)
     assert (found.counts["posts.broken"], found.counts["posts.repeated"]) == (1, 1)
-    assert missing(found)[0].startswith(f"1 broken posts (the first: {root}/posts.jsonl:5: kind 'answr' is not")
+    assert missing(found)[0].startswith(f"1 broken post (the first: {root}/posts.jsonl:5: kind 'answr' is not")
     assert missing(found)[1] == "distinct ids: 1 post has the id of an earlier one"
     assert found.reason == ""
     assert "broken posts                                     1" in table(found, "here")

@@ -120,7 +120,7 @@ def test_a_folder_with_nothing_in_it_lacks_everything(tmp_path: Path) -> None:
     found = holdings(tmp_path)
     assert found.counts == {}
     assert {one.part for one in found.missing} == {"collection", "formulas", "topics", "qrels"}
-    with pytest.raises(CorpusError, match="is no folder"):
+    with pytest.raises(CorpusError, match="not a folder"):
         PublishedStock(tmp_path / "nowhere")
 
 
@@ -184,7 +184,7 @@ def test_damaged_posts_are_counted(tmp_path: Path) -> None:
     (tmp_path / "Posts.xml").write_text("\n".join(["<posts>", *rows, "</posts>"]))
     found = holdings(tmp_path)
     assert (found.counts["posts.question"], found.counts["posts.answer"], found.counts["posts.damaged"]) == (1, 1, 1)
-    assert any(what.startswith("1 damaged posts (the first: ") and ":3: broken XML" in what for what in missing(found))
+    assert any(what.startswith("1 damaged post (the first: ") and ":3: broken XML" in what for what in missing(found))
 
 
 def test_judgments_of_other_years_do_not_count(tmp_path: Path) -> None:

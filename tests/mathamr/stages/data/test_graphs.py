@@ -35,4 +35,4 @@ def test_the_estimate_leaves_the_start_of_processes_out(
     measured = max(128, workers * batch)
     left = 10_000 - 1_000 - workers * batch - measured
     assert f"estimate from {measured} posts: {left:,} posts take {graphs.duration(left / 2)};" in said
-    assert f"{left * 1_000 / 1e9:.1f} GB of graphs" in said
+    assert f"{left * 1_000 / 1e6:.1f} MB of graphs" in said
