@@ -13,6 +13,7 @@ from typing import cast, get_args
 from experiments.config import ExperimentConfig
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import Corpus, benchmark
+from graphs.corpus.qrels import discriminates
 from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, CorpusError, suggestion
 from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
@@ -76,6 +77,11 @@ def read_topic_sets(
             )
         if note := relevant_grade(topic_set.judgments, data.relevant_grade)[1]:
             console.say(f"  {title(topic_set.test_name)}: {note}")
+        if not experiment.measures and not discriminates(topic_set.judgments):
+            console.say(
+                f"  {title(topic_set.test_name)}: the judged documents of each topic have one grade, so nDCG' and MAP' "
+                "do not depend on their order; judge others too, or set experiment.measures"
+            )
     if len(tasks) < len(experiment.tasks):
         console.say(f"  collection {corpus.name} has no topics of Task 2: only Task 1 is run")
     return topic_sets

@@ -109,7 +109,8 @@ def finished_condition(
         if (record := read_result(folder / "jobs" / f"{condition}-seed{one}")) is not None:
             return experiment, one, record
     named = f"seed {seed}" if seed is not None else f"seeds {', '.join(map(str, seeds))}"
-    raise ConfigError(f"condition {condition} has no finished job with {named}; run it: {experiment['command']}")
+    command = experiment["command"].replace("python -m experiments.run", "mathamr run")
+    raise ConfigError(f"condition {condition} has no finished job with {named}; run it: {command}")
 
 
 def settings_of_condition(folder: Path, condition: str, seed: int | None = None) -> JobSettings:

@@ -89,6 +89,18 @@ def relevant_grade(judgments: Iterable[Judgment], given: int | None = None) -> t
     )
 
 
+def discriminates(judgments: Iterable[Judgment]) -> bool:
+    """Return whether a topic has judged documents of different grades, so that their order changes nDCG'.
+
+    >>> discriminates([Judgment("q1", "d1", 1), Judgment("q2", "d2", 0)])
+    False
+    >>> discriminates([Judgment("q1", "d1", 1), Judgment("q1", "d2", 0)])
+    True
+    """
+    grades: dict[str, int] = {}
+    return any(grades.setdefault(judgment.topic_id, judgment.grade) != judgment.grade for judgment in judgments)
+
+
 def _rows(path: Path) -> Iterator[Row]:
     """Yield the lines of a file in TREC's form, without blank ones."""
     try:

@@ -76,11 +76,26 @@ def results(out: Path) -> Iterator[tuple[dict[str, str], Path]]:
             yield row, out / "demo" / "jobs" / f"{row['condition']}-seed{row['seed']}"
 
 
+def test_judgments_without_irrelevant_documents_are_named(
+    beir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unjudged documents are dropped, so every ranking of relevant documents has nDCG' 1."""
+    judge(beir / "qrels" / "test.tsv", [("0", "0", 1), ("1", "1", 1)])
+    config = configured(beir, tmp_path / "out", bm25={"track": "bm25"})
+    assert run(config, "command").failed == 0
+    assert "do not depend on their order" in capsys.readouterr().err
+    config.experiment.measures = {"MRR": "RR"}
+    assert run(config, "command").failed == 0
+    assert "do not depend on their order" not in capsys.readouterr().err
+
+
 def test_binary_grades_and_colliding_ids(beir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The scores are those of ir_measures for the same run file, from grade 1; of words and of graphs."""
     out = tmp_path / "out"
     assert run(configured(beir, out, bm25={"track": "bm25"}, graph={}), "command").failed == 0
-    assert "no grade is above 1, so documents of grade 1 count as relevant" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no grade is above 1, so documents of grade 1 count as relevant" in said
+    assert "do not depend on their order" not in said
     with (beir / "qrels" / "test.tsv").open() as file:
         qrels = [ir_measures.Qrel(q, d, int(g)) for q, d, g in list(csv.reader(file, delimiter="\t"))[1:]]
     found = dict.fromkeys(["bm25", "graph"], False)
