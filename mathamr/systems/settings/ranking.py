@@ -82,7 +82,7 @@ class StructureSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.structure.StructureSystem`."""
 
     group: ClassVar = "structure"
-    version: ClassVar = 2
+    version: ClassVar = 3
 
     structure: StructureConfig
 
