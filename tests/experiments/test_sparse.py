@@ -125,7 +125,7 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     ("condition", "message"),
     [
         ({"track": "sparse"}, "needs sparse.encoder"),
-        (sparse(Path("missing")), "sparse.encoder=missing cannot be opened"),
+        (sparse(Path("/missing")), "sparse.encoder=/missing cannot be opened"),
         ({"track": "sparse", "retrieval": {"k": 0}}, "retrieval.k=0 must be from 1"),
     ],
 )
