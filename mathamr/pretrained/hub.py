@@ -20,10 +20,10 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 def folder_of(name: str | os.PathLike[str], revision: str | None = None) -> Path:
-    """Return the folder of a model; one of the hub is downloaded unless it is cached.
+    """Return the folder of a model; a model on the hub is downloaded unless it is cached.
 
     Raises:
-        ConfigError: neither a folder nor an id of the hub, or a failed download.
+        ConfigError: a name that is neither a folder nor a model id on the hub, or a failed download.
     """
     path = Path(name)
     if path.is_dir():
@@ -35,14 +35,14 @@ def folder_of(name: str | os.PathLike[str], revision: str | None = None) -> Path
         return Path(hub.snapshot_download(str(name), revision=revision, allow_patterns=list(FILES)))
     except (OSError, ValueError) as error:  # of the hub, of the network, of the cache
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"{name} is no folder, and cannot be downloaded: {reason}") from error
+        raise ConfigError(f"{name} is not a folder, and cannot be downloaded: {reason}") from error
 
 
 def upload(folder: Path, name: str, *, private: bool = False, token: str | None = None) -> str:
     """Upload a model's folder; return the address of the commit.
 
     Raises:
-        ConfigError: not an id of the hub, or a failed upload.
+        ConfigError: a name that is not a model id on the hub, or a failed upload.
     """
     if not _ID.fullmatch(name):
         raise ConfigError(f"{name} is not an id of the hub; give OWNER/NAME")
@@ -59,5 +59,5 @@ def _hub() -> Any:
     try:
         import huggingface_hub
     except ImportError as error:
-        raise ConfigError("models of the hub need huggingface_hub: pip install 'mathamr-plus[text]'") from error
+        raise ConfigError("models on the hub need huggingface_hub: pip install 'mathamr-plus[text]'") from error
     return huggingface_hub

@@ -35,12 +35,12 @@ from mathamr.search.words import QueryWords
 
 
 class SystemEngine:
-    """Store an opened system and the texts of its posts. One thread at a time may search.
+    """Engine of an opened system and the texts of its posts. Only one thread at a time may search.
 
     Args:
         searchable: the system.
         texts: texts of the posts that it finds, and of their questions.
-        system: name of the system, for people.
+        system: name of the system, as shown to users.
         posts: number of posts that it searches.
     """
 
@@ -56,7 +56,7 @@ class SystemEngine:
         return self._posts
 
     def about(self) -> dict[str, Any]:
-        """Return what is searched and how, as JSON."""
+        """Return the searched index and its search options, as JSON."""
         return {
             "system": self._system,
             "posts": self._posts,
@@ -78,10 +78,10 @@ class SystemEngine:
         k: int = RESULTS,
         selection: Selection = EVERYTHING,
     ) -> Answer:
-        """Return at most ``k`` posts that answer ``text``. ``strategy`` is of graphs alone, and has no effect.
+        """Return at most ``k`` posts that answer ``text``. ``strategy`` has no effect here.
 
         Raises:
-            ConfigError: another task than answers, or an impossible ``k``.
+            ConfigError: a task other than answers, or ``k`` out of range.
             RetrievalError: a query that cannot be read.
             StoreError: a post without its text.
         """
@@ -110,7 +110,7 @@ class SystemEngine:
         return Answer(query, page.with_results(results), None, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:
-        """Refuse an explanation: the vectors of this system have no parts with names.
+        """Refuse to explain: the vectors of this system have no named parts.
 
         Raises:
             RetrievalError: always.
