@@ -134,7 +134,7 @@ def read(folder: Path) -> ModelFiles:
     """
     if (folder / CHECKPOINT).is_file() and not any((folder / name).exists() for name in (SETTINGS, VOCABULARY)):
         message = (
-            "is a checkpoint of a training; open it with MathAMR.from_checkpoint(FOLDER, TENSORS), where TENSORS is "
+            "is a training checkpoint; open it with MathAMR.from_checkpoint(FOLDER, TENSORS), where TENSORS is "
             "the preprocessed.db of the training"
         )
         raise StoreError(message, path=folder)
@@ -186,5 +186,5 @@ def _settings(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"damaged or unreadable ({error!r}); copy the whole folder again", path=path) from error
     if found != (_FORMAT, _VERSION) or not known:
-        raise StoreError(f"a model of the form {found}; this version reads {(_FORMAT, _VERSION)}", path=path)
+        raise StoreError(f"a model of the format {found}; this version reads {(_FORMAT, _VERSION)}", path=path)
     return dict(settings)

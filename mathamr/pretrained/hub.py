@@ -3,7 +3,7 @@
 >>> folder_of("no/such/folder")
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: no/such/folder is neither a folder nor an id of the hub; give a folder, or OWNER/NAME
+graphs.errors.ConfigError: no/such/folder is neither a folder nor a hub id; give a folder, or OWNER/NAME
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def folder_of(name: str | os.PathLike[str], revision: str | None = None) -> Path
     """Return the folder of a model; a model on the hub is downloaded unless it is cached.
 
     Raises:
-        ConfigError: a name that is neither a folder nor a model id on the hub, or a failed download.
+        ConfigError: a name that is neither a folder nor a hub id, or a failed download.
     """
     path = Path(name)
     if path.is_dir():
         return path
     if not _ID.fullmatch(str(name)):
-        raise ConfigError(f"{name} is neither a folder nor an id of the hub; give a folder, or OWNER/NAME")
+        raise ConfigError(f"{name} is neither a folder nor a hub id; give a folder, or OWNER/NAME")
     hub = _hub()
     try:
         return Path(hub.snapshot_download(str(name), revision=revision, allow_patterns=list(FILES)))
@@ -42,10 +42,10 @@ def upload(folder: Path, name: str, *, private: bool = False, token: str | None 
     """Upload a model's folder; return the address of the commit.
 
     Raises:
-        ConfigError: a name that is not a model id on the hub, or a failed upload.
+        ConfigError: a name that is not a hub id, or a failed upload.
     """
     if not _ID.fullmatch(name):
-        raise ConfigError(f"{name} is not an id of the hub; give OWNER/NAME")
+        raise ConfigError(f"{name} is not a hub id; give OWNER/NAME")
     hub = _hub()
     try:
         api = hub.HfApi(token=token)

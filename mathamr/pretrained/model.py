@@ -97,7 +97,7 @@ class MathAMR:
             device: device of the encoder.
 
         Raises:
-            ConfigError: neither a folder nor an id of the hub.
+            ConfigError: neither a folder nor a hub id.
             StoreError: a file is missing or damaged, or two files do not belong together.
         """
         files = model_folder.read(hub.folder_of(name, revision))
@@ -294,7 +294,7 @@ class MathAMR:
         if show_progress_bar is None:
             show_progress_bar = len(posts) > POSTS_A_BATCH and sys.stderr.isatty()
         if repeated := [post_id for post_id, count in Counter(post.post_id for post in posts).items() if count > 1]:
-            raise RetrievalError(f"two posts have the id {repeated[0]}; ids must differ, and a text's id is its place")
+            raise RetrievalError(f"two posts have the id {repeated[0]}; ids must differ; a text's id is its position")
         with Console(quiet=not show_progress_bar).stage("encoding", len(posts), "texts") as advance:
             for start in range(0, len(posts), POSTS_A_BATCH):
                 batch = posts[start : start + POSTS_A_BATCH]

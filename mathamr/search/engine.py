@@ -3,8 +3,7 @@ r"""Index with its model, opened once, for queries that a person types.
     engine = Engine.open(Path("index"))                                 # seconds
     answer = engine.answer(r"Why is $\sqrt 2$ irrational?", k=3)        # a tenth of one
     answer.results[0].post.title, answer.results[0].score
-    answer.results[0].explanation.matches          # the best part of the post for each formula and sentence of the
-    query
+    answer.results[0].explanation.matches          # best part of the post for each part of the query
     engine.answer(r"$\sqrt 2$", task="formulas").results[0].formula     # formulas like the first one of the query
     (result,) = engine.explain(r"Why is $\sqrt 2$ irrational?", "255").results
     result.explanation.similarities                     # the heat map (thesis, Figure 4.1)
@@ -107,7 +106,7 @@ class Engine:
         """Warning about the index to show to users, or ""."""
         if not self.catalog.parser or self.catalog.parser.startswith("embedded"):
             return ""
-        return f"the posts were parsed by {self.catalog.parser}, the query is parsed by the embedded parser"
+        return f"the posts were parsed by {self.catalog.parser}, but the query is parsed by the embedded parser"
 
     @property
     def strategies(self) -> list[Strategy]:
@@ -161,7 +160,7 @@ class Engine:
             return self._by_structure(self.catalog.structured, query, k, selection, encoded - start)
         if query.words.nothing:
             raise RetrievalError(
-                f"the model knows nothing of this query ({query.words}), so any result would be by chance; use other "
+                f"the model knows nothing in this query ({query.words}), so any result would be by chance; use other "
                 "words, or a formula between dollar signs"
             )
         if task == "formulas":
@@ -272,7 +271,7 @@ def _no_formula() -> ConfigError:
 
 
 def _no_post(post_id: str) -> RetrievalError:
-    return RetrievalError(f"the index has no post {post_id!r}; give the id of a post that was found")
+    return RetrievalError(f"the index has no post {post_id!r}; give the id of a search result")
 
 
 def check(task: str, k: int) -> None:

@@ -73,7 +73,7 @@ def typed_post(query: str) -> Post:
     """
     if len(query) > MAX_CHARACTERS:
         raise RetrievalError(
-            f"the query has {len(query):,} characters, at most {MAX_CHARACTERS:,} are read; shorten it, or encode "
+            f"the query has {len(query):,} characters, but at most {MAX_CHARACTERS:,} are read; shorten it, or encode "
             "it as a post of a collection"
         )
     if not query.strip():
@@ -105,7 +105,7 @@ class QueryEncoder:
             raise refusal(encoder.config.sentence_vectors)
         if spec.thread != "none":
             raise ConfigError(
-                f"this model reads graphs of threads (graph.thread={spec.thread}), and a text alone has none; run an "
+                f"this model reads graphs of threads (graph.thread={spec.thread}), but a single text has none; run an "
                 "experiment (experiments.run), or use a model with graph.thread=none"
             )
         self._encoder = encoder.eval()

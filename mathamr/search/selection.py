@@ -92,11 +92,11 @@ class Selection:
             if value not in known:
                 raise ConfigError(f"{name}={value}; choose from: {', '.join(known[1:])}")
         if not 0 <= self.start < CANDIDATES:
-            raise ConfigError(f"start={self.start}; from 0 to {CANDIDATES - 1:,} results can be left out")
+            raise ConfigError(f"start={self.start}; from 0 to {CANDIDATES - 1:,} results can be skipped")
 
     @property
     def filters(self) -> bool:
-        """Return whether a post may be refused."""
+        """Return whether any filter is set."""
         return bool(self.kind or self.formulas or self.phrases or self.without)
 
     def depth(self, k: int) -> int:

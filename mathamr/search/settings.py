@@ -21,7 +21,7 @@ KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "kind", "formul
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``index`` is a folder written by mathamr index; ``model`` is the checkpoint that must have made it.
+    """``index`` is a folder written by mathamr index; ``model``, if given, must be the checkpoint that made it.
 
     ``selection`` has the filters that are not typed in the query.
     """

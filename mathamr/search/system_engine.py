@@ -88,7 +88,7 @@ class SystemEngine:
         check(task, k)
         if task != TASKS[0]:
             raise ConfigError(
-                f"task={task} needs the index of a graph model, and this one is of {self._system}; use task={TASKS[0]}"
+                f"task={task} needs the index of a graph model, but this one is of {self._system}; use task={TASKS[0]}"
             )
         start = time.perf_counter()
         post = typed_post(text)
@@ -100,7 +100,7 @@ class SystemEngine:
         searched = time.perf_counter()
         shown = self._texts.get([post_id for post_id, _ in ranking])
         if missing := [post_id for post_id, _ in ranking if post_id not in shown]:
-            raise StoreError(f"the index finds post {missing[0]} and has no text of it; build it again")
+            raise StoreError(f"the index finds post {missing[0]} but has no text for it; build the index again")
         results = [Result(shown[post_id], score) for post_id, score in ranking]
         seconds = {
             "query": typed - start,
@@ -116,7 +116,7 @@ class SystemEngine:
             RetrievalError: always.
         """
         raise RetrievalError(
-            f"an index of {self._system} explains no result; heat maps need the index of a graph model"
+            f"an index of {self._system} cannot explain results; heat maps need the index of a graph model"
         )
 
     def post(self, post_id: str) -> PostText:
