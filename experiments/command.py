@@ -7,7 +7,7 @@
 
 ``main()`` then returns an exit code: 0, or the number that the function returns; 1 after a fault of the program; 2
 after an error, with a message on standard error; 75 after training was stopped and has saved; 130 after Ctrl-C. Only
-the first of several ranks prints. A closed output (``| head``) is no error.
+the first of several ranks prints. A closed output (``| head``) is not an error.
 
 Every command takes ``--debug``, which raises the exception with its traceback.
 
@@ -56,7 +56,7 @@ _WAYS_OUT = {
     errno.EROFS: _READ_ONLY,
 }
 STOPPED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+"""Exit code after Ctrl-C, as in shells: 128 plus the number of SIGINT."""
 
 
 class Main(Protocol):
@@ -101,7 +101,7 @@ def take_debug(words: list[str]) -> bool:
 def ended_by(error: Exception | KeyboardInterrupt) -> int:
     """Print the error that ended a command to standard error; return the exit code."""
     if isinstance(error, KeyboardInterrupt):
-        print("stopped; the same command resumes from what is saved", file=sys.stderr)
+        print("stopped; the same command resumes from the saved state", file=sys.stderr)
         return STOPPED
     if _nobody_reads(error):
         return 0

@@ -1,4 +1,4 @@
-"""Conditions of an experiment: the configuration, with the settings that each of them changes.
+"""Conditions of an experiment: the configuration with the changes of each condition.
 
 >>> conditions = {"usual": {}, "flat": {"bm25": {"k1": 0.9}}}
 >>> settings = {"track": "bm25", "bm25": {"k1": 1.5}, "train": {"seed": 0}}
@@ -52,7 +52,7 @@ def composed(
 def _check_changes(
     config: DictConfig, changes: Any, place: str, changeable: Sequence[str], known: Collection[str]
 ) -> None:
-    """Check that a condition changes ``known`` settings alone, which are those of ``changeable`` groups."""
+    """Check that a condition changes only ``known`` settings, those of ``changeable`` groups."""
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
     for key in _leaves(changes, ""):
@@ -67,7 +67,7 @@ def _check_changes(
             raise ConfigError(
                 f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(changeable)}"
             )
-        raise ConfigError(f"{place}.{key} is no setting{suggestion(key, known) or f'; see conf/{group}'}")
+        raise ConfigError(f"{place}.{key} is not a setting{suggestion(key, known) or f'; see conf/{group}'}")
 
 
 def _leaves(value: Any, key: str) -> Iterator[str]:

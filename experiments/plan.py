@@ -161,7 +161,7 @@ def settings_of(config: DictConfig, condition: str, seed: int) -> JobSettings:
     """Return the settings of one job of an experiment.
 
     Raises:
-        ConfigError: the condition changes what is no setting, or makes settings that its system refuses.
+        ConfigError: the condition changes what is not a setting, or makes settings that its system refuses.
     """
     return job_settings(composed(config, [condition], [seed])[condition, seed])
 

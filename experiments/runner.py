@@ -1,4 +1,4 @@
-"""Jobs one after the other, beside other processes that run the same experiment.
+"""Jobs that run one after another, alongside other processes of the same experiment.
 
 Runner(corpus, shared, folder, models, topic_sets, console).run(jobs)
 """
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class Runner:
-    """Runs jobs, beside other processes that run the same.
+    """Runner of jobs, alongside other processes that run the same jobs.
 
     Args:
         corpus: the collection.
-        shared: folder for what jobs share of the collection.
+        shared: folder of the collection's files that jobs share.
         folder: ``outputs/EXP``.
         models: models of the collection.
         topic_sets: topics that the jobs are measured on, task by task.
@@ -60,8 +60,8 @@ class Runner:
         """Raise for settings that cannot work, once for each condition.
 
         Args:
-            base: settings of the command line, whose faults are named first, without a condition; None: no job is of
-                their track.
+            base: settings of the command line; their errors come first and name no condition; None: no job is of their
+                track.
         """
         from experiments.analyses import geometry  # imports torch
 
@@ -81,7 +81,7 @@ class Runner:
         self._system(settings.track).check(settings, self._topic_sets)
 
     def run(self, jobs: Sequence[Job]) -> None:
-        """Run the jobs; those that need work of another process come last, and are waited for."""
+        """Run the jobs; those that wait for another process come last."""
         from experiments.job import Outcome, run_job  # imports torch
 
         gc.collect()
@@ -114,11 +114,11 @@ class Runner:
             if stuck and not waiting:
                 return
             if stuck:
-                self._console.say(f"  waiting for what {waiting[0].name} needs, which another process is preparing")
+                self._console.say(f"  waiting for a dependency of {waiting[0].name}, being built by another process")
                 self._wait(waiting[0])
 
     def _wait(self, job: Job) -> None:
-        """Wait until no process makes the model of a job, or anything that it needs."""
+        """Wait until no process is building the model of a job or one of its dependencies."""
         with self._models.free(job):
             pass
         for need in job.needs:

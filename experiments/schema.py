@@ -11,7 +11,7 @@ Salt(grains=3, kind='sea')
 >>> filled(Salt, {"grians": 3}, "salt")
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: salt.grians is no setting; did you mean salt.grains?
+graphs.errors.ConfigError: salt.grians is not a setting; did you mean salt.grains?
 
 Nested dataclasses are read alike. The dataclass gives types; a value that it has no default for comes from ``conf/``.
 """
@@ -84,10 +84,10 @@ def filled(kind: type[Settings], values: Mapping[str, Any], place: str) -> Setti
     known = {key.name for key in keys}
     for key in values.keys() - known:
         if (other := _REPLACED.get(f"{place}.{key}")) is not None:
-            raise ConfigError(f"{place}.{key} is no setting; use {other}")
+            raise ConfigError(f"{place}.{key} is not a setting; use {other}")
         similar = difflib.get_close_matches(key, known, n=1)
         hint = f"; did you mean {place}.{similar[0]}?" if similar else f"; the keys are {', '.join(sorted(known))}"
-        raise ConfigError(f"{place}.{key} is no setting{hint}")
+        raise ConfigError(f"{place}.{key} is not a setting{hint}")
     for key in keys:
         if key.name not in values and key.default is MISSING and key.default_factory is MISSING:
             raise ConfigError(f"{place}.{key.name} has no value; give {place}.{key.name}=...")

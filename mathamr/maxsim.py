@@ -30,11 +30,11 @@ from torch.nn import functional
 
 from graphs.errors import GraphError
 
-# Largest number in a chunk of document slots and query vectors: 2 Mi similarities, 8 MiB, on a CPU, where they should
+# Largest numbers of document slots and query vectors in a chunk: 2 Mi similarities, 8 MiB, on a CPU, where they should
 # stay in the cache; 64 Mi, 256 MiB, on a GPU.
 CPU_CHUNK = (8_192, 256)
 GPU_CHUNK = (65_536, 1_024)
-SMALL_CHUNK = 4_096  # up to here one padded chunk is faster than several chunks without padding
+SMALL_CHUNK = 4_096  # up to this size one padded chunk is faster than several chunks without padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class VectorSets:
 
     @classmethod
     def concatenated(cls, parts: Sequence[VectorSets]) -> VectorSets:
-        """Join the sets of ``parts``, in order, on the device of all; a single part is returned unchanged.
+        """Join the sets of ``parts``, in order, on their common device; a single part is returned unchanged.
 
         >>> first, second = VectorSets.of([torch.eye(2)]), VectorSets.of([torch.ones(1, 2), torch.ones(3, 2)])
         >>> VectorSets.concatenated([first, second]).sizes
@@ -105,12 +105,12 @@ class VectorSets:
         return (self.vectors[start:end] for start, end in pairwise(bounds))
 
     def __getitem__(self, place: int) -> Tensor:
-        """Return the set at one place, of shape (V_i, p)."""
+        """Return the set at one position, of shape (V_i, p)."""
         return self.vectors.split(self.sizes.tolist())[place]
 
     @property
     def sizes(self) -> Tensor:
-        """Vectors in each set (B,)."""
+        """Number of vectors in each set, (B,)."""
         return self.ptr.diff()
 
     def document_vectors(self) -> Tensor:
@@ -122,7 +122,7 @@ class VectorSets:
         return VectorSets(self.document_vectors(), torch.arange(len(self) + 1, device=self.ptr.device))
 
     def select(self, sets: Tensor) -> VectorSets:
-        """Return the sets with the numbers ``sets`` (K,), in that order."""
+        """Return the sets at the positions ``sets`` (K,), in that order."""
         sizes = self.sizes[sets]
         ptr = _bounds(sizes)
         shift = (self.ptr[sets] - ptr[:-1]).repeat_interleave(sizes)
@@ -133,14 +133,14 @@ class VectorSets:
 
 
 def _bounds(sizes: Tensor) -> Tensor:
-    """Return where sets of ``sizes`` (B,) begin and end in the row of all their vectors (B + 1,) int64."""
+    """Return the bounds (B + 1,) int64 of sets of ``sizes`` (B,) in the sequence of all their vectors."""
     return functional.pad(sizes.cumsum(0), (1, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Documents of about one size: ``sets`` (n,), their ``slots`` (L * n,), vectors by position in the set and then by
-    set, and which of the slots are ``padding`` (K,)."""
+    """Documents of similar size: ``sets`` (n,); ``slots`` (L * n,), their vectors by position in the set and then by
+    set; and ``padding`` (K,), the slots without a vector."""
 
     sets: Tensor
     slots: Tensor
@@ -150,11 +150,11 @@ class Chunk:
 def scores(queries: VectorSets, documents: VectorSets, *, normalize: bool = False) -> Tensor:
     """MaxSim of every query with every document (thesis Eq. 3.5) -> (num_queries, num_documents) float32.
 
-    Differentiable in both arguments. The gradient of a maximum that several document vectors reach is shared evenly
-    among them. Computed in float32, also under autocast and from half-precision vectors. With ``normalize`` a query's
-    scores are divided by the number of its vectors (Eq. 3.7).
+    Differentiable in both arguments. If several document vectors reach a maximum, they share its gradient evenly. The
+    computation is in float32, even under autocast and with half-precision vectors. With ``normalize``, a query's scores
+    are divided by the number of its vectors (Eq. 3.7).
 
-    A set without vectors, or two different dimensions, is a :class:`GraphError`.
+    Raises :class:`GraphError` for a set without vectors, or for two different dimensions.
     """
     if queries.vectors.shape[1] != documents.vectors.shape[1]:
         raise GraphError(
@@ -186,7 +186,7 @@ def _checked_ptr(name: str, sets: VectorSets) -> np.ndarray:
     empty = np.flatnonzero(np.diff(ptr) == 0)
     if empty.size:
         raise GraphError(
-            f"{name} {empty[0]} of {len(sets)} has no vectors, MaxSim needs at least one in every set "
+            f"{name} {empty[0]} of {len(sets)} has no vectors; MaxSim needs at least one in every set "
             f"({empty.size} such); was the graph built without representatives?"
         )
     return ptr
@@ -246,7 +246,7 @@ def _workspace(ptr: np.ndarray, chunks: tuple[Chunk, ...], device: torch.device)
 def _similarities(matrix: Tensor, queries: Tensor, chunk: Chunk, workspace: Tensor) -> tuple[Tensor, Tensor]:
     """Compare a chunk's vectors (L * n, p) with queries (v, p): all (L, n, v), padding at -inf, and the best (n, v).
 
-    The first lies in ``workspace`` and is overwritten by the next call.
+    The first result is a view of ``workspace``; the next call overwrites it.
     """
     similarity = workspace[: len(matrix) * len(queries)].view(len(matrix), len(queries))
     with torch.autocast(matrix.device.type, enabled=False):

@@ -7,10 +7,10 @@ engine.answer("Why is $e$ irrational?").results[0].post.title
 ======================  ==========================================================================
 ``index.json``          format, experiment, condition, seed, collection; the systems by name, nested
 ``data-*/posts.db``     texts of the posts (:mod:`graphs.stores.posts`)
-``data-*/system``       files of the system; ``parts/NAME`` below it those of its parts
+``data-*/system``       files of the system; those of its parts are in ``parts/NAME``
 ======================  ==========================================================================
 
-The index of a graph model is a catalog (:mod:`mathamr.search.catalog`); :func:`open_engine` opens both.
+The index of a graph model is a catalog (:mod:`mathamr.search.catalog`); :func:`open_engine` opens either kind.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ POSTS, SYSTEM, PARTS, THREADS = "posts.db", "system", "parts", "threads.json"
 
 @dataclass(frozen=True)
 class IndexedJob:
-    """Identity of the job that an index is of.
+    """Identity of an indexed job.
 
     Attributes:
         experiment: name of the experiment.
@@ -77,9 +77,9 @@ def keep(
     Args:
         system: system of the job, prepared.
         job: the finished job.
-        search: how the job reads threads.
+        search: search of the job, with its threads.
         folder: new folder.
-        parts: entries of the conditions that it is made of, kept in ``folder/parts``.
+        parts: entries of the conditions that the system depends on, kept in ``folder/parts``.
 
     Raises:
         ConfigError: a system that cannot be kept.
@@ -103,16 +103,16 @@ def keep(
 
 
 def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[str, Any]], job: IndexedJob) -> None:
-    """Write an index to ``path`` and switch to it; what was there before is then removed.
+    """Write an index to ``path``, switch to it, and remove the previous one.
 
     Args:
         path: folder of the index.
         posts_db: texts of the posts.
-        keep_in: keeps the system in a folder; returns its entry of the manifest.
+        keep_in: function that keeps the system in a folder and returns its manifest entry.
         job: identity of the job.
 
     Raises:
-        StoreError: another process builds this index, or it cannot be written.
+        StoreError: another process is building this index, or the index cannot be written.
     """
     with only_writer(path, "building this index"):
         try:
@@ -130,7 +130,7 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
 
 
 def _unsigned(folder: Path) -> Iterator[Path]:
-    """Yield all files below ``folder`` but those of indexes, which have their own header."""
+    """Yield all files below ``folder``, except those of indexes, which have their own header."""
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             if not (path / HEADER).is_file():
@@ -161,10 +161,12 @@ def open_index(path: Path, *, device: str = "cpu") -> tuple[SystemEngine, Mappin
 
 
 def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
-    """Open a system of a manifest after its parts."""
+    """Open the parts of a system in a manifest, then the system itself."""
     system = entry(manifest, "system")
     if system not in registry.names():
-        raise ConfigError(f"this index is of track={system}, which is not installed; install the package that has it")
+        raise ConfigError(
+            f"this index is of track={system}, which is not installed; install the package that provides it"
+        )
     if not folder.is_dir():
         raise StoreError(f"the files of track={system} are missing; build the index again", path=folder)
     threads = _threads(folder) if entry(manifest, "threads") else None
@@ -196,7 +198,7 @@ def _threads(folder: Path) -> Threads:
 
 
 def is_of_system(path: Path) -> bool:
-    """Return whether the folder has an index of this module's format, and not a graph model's catalog."""
+    """Return whether the folder has an index of this module's format rather than a graph model's catalog."""
     try:
         header = json.loads((path / HEADER).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -205,10 +207,10 @@ def is_of_system(path: Path) -> bool:
 
 
 def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
-    """Open the index of these settings, of any system; return it with a line on what was loaded, and any note.
+    """Open the index of any system; return its engine and a line about it, with any note.
 
     Raises:
-        ConfigError: ``model=`` with an index that is not of a graph model.
+        ConfigError: ``model=`` is set, but the index is not of a graph model.
         MathAMRError: an index that cannot be opened.
     """
     start = time.perf_counter()

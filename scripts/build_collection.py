@@ -9,12 +9,13 @@
 
 Posts are streamed, parsed in ``--workers`` processes and written by one, so memory does not grow with the collection.
 The same command resumes a build after any stop. Failed posts stay recorded until ``--retry-failures`` tries them
-again. ``--shard K/N`` takes the posts
-whose ids hash to K of N: build the shards as an array job (slurm/build_collection.sbatch) and merge them with
-mathamr collection merge. docs/amr.md has the parsers, conf/parsers/default.yaml the defaults of their ``--option``s.
+again. ``--shard K/N`` takes the posts whose ids hash to K of N. Build the shards as an array job
+(slurm/build_collection.sbatch), and merge them with mathamr collection merge. docs/amr.md lists the parsers,
+conf/parsers/default.yaml the defaults of their options (``--option``).
 
-At the end the command prints the counts of the thesis's Table 4.2, and writes them as JSON to ``OUT`` with the ending
-``.stats.json``. Exit codes: 0 built; 2 an error, with a message; 130 stopped by Ctrl-C: run it again to resume.
+At the end the command prints the counts of the thesis's Table 4.2, and writes them as JSON to a file named like
+``OUT``, with the ending ``.stats.json``. Exit codes: 0 built; 2 an error, with a message; 130 stopped by Ctrl-C: run it
+again to resume.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="parser option; repeatable")
     parser.add_argument("--workers", type=int, default=1, help="number of parsing processes")
     parser.add_argument("--shard", default="1/1", metavar="K/N", help="part K, from 1, of N")
-    parser.add_argument("--limit", type=int, help="number of posts of a trial; without it, the build resumes")
+    parser.add_argument("--limit", type=int, help="number of posts for a trial; a run without it resumes the build")
     parser.add_argument("--retry-failures", action="store_true", help="try failed posts again")
     given = parser.parse_args(arguments)
 

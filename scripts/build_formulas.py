@@ -5,7 +5,7 @@
 ``--corpus`` names a collection that publishes its formulas, by default ARQMath. The command reads its
 ``slt_representation_v3`` and ``opt_representation_v3``, packed or unpacked, and the formula files of the topics. It
 prints progress to standard error, with a final table of formulas without a tree; the last line of standard output is
-one JSON object. ``--failures FILE`` lists these formulas, one JSON object a line.
+one JSON object. ``--failures FILE`` lists these formulas, one JSON object per line.
 
 The same command resumes after any stop. Exit codes: 0 built; 2 an error, with a message; 130 stopped by Ctrl-C: run it
 again to resume.

@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     get_.set_defaults(run=get)
     check_ = commands.add_parser("check", help="count the contents, and list what is missing")
     add_corpus(check_, required=False)
-    check_.add_argument("--split", help="judgments to check, of a collection in the form of BEIR")
+    check_.add_argument("--split", help="judgments to check, for a collection in the form of BEIR")
     check_.add_argument("--relevant-grade", type=int, metavar="N", help="lowest relevant grade")
     check_.add_argument("--json", action="store_true", help="one JSON object")
     check_.set_defaults(run=check)
@@ -160,7 +160,7 @@ def _download(downloads: Downloads, coming: Sequence[Offer], left: int, console:
 
 
 def _in_megabytes(advance: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a progress function for bytes that tells ``advance`` each whole megabyte."""
+    """Return a progress function for bytes that calls ``advance`` for each whole megabyte."""
     done = reported = 0
 
     def progress(size: int) -> None:
@@ -180,7 +180,7 @@ _FORMS = (
 
 
 def check(given: argparse.Namespace, console: Console) -> int:
-    """Count what is there; returns the exit code."""
+    """Count the contents; returns the exit code."""
     import json
 
     from graphs.corpus.forms import hint
@@ -214,7 +214,7 @@ def check(given: argparse.Namespace, console: Console) -> int:
 
 
 def _stock(given: argparse.Namespace, console: Console) -> Stock:
-    """Return what counts the collection; without ``--corpus`` it is that which the folder looks like."""
+    """Return the counter of the collection; without ``--corpus``, the files in the folder decide its form."""
     from graphs.corpus.corpus import open_corpus
     from graphs.corpus.forms import forms_of, hint
     from graphs.corpus.stock.opened import OpenedStock

@@ -10,8 +10,8 @@ Task 2 is judged by visual id, and needs a formula TSV (or a folder of them) wit
 
 ``--regime mini`` scores as the experiments do on a part of a collection: qrels are restricted to searched documents,
 and topics without a relevant document are dropped. ``--searched`` names the searched documents: the collection's
-folder, or a file with one id a line; in Task 2 the default is the formulas of ``--visual-ids``.
-``--collection`` is the same option.
+folder, or a file with one id per line; in Task 2 the default is the formulas of ``--visual-ids``. ``--collection`` is
+another name of the option.
 
     mathamr evaluate --task 1 --qrels qrel_task1_2020.tsv qrel_task1_2021.tsv --run my_run.tsv \\
         --regime mini --searched arqmath-mini/
@@ -19,7 +19,7 @@ folder, or a file with one id a line; in Task 2 the default is the formulas of `
 ``--relevant-grade`` is the lowest relevant grade in MAP', P'@10 and Bpref. The default is 2, as in ARQMath, or 1 (with
 a message) if no grade of the qrels is above 1.
 
-Run and qrels may have CRLF line ends; the run has the official form of its task or TREC's six columns. An
+Run and qrels may have CRLF line endings; the run has the official form of its task or TREC's six columns. An
 unreadable file ends the program with exit code 2 and a message with file and line.
 """
 

@@ -6,8 +6,8 @@
     mathamr trees --mathml formula.xml --figure trees.svg
     mathamr trees --stdin < formulas.tex > trees.jsonl
 
-For one formula both trees are printed in the string form of Tangent-S and as indented text; ``--figure`` draws them.
-``--stdin`` takes one LaTeX formula a line and prints one JSON object a line with the keys ``latex``, ``slt`` and
+For one formula, both trees are printed in the string form of Tangent-S and as indented text; ``--figure`` draws them.
+``--stdin`` takes one LaTeX formula per line and prints one JSON object per line, with the keys ``latex``, ``slt`` and
 ``opt``, ``null`` for a missing tree. A MathML file may hold Presentation MathML, Content MathML or both. If a formula
 has neither tree, or the file cannot be read, the exit code is 2.
 """
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--latex", help="a formula, without dollar signs")
     source.add_argument("--mathml", type=Path, metavar="FILE", help="a file with one <math> element")
-    source.add_argument("--stdin", action="store_true", help="read LaTeX formulas, one a line; print JSON lines")
+    source.add_argument("--stdin", action="store_true", help="read LaTeX formulas, one per line; print JSON lines")
     parser.add_argument("--figure", type=Path, metavar="SVG", help="draw the trees of --latex or --mathml")
     given = parser.parse_args(arguments)
     if given.stdin:

@@ -1,9 +1,9 @@
 """Encode posts with a checkpoint and write an index for mathamr search.
 
-    mathamr index --from outputs/vn_connectivity circular --out index      # of a finished experiment
+    mathamr index --from outputs/vn_connectivity circular --out index      # from a finished experiment
     mathamr index notes --from outputs/vn_connectivity circular --out index      # your documents, with its model
-    mathamr index notes --model models/mine --out index --update           # a saved model; what has changed
-    mathamr index --from outputs/best_answers text_bm25 --out index        # of any system, as its run file ranks
+    mathamr index notes --model models/mine --out index --update           # a saved model; new and changed files
+    mathamr index --from outputs/best_answers text_bm25 --out index        # any system, ranked as in its run file
     mathamr index --tensors preprocessed.db --graphs-db collection.db --model model/best \\
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
     mathamr index ... --backend qdrant           # the Qdrant engine in process (docs/qdrant.md)
@@ -11,16 +11,16 @@
     mathamr index ... --update --remove gone.txt # encode new posts, drop the listed ones
 
 ``--from`` finds model, tensors, graphs and collection of a finished job. CONDITION is a row of the experiment's table
-(``configured`` for ``+exp=trial``), of any system: the index ranks as the job's run file does. ``--seed`` selects
-another seed than the first; ``--root`` is the present folder of the collection; ``--out`` is by default
+(``configured`` for ``+exp=trial``), of any system; the index gives the rankings of the job's run file. ``--seed``
+selects a seed other than the first; ``--root`` is the present folder of the collection; ``--out`` is by default
 ``outputs/EXP/indexes/CONDITION-seedN``.
 
 Answers are indexed; ``--kinds answer question`` adds questions. Posts are encoded in shards below OUT/encoding, so the
-same command resumes an interrupted run. Searches use the old index until the new one is complete. At the end the
-results of 20 posts are compared with exact search. ``--formulas`` gives the formulas their visual ids (Task 2).
+same command resumes an interrupted run. Searches use the old index until the new one is complete. At the end, the
+results for 20 posts are compared with exact search. ``--formulas`` gives the formulas their visual ids (Task 2).
 
 FOLDER has LaTeX, Markdown, notebooks, HTML and archives of arXiv; their theorems, paragraphs and cells become posts,
-each with its file and line (docs/folder.md). ``--update`` then reads, parses and encodes what is new or has changed.
+each with its file and line (docs/folder.md). ``--update`` then reads, parses and encodes only new and changed files.
 
 Without FOLDER, ``--update`` keeps the vectors of indexed posts and removes posts that left preprocessed.db. If the text
 of a post has changed, build without it.
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse the documents of FOLDER")
-    parser.add_argument("--remove", type=Path, help="file with ids of posts to leave out, one in each line")
+    parser.add_argument("--remove", type=Path, help="file with ids of posts to leave out, one per line")
     given = parser.parse_args(arguments)
     if given.folder is not None:
         _check_folder(given, parser)

@@ -1,4 +1,4 @@
-"""Write a run file of an index, of BM25 or of other runs; mathamr evaluate scores it.
+"""Write a run file from an index, from BM25 or from other runs; mathamr evaluate scores it.
 
     mathamr rank index --index index --corpus arqmath --root /data/ARQMath --years 2020 --out task1.tsv
     mathamr rank index ... --task 2 --formulas formulas.db --out task2.tsv
@@ -8,10 +8,10 @@
     mathamr rank fuse --task 1 bm25.tsv task1.tsv --tune qrel_task1_2020.tsv --out mixed.tsv
 
 ``index`` searches an index of mathamr index with the topics of a collection. Task 1 finds answers. Task 2 finds
-formulas: the query is the vector of the topic's formula among those of its whole post; of formulas with the same
-visual id the best is kept. ``--context 0.2`` adds a fifth of the similarity of the posts around the two formulas. The
-index gives model, vocabulary and AMR parser. The command parses the topics, with the published formula trees of
-``--formulas``; ``--graphs-db`` names existing graphs of topics.
+formulas: the query is the topic's formula vector, encoded with its whole post; of formulas with the same visual id,
+only the best is kept. ``--context 0.2`` adds a fifth of the similarity of the posts around the two formulas. The index
+names the model, vocabulary and AMR parser. The command parses the topics, with the published formula trees of
+``--formulas``; ``--graphs-db`` names existing graphs of the topics instead.
 
 ``bm25`` needs no model. ``--by text`` compares words, LaTeX commands, letters and numbers; ``--by formulas`` compares
 pairs of symbols in the operator and layout trees, with the edges between them. In Task 1 the documents are answers, in
@@ -108,7 +108,7 @@ def of_index(given: argparse.Namespace) -> str:
 
 
 def of_bm25(given: argparse.Namespace) -> str:
-    """Search a collection by BM25."""
+    """Search a collection with BM25."""
     from graphs.corpus.corpus import benchmark
     from mathamr.evaluation.runs import Run, write_run
     from mathamr.retrieval.bm25 import Weighting

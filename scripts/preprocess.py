@@ -1,4 +1,4 @@
-"""Make of a collection what mathamr train learns from: preprocessed.db, pairs.tsv, and hard negatives if wanted.
+"""Make the files that mathamr train reads from a collection: preprocessed.db, pairs.tsv and optional hard negatives.
 
     mathamr build graphs --corpus arqmath --root arqmath --formulas formulas.db --out collection.db
     mathamr build tensors --corpus arqmath --root arqmath --graphs-db collection.db --out work
@@ -9,13 +9,14 @@
 
 ``preprocessed.db`` holds the graphs of ``collection.db`` as integers, with their vocabulary
 (``graphs/stores/store.py``). Virtual nodes are added when graphs are loaded: ``graph.structure`` and
-``graph.connectivity`` are written into the file as the default of what reads it, and the same command with others
-changes the default alone. Another ``graph.formulas`` is another file.
+``graph.connectivity`` are written into the file as defaults for its readers, and the same command with other values
+changes only these defaults. Another value of ``graph.formulas`` needs another file.
 ``pairs.tsv`` has a question and an answer in each line, chosen by ``train.positives`` (``graphs/corpus/pairs.py``), and
-``negatives.tsv`` a question and an answer of another one, best ranked first (``mathamr.negatives.mining.py``). Topics
-count for no vocabulary and stand in no pair, but get their tensors. The same command resumes where it was stopped.
+``negatives.tsv`` a question and an answer to another question, best ranked first (``mathamr.negatives.mining.py``).
+Topics are in no pair and do not count for the vocabulary, but their tensors are made. The same command resumes after
+any stop.
 
-Exit codes: 0 made; 2 a message says what is wrong.
+Exit codes: 0 made; 2 an error, with a message.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     add_corpus(parser)
     parser.add_argument("--graphs-db", "--collection", dest="graphs_db", type=Path, required=True, help="collection.db")
     parser.add_argument("--out", type=Path, required=True, help="output folder")
-    parser.add_argument("--workers", type=int, default=1, help="processes that convert")
+    parser.add_argument("--workers", type=int, default=1, help="number of converting processes")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the groups graph and train")
     given = parser.parse_args(arguments)
 

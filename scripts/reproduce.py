@@ -13,11 +13,12 @@ Settings that change no result are allowed: workers, train.device, train.workers
     4.10  none        ok     nDCG' 0.436 (0.431), MAP' 0.133 (0.131), ...
     4.10  sequential  drift  nDCG' 0.381 (0.423), ...
 
-Expected values are in brackets. ``ok``: all values are within the row's tolerance; ``drift``: within three times the
-tolerance; ``fail``: beyond that, or no result; ``measured``: there is no expected value, or it depends on the machine;
-``no data``: the data is missing, and instructions follow. With ``--json`` each row is one JSON object on a line.
+Expected values are in brackets. ``ok``: all values are within the row's tolerance; ``drift``: all are within three
+times the tolerance; ``fail``: beyond that, or no result; ``measured``: there is no expected value, or it depends on the
+machine; ``no data``: the data is missing, and instructions follow. With ``--json`` each row is one JSON object on a
+line.
 
-Exit codes: 0 no row drifted or failed; 1 a row did; 2 an error, with a message, or no row could be run.
+Exit codes: 0 no row drifted or failed; 1 a row drifted or failed; 2 an error, with a message, or no row could be run.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("settings", nargs="*", help="settings KEY=VALUE that change no result")
     parser.add_argument("--list", action="store_true", help="print the rows, run nothing")
     parser.add_argument("--outputs", type=Path, default=Path("outputs/reproduction"), help="folder of the results")
-    parser.add_argument("--json", action="store_true", help="one JSON object a row; messages go to standard error")
+    parser.add_argument("--json", action="store_true", help="one JSON object per row; messages go to standard error")
     given = parser.parse_intermixed_args(arguments)  # settings may follow options
 
     from experiments.report.reproduction import rows
@@ -174,7 +175,7 @@ def described(row: Expectation, outputs: Path) -> list[str]:
 
 
 def how_to_get(data: Data) -> str:
-    """Return what to get and where to put it."""
+    """Return the missing files and the place for them."""
     root = root_of(data)
     place = f"{data.variable}={root} has no" if root else f"{data.variable} is not set; its folder needs"
     text = [

@@ -3,24 +3,25 @@ r"""Search an index, and show why each post was found.
     mathamr search index=outputs/index 'Prove that $\|A\|_2 \le \sqrt{\|A\|_1\|A\|_\infty}$'
     mathamr search index=outputs/index k=3 strategy=doc_vn_maxsim 'Why is $\sqrt 2$ irrational?'
     mathamr search index=outputs/index task=formulas '$\int_0^\infty e^{-x^2} dx$'
-    mathamr search index=outputs/index            # reads one query a line
+    mathamr search index=outputs/index            # reads one query per line
     mathamr search index=outputs/index k=20 --export found.bib 'Why is $\sqrt 2$ irrational?'
 
-Write formulas between dollar signs, and quote the query with '. Each formula and sentence of the query has a line below
-a post: similarity, part of the query, part of the post. With maxsim the highest score is the number of these lines.
+Write formulas between dollar signs, and quote the query with '. Below each post is a line for each formula and sentence
+of the query: similarity, part of the query, part of the post. With maxsim, the highest possible score is the number of
+these lines.
 Standard error lists the known and unknown words of the query. A query without any known word or formula is refused.
-"exact words" are found in that order, -word in no result. Filters apply to the best 1,000 results.
+"exact words" must occur in that order; -word must not occur. Filters apply to the best 1,000 results.
 
   index=FOLDER     index, written by mathamr index
   k=N              number of results, by default 5
   task=NAME        answers (default); formulas compares the first formula of the query with those of the index, up to
                    renaming of variables, and shows symbols without a partner in brackets
-  kind=NAME        answer or question: posts of this kind
+  kind=NAME        answer or question: only posts of this kind
   formulas=NAME    with or without: posts with a formula, or without one
-  start=N          number of results to leave out at the beginning
+  start=N          number of results to skip
   strategy=NAME    maxsim (default), doc_vn_maxsim (with pool=N), single_vector
   exact=false      approximate search with HNSW (with ef=N); needs an index of the backend qdrant
-  model=FOLDER     checkpoint that must be the one of the index
+  model=FOLDER     checkpoint that must have made the index
   device=NAME      device of the model, by default cpu
   --export FILE    write the results to FILE.json or FILE.bib as well (one query)
   --json           one line of JSON for each query, with the keys of POST /api/search (docs/search-api.md)
@@ -179,7 +180,7 @@ def _match(match: Match) -> str:
 
 
 def _node(node: VirtualNode) -> str:
-    """A virtual node in one line: the kind, and its text or number.
+    """Return a virtual node in one line: its kind, and its text or number.
 
     >>> from mathamr.retrieval.explanation import VirtualNode
     >>> _node(VirtualNode("formula", 0, "x^2"))

@@ -6,12 +6,12 @@ r"""Search an index in a browser, on this machine.
 The page starts with the settings of mathamr search. Further settings:
 
   port=N           port, by default 8000; 0 for any free port, which is printed
-  host=NAME        address or name to listen on, by default 127.0.0.1; another one admits other machines, without a
+  host=NAME        address or name to listen on, by default 127.0.0.1; any other admits other machines without a
                    password
   --log            one line of JSON on standard error for each request, without the text of queries
 
-Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. At the signal HUP
-it opens the index again, such as after ``mathamr index``; the old one answers meanwhile.
+Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. On the signal HUP it opens the index
+again, e.g. after ``mathamr index``; the old one answers in the meantime.
 
 Exit codes: 0 ended by Ctrl-C; 2 an error, with a message.
 """
@@ -88,7 +88,7 @@ def place(words: Sequence[str]) -> tuple[str, int]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or key not in ("host", "port"):
-            raise ConfigError(f"{word!r} is no setting; queries are typed into the page")
+            raise ConfigError(f"{word!r} is not a setting; queries are typed into the page")
         given[key] = value
     port = whole(given, "port", PORT)
     if not 0 <= port < 1 << 16:
@@ -107,14 +107,14 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def reload_on_signal(engine: ReloadableEngine) -> None:
-    """Open the index again at each SIGHUP, beside the searches; a failure is a message, and the old index stays."""
+    """Open the index again at each SIGHUP while searches continue; if that fails, keep the old one and print why."""
     from graphs.errors import MathAMRError
 
     def reload() -> None:
         try:
             engine.reload()
         except MathAMRError as error:
-            print(f"not reloaded, the index of before is searched: {error}", file=sys.stderr, flush=True)
+            print(f"not reloaded; searches use the old index: {error}", file=sys.stderr, flush=True)
 
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload).start())
@@ -123,7 +123,7 @@ def reload_on_signal(engine: ReloadableEngine) -> None:
 def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False) -> None:
     """Answer requests on ``listener`` until Ctrl-C; with a log, write a line on standard error for each."""
     if not listener.getsockname()[0].startswith(("127.", "::1")):
-        print("note: other machines can reach this page, and nobody is asked for a password", file=sys.stderr)
+        print("note: other machines can reach this page without a password", file=sys.stderr)
     try:
         server_of(engine, settings, listener, host, with_log).run(sockets=[listener])
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Write the submission files of an experiment's job, or check files: count, ranks, scores, ids, run names.
+"""Write the submission files of an experiment's job, or check the counts, ranks, scores, ids and run names of files.
 
     mathamr submit outputs/arqmath3_benchmark --team MyLab --run plus --out submission
     mathamr submit outputs/arqmath3_benchmark --team MyLab --run second --out submission --alternate \\
@@ -6,7 +6,7 @@
     mathamr submit --check submission/*.tsv --corpus arqmath --root /data/ARQMath --years 2022
     mathamr submit --check my_run.tsv --qrels qrel_task1_2021.tsv
 
-From an experiment come ``MyLab-task1-plus-auto-both-P.tsv`` and, where it has Task 2, ``MyLab-task2-plus-...``. Without
+An experiment gives ``MyLab-task1-plus-auto-both-P.tsv`` and, if it has Task 2, ``MyLab-task2-plus-...``. Without
 ``--job``, the finished job with the best ranking of held-out *training* pairs (``best_val_mrr``) is taken; this choice
 uses no topic. ``--root`` is the present folder of the experiment's collection, if it has moved.
 

@@ -1,1 +1,1 @@
-"""Indexes that people search, of finished jobs."""
+"""Searchable indexes of finished jobs."""

@@ -32,7 +32,7 @@ class FinishedJob:
     Attributes:
         data: group ``data`` of its configuration.
         model: checkpoint.
-        tensors: tensors of the posts that it learned from, then of posts that are searched only.
+        tensors: tensors of the posts that it learned from, then of posts that are only searched.
         collection: graphs of the posts.
         formulas_db: visual ids of the formulas; None: the collection has none.
     """
@@ -54,7 +54,7 @@ def finished_job(
     Args:
         folder: ``outputs/EXP``.
         seed: seed of the job; None: the first one that is finished.
-        root: folder where the collection lies now.
+        root: present folder of the collection.
         tensors: tensors to take; None: those that the model was trained on.
 
     Raises:

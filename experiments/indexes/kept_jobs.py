@@ -3,8 +3,8 @@
 print(index_job(Path("outputs/best_answers"), "text_bm25", None, Path("index")))
 # index:     24,370 posts of arqmath-mini-1f0c3a5be2d4, ranked by text_bm25 of best_answers, seed 42
 
-The steps of the job run again with the same settings: its model and vectors are taken from beside the model, and its
-index is made anew. Conditions that it reads are kept below it, so an index needs no other folder.
+The steps of the job run again with the same settings. Its model, and the vectors stored beside it, are reused; its
+index is built again. The conditions that the job reads are kept in the same folder, so an index needs no other folder.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def index_job(
     root: Path | None = None,
     console: Console | None = None,
 ) -> str:
-    """Write the index of a finished job; return a line that says what is in it, and the folder.
+    """Write the index of a finished job; return a summary that names its contents and the folder.
 
     Args:
         folder: ``outputs/EXP``.
         condition: row of the experiment's table.
         seed: seed of the job; None: the first one that is finished.
         out: folder of the index; None: ``outputs/EXP/indexes/CONDITION-seedN``.
-        root: folder where the collection lies now.
+        root: present folder of the collection.
         console: progress and messages; None: on standard error.
 
     Raises:
@@ -81,7 +81,7 @@ class _Keeper:
 
     Attributes:
         folder: ``outputs/EXP``.
-        shared: folder of what jobs share of the collection.
+        shared: folder of the collection's files that jobs share.
         corpus: the collection.
         topic_sets: topics that the jobs were measured on.
         console: progress and messages.
@@ -157,4 +157,4 @@ class _Keeper:
         for search in searches_of(system, job.settings, self.topic_sets):
             if search.topic_set.task == 1:
                 return search
-        raise ConfigError(f"{job.name} finds formulas alone; the index of a graph model finds them by their structure")
+        raise ConfigError(f"{job.name} finds only formulas; the index of a graph model finds them by their structure")

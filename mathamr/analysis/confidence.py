@@ -1,6 +1,6 @@
 """Confidence that a ranking has a right document among its first k, from its scores alone.
 
-Questions with a clear first result succeeded, the others did not:
+Here, questions with a clear first result succeeded, and the others did not:
 
 >>> clear, flat = [[0.9, 0.5, 0.4], [0.8, 0.4, 0.3]], [[0.5, 0.5, 0.4], [0.4, 0.4, 0.4]]
 >>> confidence = Confidence.fit([*clear, *flat], [1, 1, 0, 0], k=2)
@@ -9,7 +9,7 @@ True
 >>> read_confidence(confidence.record()) == confidence  # it is kept as JSON
 True
 
-The evidence of a question, of its scores s_1 >= s_2 >= ...:
+Evidence of a question, computed from its scores s_1 >= s_2 >= ...:
 
 ==========  ==============================================================================================
 ``top``     s_1
@@ -21,8 +21,8 @@ The evidence of a question, of its scores s_1 >= s_2 >= ...:
 
 ``above`` is the paper's overlap (its section II-C) for one question: theta is the threshold of COE. A logistic
 regression with an L2 penalty on standardized evidence gives the confidence; the penalty is chosen by leaving out a
-tenth of the questions in turn. It holds for one system and one collection;
-:mod:`mathamr.evaluation.calibration` measures it on questions that it has not seen.
+tenth of the questions in turn. The confidence is valid for one system and one collection;
+:mod:`mathamr.evaluation.calibration` measures it on questions outside the fit.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class Confidence:
         Args:
             rankings: scores of each question's results, best first.
             success: 1 for each question with a right document among the first k, else 0.
-            psi: percentile of all first k scores that is theta.
-            penalties: L2 penalties of the weights; of several, the one with the smallest log loss when a tenth
-                of the questions is left out in turn.
+            psi: percentile of all first k scores, of which the value is theta.
+            penalties: candidate L2 penalties of the weights; the one with the smallest log loss is chosen, with a tenth
+                of the questions left out in turn.
 
         Raises:
             AnalysisError: a ranking without results, or without both successes and failures.
@@ -136,8 +136,8 @@ def read_confidence(record: Mapping[str, Any]) -> Confidence:
 def evidence(scores: Scores, k: int, theta: float) -> Floats:
     """Return the evidence of a question (5,), in the order of :data:`EVIDENCE`.
 
-    A ranking with fewer than ``k`` results has its last result in place of the k-th. ``lead`` is 0 without further
-    results, and where they are equal.
+    A ranking with fewer than ``k`` results has its last result in place of the k-th. ``lead`` is 0 if no further
+    results exist or if they are all equal.
 
     >>> evidence([0.9, 0.7, 0.3, 0.1], k=2, theta=0.8).round(2).tolist()
     [0.9, 0.2, 0.2, 6.0, 0.5]
@@ -154,7 +154,7 @@ def evidence(scores: Scores, k: int, theta: float) -> Floats:
 
 
 def _weights(x: Floats, signs: Floats, penalty: float) -> Floats:
-    """Return the weights (evidence + 1,), the bias last and without a penalty, for signs -1 and 1 (Q,)."""
+    """Return the weights (evidence + 1,) for signs -1 and 1 (Q,); the bias is last and has no penalty."""
     from scipy.optimize import minimize  # slow to import
 
     def loss(w: Floats) -> tuple[float, Floats]:

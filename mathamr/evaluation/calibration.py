@@ -1,4 +1,4 @@
-"""Calibration of confidences: does an answer given with 70 % confidence come true in 70 % of the cases?
+"""Calibration of confidences: is an answer given with 70 % confidence right in 70 % of the cases?
 
 Four questions, and whether the search succeeded:
 
@@ -10,9 +10,9 @@ Four questions, and whether the search succeeded:
 >>> round(calibration_error(confidences, success, bins=2), 3)  # 1/4 * 0.2 + 3/4 * (0.8 - 0.667)
 0.15
 
-The expected calibration error (ECE) is the mean distance of confidence and share of successes over bins of equal width,
-weighted by their counts (Guo et al., *On Calibration of Modern Neural Networks*, 2017, Eq. 3). With few questions it is
-above 0 even for perfect confidences; :func:`error_by_chance` says by how much.
+The expected calibration error (ECE) is the mean distance between confidence and share of successes over bins of equal
+width, weighted by their counts (Guo et al., *On Calibration of Modern Neural Networks*, 2017, Eq. 3). With few
+questions it is above 0 even for perfect confidences; :func:`error_by_chance` gives the size of this error.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def calibration_error(confidences: ArrayLike, success: ArrayLike, bins: int = BI
 
 
 def error_by_chance(confidences: ArrayLike, bins: int = BINS, *, samples: int = 1000, seed: int = 0) -> Floats:
-    """Return the errors (samples,) that these confidences have when each is exactly the probability of success."""
+    """Return the errors (samples,) of these confidences if each were exactly the probability of success."""
     values, _ = _checked(confidences, np.zeros(np.shape(confidences)))
     generator = np.random.default_rng(seed)
     drawn = generator.random((samples, len(values))) < values
@@ -78,7 +78,7 @@ def error_by_chance(confidences: ArrayLike, bins: int = BINS, *, samples: int = 
 def auc(values: ArrayLike, success: ArrayLike) -> float:
     """Return the area under the ROC curve: the probability that a success has a higher value than a failure.
 
-    Equal values count one half.
+    Ties count one half.
 
     Raises:
         AnalysisError: no success, no failure, or a value that is not finite.

@@ -1,1 +1,1 @@
-"""Trained models as folders, and the class that reads text with one."""
+"""Trained models saved as folders, and the class that encodes text with them."""

@@ -58,7 +58,7 @@ print(model.similarity(sets, sets))
 
 @dataclass(frozen=True)
 class Statements:
-    """Statements of the author, which a folder keeps when the model is saved again.
+    """Author's statements, kept when an opened model is saved again.
 
     Args:
         data: collection and pairs that the model was trained on.

@@ -1,7 +1,7 @@
 """Folder of a model: weights, vocabulary, graph settings and the parser's name, in safetensors and JSON.
 
 ======================  ====================================================================================
-``mathamr.json``        the virtual nodes, the parser's name, the card's statements, the SHA-256 of the next three
+``mathamr.json``        virtual nodes, the parser's name, the card's statements, SHA-256 of the next three files
 ``model.safetensors``   the weights
 ``checkpoint.json``     the encoder's settings, the seed, the loss (:mod:`mathamr.training.checkpoint`)
 ``vocabulary.json``     labels and relations (:class:`graphs.graph.vocabulary.Vocabulary`)
@@ -72,10 +72,10 @@ class ModelFiles:
 def write(folder: Path, model: ModelFiles, card: str) -> None:
     """Write a model to ``folder``, which must be new, empty, or the folder of a model.
 
-    A killed call leaves a folder that :func:`read` refuses, and that the same call completes.
+    If a call is killed, :func:`read` refuses its folder; repeating the call completes it.
 
     Warns:
-        UserWarning: another model is replaced; names both by their weights.
+        UserWarning: another model is replaced; the message names both by their weights.
 
     Raises:
         StoreError: the folder holds anything else, or cannot be written.
@@ -100,7 +100,7 @@ def write(folder: Path, model: ModelFiles, card: str) -> None:
 
 
 def _check_place(folder: Path, model: ModelFiles) -> None:
-    """Refuse to replace anything but a model, and warn where another model is replaced."""
+    """Refuse to replace anything but a model; warn when another model is replaced."""
     if not folder.exists():
         return
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ["."]
@@ -134,7 +134,7 @@ def read(folder: Path) -> ModelFiles:
     """
     if (folder / CHECKPOINT).is_file() and not any((folder / name).exists() for name in (SETTINGS, VOCABULARY)):
         message = (
-            "is a checkpoint of a training; open it with MathAMR.from_checkpoint(FOLDER, TENSORS), where TENSORS is "
+            "is a training checkpoint; open it with MathAMR.from_checkpoint(FOLDER, TENSORS), where TENSORS is "
             "the preprocessed.db of the training"
         )
         raise StoreError(message, path=folder)
@@ -159,10 +159,10 @@ def read(folder: Path) -> ModelFiles:
 
 
 def check_vocabulary(info: CheckpointInfo, vocabulary: Vocabulary, spec: VirtualNodeSpec, place: Path) -> None:
-    """Raise for a vocabulary or virtual nodes other than those of the encoder's training.
+    """Check that the vocabulary and the virtual nodes are those that the encoder was trained with.
 
     Raises:
-        StoreError: shows both hashes.
+        StoreError: they differ; the message shows both hashes.
     """
     if vocabulary.hash != info.vocabulary_hash:
         raise StoreError(
@@ -186,5 +186,5 @@ def _settings(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"damaged or unreadable ({error!r}); copy the whole folder again", path=path) from error
     if found != (_FORMAT, _VERSION) or not known:
-        raise StoreError(f"a model of the form {found}; this version reads {(_FORMAT, _VERSION)}", path=path)
+        raise StoreError(f"a model of the format {found}; this version reads {(_FORMAT, _VERSION)}", path=path)
     return dict(settings)

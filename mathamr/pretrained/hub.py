@@ -3,7 +3,7 @@
 >>> folder_of("no/such/folder")
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: no/such/folder is neither a folder nor an id of the hub; give a folder, or OWNER/NAME
+graphs.errors.ConfigError: no/such/folder is neither a folder nor a hub id; give a folder, or OWNER/NAME
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 def folder_of(name: str | os.PathLike[str], revision: str | None = None) -> Path:
-    """Return the folder of a model; one of the hub is downloaded unless it is cached.
+    """Return the folder of a model; a model on the hub is downloaded unless it is cached.
 
     Raises:
-        ConfigError: neither a folder nor an id of the hub, or a failed download.
+        ConfigError: a name that is neither a folder nor a hub id, or a failed download.
     """
     path = Path(name)
     if path.is_dir():
         return path
     if not _ID.fullmatch(str(name)):
-        raise ConfigError(f"{name} is neither a folder nor an id of the hub; give a folder, or OWNER/NAME")
+        raise ConfigError(f"{name} is neither a folder nor a hub id; give a folder, or OWNER/NAME")
     hub = _hub()
     try:
         return Path(hub.snapshot_download(str(name), revision=revision, allow_patterns=list(FILES)))
     except (OSError, ValueError) as error:  # of the hub, of the network, of the cache
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"{name} is no folder, and cannot be downloaded: {reason}") from error
+        raise ConfigError(f"{name} is not a folder, and cannot be downloaded: {reason}") from error
 
 
 def upload(folder: Path, name: str, *, private: bool = False, token: str | None = None) -> str:
     """Upload a model's folder; return the address of the commit.
 
     Raises:
-        ConfigError: not an id of the hub, or a failed upload.
+        ConfigError: a name that is not a hub id, or a failed upload.
     """
     if not _ID.fullmatch(name):
-        raise ConfigError(f"{name} is not an id of the hub; give OWNER/NAME")
+        raise ConfigError(f"{name} is not a hub id; give OWNER/NAME")
     hub = _hub()
     try:
         api = hub.HfApi(token=token)
@@ -59,5 +59,5 @@ def _hub() -> Any:
     try:
         import huggingface_hub
     except ImportError as error:
-        raise ConfigError("models of the hub need huggingface_hub: pip install 'mathamr-plus[text]'") from error
+        raise ConfigError("models on the hub need huggingface_hub: pip install 'mathamr-plus[text]'") from error
     return huggingface_hub

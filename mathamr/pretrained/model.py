@@ -58,7 +58,7 @@ class MathAMR:
 
     Args:
         files: content of a model's folder.
-        parser: factory of the AMR parser of texts; None: the embedded parser.
+        parser: factory of the AMR parser for texts; None: the embedded parser.
         device: device of the encoder.
 
     Raises:
@@ -97,7 +97,7 @@ class MathAMR:
             device: device of the encoder.
 
         Raises:
-            ConfigError: neither a folder nor an id of the hub.
+            ConfigError: neither a folder nor a hub id.
             StoreError: a file is missing or damaged, or two files do not belong together.
         """
         files = model_folder.read(hub.folder_of(name, revision))
@@ -118,16 +118,16 @@ class MathAMR:
         parser_name: str = "embedded",
         device: torch.device | str = "cpu",
     ) -> MathAMR:
-        """Open the checkpoint of a training, e.g. ``model/best``.
+        """Open a training checkpoint, e.g. ``model/best``.
 
         Args:
             path: folder of the checkpoint.
-            tensors: preprocessed.db that it was trained on, which has the vocabulary.
+            tensors: preprocessed.db that it was trained on; it holds the vocabulary.
             parser_name: name of the AMR parser of these graphs.
             device: device of the encoder.
 
         Raises:
-            TrainingError: no checkpoint.
+            TrainingError: ``path`` is not a checkpoint.
             StoreError: the checkpoint was trained on other tensors.
         """
         trained = checkpoint.load(path)
@@ -151,10 +151,10 @@ class MathAMR:
 
         Args:
             pairs: texts; the answers of other questions are the negatives.
-            out: folder of graphs, tensors and checkpoints, from which an interrupted training resumes; None: a
-                temporary one.
+            out: folder for graphs, tensors and checkpoints; an interrupted run resumes from it; None: a temporary
+                folder.
             encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
-            training: settings of the training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
+            training: settings of training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
             spec: virtual nodes of the graphs; None: the default ones.
             workers: number of parsing processes.
 
@@ -179,7 +179,7 @@ class MathAMR:
     ) -> None:
         """Write the model to a folder that :meth:`from_pretrained` opens, with a model card.
 
-        An argument that is not given keeps the statement of the opened model.
+        Where an argument is omitted, the statement of the opened model is kept.
 
         Args:
             path: new or empty folder, or the folder of a saved model, which is replaced.
@@ -234,7 +234,7 @@ class MathAMR:
             data: training data, as stated on the card.
             scores: measured values by name.
             limits: limits, as stated on the card.
-            private: visibility of a new repository.
+            private: make a new repository private.
             token: access token; None: the token of the current login.
 
         Raises:
@@ -280,21 +280,21 @@ class MathAMR:
     # -- encoding and search -----------------------------------------------------------------------------------------
 
     def read(self, texts: str | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> list[EncodedQuery]:
-        """Return the vectors of texts with their sources: formulas, sentences, the text.
+        """Return the vectors of each text with their sources: its formulas, its sentences and the whole text.
 
         Args:
             texts: texts, or posts with ids.
-            show_progress_bar: show progress on standard error; None: of many texts, on a terminal.
+            show_progress_bar: show progress on standard error; None: only for many texts, on a terminal.
 
         Raises:
-            RetrievalError: a text without a graph, named by its place.
+            RetrievalError: a text without a graph; the message gives its position.
         """
         encoded_texts: list[EncodedQuery] = []
         posts = as_posts(texts)
         if show_progress_bar is None:
             show_progress_bar = len(posts) > POSTS_A_BATCH and sys.stderr.isatty()
         if repeated := [post_id for post_id, count in Counter(post.post_id for post in posts).items() if count > 1]:
-            raise RetrievalError(f"two posts have the id {repeated[0]}; ids must differ, and a text's id is its place")
+            raise RetrievalError(f"two posts have the id {repeated[0]}; ids must differ; a text's id is its position")
         with Console(quiet=not show_progress_bar).stage("encoding", len(posts), "texts") as advance:
             for start in range(0, len(posts), POSTS_A_BATCH):
                 batch = posts[start : start + POSTS_A_BATCH]
@@ -311,12 +311,12 @@ class MathAMR:
 
         Args:
             texts: texts, or posts with ids.
-            show_progress_bar: show progress on standard error; None: of many texts, on a terminal.
+            show_progress_bar: show progress on standard error; None: only for many texts, on a terminal.
 
         Shapes: ``vectors`` (V, p), of unit length; the last vector of a set is its document's.
 
         Raises:
-            RetrievalError: no text, or a text without a graph, named by its place.
+            RetrievalError: no texts, or a text without a graph; the message gives its position.
         """
         encoded = self.read(texts, show_progress_bar=show_progress_bar)
         if not encoded:
@@ -330,7 +330,7 @@ class MathAMR:
         *,
         normalize: bool = False,
     ) -> Tensor:
-        """Return MaxSim of each query and document, (num_queries, num_documents): thesis, Equation 3.4.
+        """Return the MaxSim of each query with each document, (num_queries, num_documents) (thesis, Equation 3.4).
 
         Args:
             queries: sets of :meth:`encode`, or texts.
@@ -353,11 +353,11 @@ class MathAMR:
         return explain(own, first.nodes, other, second.nodes)
 
     def index(self, posts: Sequence[str | Post], folder: str | os.PathLike[str] | None = None) -> PostIndex:
-        """Return an index of posts, which mathamr search and mathamr serve can open.
+        """Return an index of posts that mathamr search and mathamr serve can open.
 
         Args:
-            posts: texts, with their places as ids, or posts with ids.
-            folder: place of the index; None: a temporary folder that ``close`` removes.
+            posts: texts, whose positions become their ids, or posts with ids.
+            folder: folder of the index; None: a temporary folder that ``close`` removes.
 
         Raises:
             RetrievalError: no posts, two posts with the same id, or a post without a graph.
@@ -368,7 +368,7 @@ class MathAMR:
 
 
 def as_posts(texts: str | Sequence[str | Post]) -> list[Post]:
-    """Return texts as posts; their ids are their places.
+    """Return texts as posts, whose ids are their positions.
 
     >>> [(post.post_id, post.body) for post in as_posts(["$x$", Post("7", "answer", body="$y$")])]
     [('0', '$x$'), ('7', '$y$')]

@@ -1,4 +1,4 @@
-"""Index of posts, made in memory: :class:`PostIndex`, the result of :meth:`mathamr.MathAMR.index`.
+"""Index of posts that are given in memory: :class:`PostIndex`, the result of :meth:`mathamr.MathAMR.index`.
 
 with model.index(["The sum of two squares ...", "Suppose $x^2+1 = fg$ ..."]) as index:
     for result in index.search("Why is $x^2+1$ irreducible?", k=1, explain=True):
@@ -30,7 +30,7 @@ Task = Literal["answers", "formulas"]
 
 
 class PostIndex:
-    """Searchable posts; a context manager, which closes its files.
+    """Searchable posts, as a context manager that closes their files.
 
     Args:
         engine: opened index.
@@ -56,7 +56,7 @@ class PostIndex:
             encoded: their vectors, in the same order.
             files: model that made the vectors.
             reader: encoder of the queries.
-            folder: place of the index; None: a temporary folder.
+            folder: folder of the index; None: a temporary folder.
 
         Raises:
             RetrievalError: no posts, or two posts with the same id.
@@ -100,13 +100,13 @@ class PostIndex:
         strategy: Strategy | None = None,
         explain: bool = False,
     ) -> list[Result]:
-        """Return at most ``k`` posts, or formulas equal or similar to the query's first one, best first.
+        """Return at most ``k`` posts, or formulas equal or similar to the query's first formula, best first.
 
         Args:
             query: text with formulas between dollar signs.
             k: number of results, at most 1,000.
             task: searched objects: answers or formulas.
-            strategy: search strategy of posts; None: exact MaxSim.
+            strategy: search strategy for posts; None: exact MaxSim.
             explain: add an explanation to each result.
 
         Raises:

@@ -40,9 +40,9 @@ def train_on_pairs(
 
     Args:
         pairs: questions and answers.
-        folder: place of all files.
+        folder: folder of all files.
         encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
-        training: settings of the training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
+        training: settings of training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
         spec: virtual nodes; None: those of ``conf/graph/default.yaml``.
         workers: number of parsing processes.
 

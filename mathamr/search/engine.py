@@ -3,12 +3,12 @@ r"""Index with its model, opened once, for queries that a person types.
     engine = Engine.open(Path("index"))                                 # seconds
     answer = engine.answer(r"Why is $\sqrt 2$ irrational?", k=3)        # a tenth of one
     answer.results[0].post.title, answer.results[0].score
-    answer.results[0].explanation.matches          # what of the post fits each formula and sentence of the query
+    answer.results[0].explanation.matches          # best part of the post for each part of the query
     engine.answer(r"$\sqrt 2$", task="formulas").results[0].formula     # formulas like the first one of the query
     (result,) = engine.explain(r"Why is $\sqrt 2$ irrational?", "255").results
     result.explanation.similarities                     # the heat map (thesis, Figure 4.1)
 
-mathamr search and the web page of mathamr serve are two faces of it.
+mathamr search and the web page of mathamr serve both use it.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from mathamr.structure.matching import Match
 from mathamr.training import checkpoint
 
 TASKS = ("answers", "formulas")
-RESULTS, MAX_RESULTS = 5, CANDIDATES  # unless told, and at most
+RESULTS, MAX_RESULTS = 5, CANDIDATES  # default and maximum
 ENCODED_QUERIES_KEPT = 32  # a heat map is asked for after the search with the same query
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A post that was found, and why; or, for the task ``formulas``, the formula of a post.
+    """Post that was found, with its explanation; for the task ``formulas``, a formula of a post.
 
-    Formulas that were found by their structure have a ``match``, unless they are too large to be drawn.
+    A formula found by its structure has a ``match``, unless it is too large to draw.
     """
 
     post: PostText
@@ -58,10 +58,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Results, best first, and the seconds that went into ``query`` (to vectors), ``search`` and ``explanation``.
+    """Results, best first, and the seconds spent on ``query`` (encoding), ``search`` and ``explanation``.
 
-    ``best`` is the score of a result that fits in everything: the number of the query's vectors for MaxSim, else 1;
-    None of a system whose scores have no such bound.
+    ``best`` is the score of a perfect match: the number of query vectors for MaxSim, else 1; None for a system whose
+    scores have no such bound.
     """
 
     query: EncodedQuery | TypedQuery
@@ -76,7 +76,7 @@ class Answer:
 
 
 class Engine:
-    """Store the parts that :meth:`open` makes. One thread at a time may search."""
+    """Engine of a graph model's index, made by :meth:`open`. Only one thread at a time may search."""
 
     def __init__(self, catalog: Catalog, reader: QueryEncoder) -> None:
         self.catalog = catalog
@@ -103,21 +103,21 @@ class Engine:
 
     @property
     def note(self) -> str:
-        """Warning about the index for whoever searches, or ""."""
+        """Warning about the index to show to users, or ""."""
         if not self.catalog.parser or self.catalog.parser.startswith("embedded"):
             return ""
-        return f"the posts were parsed by {self.catalog.parser}, the query is parsed by the embedded parser"
+        return f"the posts were parsed by {self.catalog.parser}, but the query is parsed by the embedded parser"
 
     @property
     def strategies(self) -> list[Strategy]:
-        """Tasks that this index can be searched by."""
+        """Strategies that this index can be searched with."""
         return [s for exact in (True, False) for name in STRATEGIES if self._can(s := Strategy(name, exact))]
 
     def __len__(self) -> int:
         return len(self.catalog)
 
     def about(self) -> dict[str, Any]:
-        """Return what is searched and how, as JSON."""
+        """Return the searched index and its search options, as JSON."""
         catalog = self.catalog
         vectors = len(catalog.formulas) if catalog.has_formulas else 0
         formulas = vectors if catalog.structured is None else len(catalog.structured)
@@ -148,8 +148,8 @@ class Engine:
     ) -> Answer:
         """Return at most ``k`` posts that answer ``text``, or formulas similar to its first one.
 
-        Raises :class:`MathAMRError` for a query that cannot be read or of which the model knows nothing, and for what
-        the index cannot do.
+        Raises :class:`MathAMRError` for a query that cannot be read or has no part that the model knows, and for a
+        search that the index does not support.
         """
         check(task, k)
         strategy = strategy or Strategy()
@@ -160,7 +160,7 @@ class Engine:
             return self._by_structure(self.catalog.structured, query, k, selection, encoded - start)
         if query.words.nothing:
             raise RetrievalError(
-                f"the model knows nothing of this query ({query.words}), so any result would be by chance; use other "
+                f"the model knows nothing in this query ({query.words}), so any result would be by chance; use other "
                 "words, or a formula between dollar signs"
             )
         if task == "formulas":
@@ -182,7 +182,7 @@ class Engine:
         return Answer(query, page, best, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:
-        """Return an answer with this post alone, for its explanation; its score is MaxSim.
+        """Return an answer with this post alone and its explanation; the score is MaxSim.
 
         Raises :class:`RetrievalError` for a post that the index does not have.
         """
@@ -202,7 +202,7 @@ class Engine:
     def _by_structure(
         self, formulas: StructuredFormulas, query: EncodedQuery, k: int, selection: Selection, encoding: float
     ) -> Answer:
-        """Return formulas that have a large part in common with the first one of the query, and the part."""
+        """Return formulas that share a large part with the first formula of the query, each with that part."""
         if not query.text.formulas:
             raise _no_formula()
         start = time.perf_counter()
@@ -232,7 +232,7 @@ class Engine:
         for hit in hits:
             post = posts.get(hit.post_id or "")
             if post is None:
-                raise StoreError(f"the index has formula {hit.doc_id} and not the text of its post {hit.post_id}")
+                raise StoreError(f"the index has formula {hit.doc_id} but not the text of its post {hit.post_id}")
             formula = next((f for f in post.text.formulas if f.formula_id == hit.doc_id), FormulaRef(hit.doc_id, ""))
             results.append(Result(post, hit.score, formula=formula))
         return results
@@ -259,7 +259,7 @@ def _post_of_hit(hit: Hit) -> str:
 
 
 def _check_id(post_id: str) -> None:
-    """Refuse an invalid id: JSON and addresses can contain half of a surrogate pair, which no file has."""
+    """Refuse an invalid id: JSON and URLs can contain half of a surrogate pair, but files cannot."""
     try:
         post_id.encode()
     except UnicodeEncodeError:
@@ -271,11 +271,11 @@ def _no_formula() -> ConfigError:
 
 
 def _no_post(post_id: str) -> RetrievalError:
-    return RetrievalError(f"the index has no post {post_id!r}; give the id of a post that was found")
+    return RetrievalError(f"the index has no post {post_id!r}; give the id of a search result")
 
 
 def check(task: str, k: int) -> None:
-    """Refuse an unknown task, and more or fewer results than can be shown."""
+    """Refuse an unknown task, or a number of results out of range."""
     if task not in TASKS:
         raise ConfigError(f"unknown task {task!r}; choose from: {', '.join(TASKS)}")
     if not 1 <= k <= MAX_RESULTS:

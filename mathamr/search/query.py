@@ -1,4 +1,4 @@
-r"""A query typed by a person -> vectors, by the same way that posts took.
+r"""Typed query -> vectors, by the same steps as for posts.
 
     queries = QueryEncoder(encoder, vocabulary, spec)
     query = queries.encode(r"Prove that $\|A\|_2 \le \sqrt{\|A\|_1\|A\|_\infty}$")
@@ -7,7 +7,7 @@ r"""A query typed by a person -> vectors, by the same way that posts took.
 
 Text is plain, with formulas between dollar signs, ``\(..\)`` or ``\[..\]``. It goes through
 :class:`graphs.graph.graph_maker.GraphMaker`, which makes the graphs of a collection, then through virtual nodes, the
-model's vocabulary and the encoder; so a post that is typed in has the vectors that it has in the index.
+model's vocabulary and the encoder; so a post typed as a query has the same vectors as in the index.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _EMBEDDED = ParserFactory(EmbeddedParser)
 class EncodedQuery:
     """A query as a set of vectors: ``vectors`` holds one set, ``nodes`` has the part that each vector represents.
 
-    ``formula_ids`` are the formulas in the order of their vectors; a formula typed in has the id ``query:i``.
-    ``words`` says what of the query the model knows.
+    ``formula_ids`` are the formulas in the order of their vectors; a typed formula has the id ``query:i``.
+    ``words`` records the parts of the query that the model knows.
     """
 
     post_id: str
@@ -73,7 +73,7 @@ def typed_post(query: str) -> Post:
     """
     if len(query) > MAX_CHARACTERS:
         raise RetrievalError(
-            f"the query has {len(query):,} characters, at most {MAX_CHARACTERS:,} are read; shorten it, or encode "
+            f"the query has {len(query):,} characters, but at most {MAX_CHARACTERS:,} are read; shorten it, or encode "
             "it as a post of a collection"
         )
     if not query.strip():
@@ -82,14 +82,14 @@ def typed_post(query: str) -> Post:
 
 
 class QueryEncoder:
-    """Encoder of queries: an AMR parser, a vocabulary and a model, loaded once in seconds.
+    """Encoder of queries: an AMR parser, a vocabulary and a model, loaded once, within seconds.
 
     Args:
-        parser: as the posts of the index were parsed, where that can be had.
+        parser: factory of the AMR parser; where possible, the one that parsed the posts of the index.
         formulas_db: trees of formulas by id, for topics of a collection that publishes them.
 
     Raises:
-        ConfigError: an encoder that reads vectors of sentences beside graphs, or graphs of threads.
+        ConfigError: an encoder that also reads sentence vectors, or that reads graphs of threads.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class QueryEncoder:
             raise refusal(encoder.config.sentence_vectors)
         if spec.thread != "none":
             raise ConfigError(
-                f"this model reads graphs of threads (graph.thread={spec.thread}), and a text alone has none; run an "
+                f"this model reads graphs of threads (graph.thread={spec.thread}), but a single text has none; run an "
                 "experiment (experiments.run), or use a model with graph.thread=none"
             )
         self._encoder = encoder.eval()
@@ -126,7 +126,7 @@ class QueryEncoder:
     def encode_posts(self, posts: Sequence[Post], collection: Collection | None = None) -> list[EncodedQuery | Failure]:
         """Encode posts or topics, in their order; a post without a graph gives a failure in its place.
 
-        Graphs that ``collection`` has are taken from there, made by the parser that made the posts'.
+        Graphs in ``collection`` are reused; they were made by the parser of the posts.
         """
         parsed = set() if collection is None else set(collection.post_ids())
         found: list[EncodedQuery | Failure] = []

@@ -1,4 +1,4 @@
-"""Engine that is replaced while it serves: the old one answers until the new one is open.
+"""Engine that reloads while it serves: the old one answers until the new one is open.
 
 >>> class Opened:
 ...     note = ""
@@ -28,7 +28,7 @@ from mathamr.search.selection import EVERYTHING, Selection
 
 
 class ReloadableEngine:
-    """Answer from the engine that was opened last; it is a :class:`mathamr.search.searchable.SearchEngine`.
+    """Engine that answers from the one opened last; a :class:`mathamr.search.searchable.SearchEngine`.
 
     Args:
         open_: opens the engine; called at once, and for each :meth:`reload`.
@@ -42,9 +42,9 @@ class ReloadableEngine:
         self._about = self._engine.about()
 
     def reload(self) -> None:
-        """Open the engine again and close the one before; if that fails, the one before stays.
+        """Open the engine again and close the previous one; if opening fails, the previous one stays.
 
-        A search that is being answered ends first. Raises what opening raises.
+        A running search ends first. Errors of opening are raised.
         """
         with self._reloading:
             engine = self._open()
@@ -55,14 +55,14 @@ class ReloadableEngine:
 
     @property
     def note(self) -> str:
-        """Warning about the index for whoever searches, or ""."""
+        """Warning about the index to show to users, or ""."""
         return self._engine.note
 
     def __len__(self) -> int:
         return len(self._engine)
 
     def about(self) -> dict[str, Any]:
-        """Return what is searched and how, as JSON."""
+        """Return the searched index and its search options, as JSON."""
         return self._about
 
     def answer(
@@ -79,7 +79,7 @@ class ReloadableEngine:
             return self._engine.answer(text, task=task, strategy=strategy, k=k, selection=selection)
 
     def explain(self, text: str, post_id: str) -> Answer:
-        """Return an answer with one post, for its explanation."""
+        """Return an answer with one post and its explanation."""
         with self._searching:
             return self._engine.explain(text, post_id)
 

@@ -1,4 +1,4 @@
-"""Systems as a search sees them: a ranking for a query, with the scores of the system's run file.
+"""Interfaces of search: systems that rank posts for a query, and engines that answer typed queries.
 
 >>> from graphs.corpus.post import Post
 >>> class Newest:
@@ -9,8 +9,9 @@
 >>> system.rank(Topic("query", Post("query", "topic", body="Is $x$ odd?", markup="text")))
 [('540', 2.0), ('7', 1.0)]
 
-mathamr search and the page see a :class:`SearchEngine`: of graphs :class:`mathamr.search.engine.Engine`, of every other
-system :class:`mathamr.search.system_engine.SystemEngine`.
+The scores of a system are those of its run file. mathamr search and the web page use a :class:`SearchEngine`:
+:class:`mathamr.search.engine.Engine` for graph models, :class:`mathamr.search.system_engine.SystemEngine` for every
+other system.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class Searchable(Protocol):
-    """A system that ranks posts for one query after the other."""
+    """System that ranks posts for one query at a time."""
 
     def rank(self, topic: Topic) -> Ranking:
         """Return ids and scores of posts, best first (:mod:`mathamr.evaluation.order`).
 
         Args:
-            topic: query; a topic of the experiment is ranked as in its run file.
+            topic: query; for a topic of the experiment, the ranking equals its run file.
         """
 
     def close(self) -> None:
@@ -46,12 +47,12 @@ class SearchEngine(Protocol):
 
     @property
     def note(self) -> str:
-        """Warning about the index for whoever searches, or ""."""
+        """Warning about the index to show to users, or ""."""
 
     def __len__(self) -> int: ...
 
     def about(self) -> dict[str, Any]:
-        """Return what is searched and how, as JSON (``GET /api/index``)."""
+        """Return the searched index and its search options, as JSON (``GET /api/index``)."""
 
     def answer(
         self,
@@ -65,7 +66,7 @@ class SearchEngine(Protocol):
         """Return at most ``k`` results of a selection for a query."""
 
     def explain(self, text: str, post_id: str) -> Answer:
-        """Return an answer with one post, for its explanation."""
+        """Return an answer with one post and its explanation."""
 
     def post(self, post_id: str) -> PostText:
         """Return a post by its id."""

@@ -1,4 +1,4 @@
-r"""Selection of a part of the results: by kind, formulas, exact words and excluded words; and pages of results.
+r"""Filters of results by kind, formulas, exact words and excluded words; and pages of results.
 
 >>> text, phrases, without = read_filters('Is "every finite ring" with $a "b"$ a field? -commutative')
 >>> text
@@ -6,8 +6,8 @@ r"""Selection of a part of the results: by kind, formulas, exact words and exclu
 >>> phrases, without
 (('every finite ring',), ('commutative',))
 
-A search with a filter looks at the best :data:`CANDIDATES` posts, and an answer tells how many of them pass.
-Words are compared without case and signs, formulas by their LaTeX without spaces:
+A filtered search examines the best :data:`CANDIDATES` posts; the answer gives the number that pass.
+Words are compared without case and punctuation, formulas by their LaTeX without spaces:
 
 >>> post = Post("8", "answer", body="Yes: every finite  Ring $R$ is.", markup="text")
 >>> Selection(phrases=phrases, without=without).admits(post)
@@ -45,12 +45,12 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Results from ``start`` on.
+    """Page of results, beginning at ``start``.
 
     Attributes:
         results: results of this page.
         start: number of results before it.
-        more: whether a next page has results.
+        more: True if a next page has results.
         candidates: number of results that the filters were applied to; None without a filter.
         matching: number of candidates that pass; None without a filter.
     """
@@ -76,9 +76,9 @@ class Selection:
     Attributes:
         kind: ``answer``, ``question``, or "" for both.
         formulas: ``with``, ``without``, or "" for both.
-        phrases: words that a post has one after the other.
-        without: words that no post may have.
-        start: number of results to leave out at the beginning.
+        phrases: sequences of words that a post must contain.
+        without: words that no post may contain.
+        start: number of results to skip.
     """
 
     kind: str = ""
@@ -92,15 +92,15 @@ class Selection:
             if value not in known:
                 raise ConfigError(f"{name}={value}; choose from: {', '.join(known[1:])}")
         if not 0 <= self.start < CANDIDATES:
-            raise ConfigError(f"start={self.start}; from 0 to {CANDIDATES - 1:,} results can be left out")
+            raise ConfigError(f"start={self.start}; from 0 to {CANDIDATES - 1:,} results can be skipped")
 
     @property
     def filters(self) -> bool:
-        """Return whether a post may be refused."""
+        """Return whether any filter is set."""
         return bool(self.kind or self.formulas or self.phrases or self.without)
 
     def depth(self, k: int) -> int:
-        """Return the number of results to search for, to show ``k``."""
+        """Return the number of results to search for in order to show ``k``."""
         return CANDIDATES if self.filters else min(self.start + k + 1, CANDIDATES)
 
     def page(self, found: Sequence[T], k: int, post_id_of: Callable[[T], str], texts: PostTexts) -> Page[T]:
@@ -133,16 +133,16 @@ EVERYTHING = Selection()
 
 
 def typed(query: str, selection: Selection = EVERYTHING) -> tuple[str, Selection]:
-    """Return a query without the signs of its filters, and ``selection`` with these filters."""
+    """Return a query without its filter signs, and ``selection`` with these filters."""
     text, phrases, without = read_filters(query)
     return text, replace(selection, phrases=phrases, without=without)
 
 
 def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return a query without the signs of filters, its phrases between ``"``, and its words after ``-``.
+    """Return a query without filter signs, its phrases between ``"``, and its words after ``-``.
 
-    Nothing within a formula is a filter. A phrase stays in the query, an excluded word does not. A query that is too
-    long is left to the engine, which refuses it.
+    A sign within a formula is never a filter. A phrase stays in the query; an excluded word is removed. A query that is
+    too long is passed on unchanged, and the engine refuses it.
     """
     if len(query) > MAX_CHARACTERS:
         return query, (), ()
@@ -168,7 +168,7 @@ def _words_of(query: str) -> str:
 
 
 def _words(text: PlaceholderText) -> str:
-    """Return words and formulas, each between blanks, so that a part of it is a sequence of whole words."""
+    """Return words and formulas, each between spaces, so that substrings can be compared as whole words."""
     words: list[str] = []
     for sentence in text.sentences:
         for part in parts(sentence, text):

@@ -1,4 +1,4 @@
-"""Words of a command line -> how to search: what mathamr search and mathamr serve have in common.
+"""Command-line words -> search settings, shared by mathamr search and mathamr serve.
 
 >>> settings, others = read(["index=outputs/index", "k=3", "strategy=single_vector", "Why is $a=b$?"])
 >>> settings.k, settings.strategy.name, settings.task, others
@@ -21,9 +21,9 @@ KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "kind", "formul
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``index`` is a folder of mathamr index; ``model`` a checkpoint that must be the one that made it.
+    """``index`` is a folder written by mathamr index; ``model``, if given, must be the checkpoint that made it.
 
-    ``selection`` has the filters that a query does not type.
+    ``selection`` has the filters that are not typed in the query.
     """
 
     index: Path
@@ -38,8 +38,8 @@ class Settings:
 def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list[str]]:
     """Split the words of a command line into settings ``KEY=VALUE`` and other words, in any order.
 
-    Words of the keys ``more`` are left among the others. Raises :class:`ConfigError` for an unknown key
-    or value; a word with spaces, or with ``=`` after something else than a name, such as ``$a=b$``, is no setting.
+    Settings whose keys are in ``more`` stay among the other words. Raises :class:`ConfigError` for an unknown key
+    or value; a word with spaces, or with ``=`` after anything but a name, such as ``$a=b$``, is not a setting.
     """
     given: dict[str, str] = {}
     others = []
@@ -68,7 +68,7 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
 
 
 def as_settings(words: Sequence[str]) -> list[str]:
-    """Return the words with ``--index FOLDER``, as other commands have it, made ``index=FOLDER``.
+    """Return the words, with ``--index FOLDER`` (the form of other commands) rewritten as ``index=FOLDER``.
 
     >>> as_settings(["--index", "outputs/index", "--k=3", "Why is $2>1$?"])
     ['index=outputs/index', 'k=3', 'Why is $2>1$?']

@@ -35,12 +35,12 @@ from mathamr.search.words import QueryWords
 
 
 class SystemEngine:
-    """Store an opened system and the texts of its posts. One thread at a time may search.
+    """Engine of an opened system and the texts of its posts. Only one thread at a time may search.
 
     Args:
         searchable: the system.
         texts: texts of the posts that it finds, and of their questions.
-        system: name of the system, for people.
+        system: name of the system, as shown to users.
         posts: number of posts that it searches.
     """
 
@@ -56,7 +56,7 @@ class SystemEngine:
         return self._posts
 
     def about(self) -> dict[str, Any]:
-        """Return what is searched and how, as JSON."""
+        """Return the searched index and its search options, as JSON."""
         return {
             "system": self._system,
             "posts": self._posts,
@@ -78,17 +78,17 @@ class SystemEngine:
         k: int = RESULTS,
         selection: Selection = EVERYTHING,
     ) -> Answer:
-        """Return at most ``k`` posts that answer ``text``. ``strategy`` is of graphs alone, and has no effect.
+        """Return at most ``k`` posts that answer ``text``. ``strategy`` has no effect here.
 
         Raises:
-            ConfigError: another task than answers, or an impossible ``k``.
+            ConfigError: a task other than answers, or ``k`` out of range.
             RetrievalError: a query that cannot be read.
             StoreError: a post without its text.
         """
         check(task, k)
         if task != TASKS[0]:
             raise ConfigError(
-                f"task={task} needs the index of a graph model, and this one is of {self._system}; use task={TASKS[0]}"
+                f"task={task} needs the index of a graph model, but this one is of {self._system}; use task={TASKS[0]}"
             )
         start = time.perf_counter()
         post = typed_post(text)
@@ -100,7 +100,7 @@ class SystemEngine:
         searched = time.perf_counter()
         shown = self._texts.get([post_id for post_id, _ in ranking])
         if missing := [post_id for post_id, _ in ranking if post_id not in shown]:
-            raise StoreError(f"the index finds post {missing[0]} and has no text of it; build it again")
+            raise StoreError(f"the index finds post {missing[0]} but has no text for it; build the index again")
         results = [Result(shown[post_id], score) for post_id, score in ranking]
         seconds = {
             "query": typed - start,
@@ -110,13 +110,13 @@ class SystemEngine:
         return Answer(query, page.with_results(results), None, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:
-        """Refuse an explanation: the vectors of this system have no parts with names.
+        """Refuse to explain: the vectors of this system have no named parts.
 
         Raises:
             RetrievalError: always.
         """
         raise RetrievalError(
-            f"an index of {self._system} explains no result; heat maps need the index of a graph model"
+            f"an index of {self._system} cannot explain results; heat maps need the index of a graph model"
         )
 
     def post(self, post_id: str) -> PostText:

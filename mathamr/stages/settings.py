@@ -8,7 +8,7 @@ A system declares its own settings as a subclass, with a field for each of its g
 >>> list(CountingSettings.groups())
 ['index', 'retrieval', 'thread', 'graph']
 
-Dataclasses of the library are groups as they are (``TrainConfig``), so a setting is described where it acts. Neither
+A dataclass of the library, such as ``TrainConfig``, can be a group, so a setting is described where it acts. Neither
 torch nor OmegaConf is imported: the values come from ``conf/``, and :mod:`experiments.config` fills them in.
 """
 
@@ -32,7 +32,7 @@ class SourceSettings:
     Attributes:
         name: kind of the collection, as ``data.name``.
         root: folder of the collection, if it has one.
-        most_pairs: number of its first pairs that are used; None: all.
+        most_pairs: maximum number of pairs, taken from the first on; None: all.
     """
 
     name: str
@@ -42,20 +42,21 @@ class SourceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """Collection, as :func:`graphs.corpus.corpus.open_corpus` opens it, and the used part of it.
+    """Collection that :func:`graphs.corpus.corpus.open_corpus` opens, and the part of it that is used.
 
     Attributes:
         years: years of the topics.
         regime: what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
-        posts: posts to parse, needed or all (:mod:`mathamr.stages.needed`).
+        posts: posts to parse: needed or all (:mod:`mathamr.stages.needed`).
         collection: collection.db that was made elsewhere.
         formulas: formulas.db that was made elsewhere.
         graphs: preprocessed.db that was made elsewhere.
-        judgments: edition of the judgments, official or all.
-        split: split of the judgments, of collections that have several.
+        judgments: edition of the judgments: official or all.
+        split: split of the judgments, for collections with several splits.
         id: name of a data set of ir_datasets.
         relevant_grade: lowest grade that counts as relevant; None: 2, or 1 where no grade is above 1.
-        sources: further collections by names of your own, to learn from where ``train.pairs`` has their names.
+        sources: further collections to learn from, by names of your choice; used where ``train.pairs`` lists their
+            names.
     """
 
     name: str
@@ -95,7 +96,7 @@ class JobSettings:
         seed: seed of the job.
         workers: processes that parse posts and make tensors.
         data: the collection.
-        parsers: options of every AMR parser by its name.
+        parsers: options of each AMR parser, by the parser's name.
         tasks: tasks of ARQMath or names of tests.
         example: topic and post of the heat map.
         conf: folder with the values of a package's groups, ``GROUP/default.yaml`` and further choices; None: the
@@ -130,7 +131,7 @@ class JobSettings:
         return {name: value for name, value in values.items() if name not in self.free.get(group, ())}
 
     def model_key_parts(self) -> Mapping[str, Any] | None:
-        """Return the dependencies of a model beside the collection, as JSON; None without training.
+        """Return the dependencies of a model apart from the collection, as JSON; None without training.
 
         Raises:
             ConfigError: a file that it depends on is missing.
@@ -138,7 +139,7 @@ class JobSettings:
         return None
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return the dependencies of rankings beside the model, the collection and the topics, as JSON.
+        """Return the dependencies of rankings apart from the model, the collection and the topics, as JSON.
 
         Raises:
             ConfigError: a file that they depend on is missing.
@@ -146,7 +147,7 @@ class JobSettings:
         return {group: self.key_settings(group) for group in self.groups()}
 
     def needs(self) -> Sequence[str]:
-        """Return the conditions whose rankings are read; their jobs of the same seed run first.
+        """Return the conditions whose rankings are read; their jobs with the same seed run first.
 
         Raises:
             ConfigError: they cannot be used together.
@@ -190,12 +191,12 @@ class GraphConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexConfig:
-    """Storage of vectors: ``backend`` exact or qdrant; ``location`` of qdrant: embedded, or a server's URL.
+    """Storage of vectors: ``backend`` is exact or qdrant; ``location`` of qdrant is embedded or a server's URL.
 
-    Of qdrant's HNSW graphs, ``m``: edges a node of the one of document vectors; ``m_all``: of the one of all vectors,
-    without which approximate maxsim is refused; ``ef_construct``: breadth of building. A server keeps the index of each
-    job under its own name.
-    ``keep``: leave the index in the job's folder, instead of removing it once it was searched.
+    For qdrant's HNSW graphs, ``m`` is the number of edges per node in the graph of document vectors, and ``m_all`` is
+    that in the graph of all vectors, which approximate maxsim needs; ``ef_construct`` is the breadth of construction. A
+    server keeps the index of each job under its own name.
+    ``keep`` leaves the index in the job's folder; otherwise it is removed after the search.
     """
 
     backend: str
@@ -222,8 +223,8 @@ class ThreadConfig:
     """Use of an answer's thread in its score (:mod:`mathamr.stages.retrieval.threads`).
 
     Attributes:
-        read: the posts that are compared with a topic: answer; question, the one that it answers; or both together.
-        depth: results of a topic that are left for conditions that learn from scores; None: those of the run file.
+        read: posts that are compared with a topic: answer, question (the one that is answered), or both joined.
+        depth: number of results per topic for conditions that learn from scores; None: as in the run file.
     """
 
     read: str = "answer"
@@ -256,6 +257,6 @@ class ParsedSettings(JobSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparationSettings(ParsedSettings):
-    """Settings of jobs that make tensors, of the posts of a collection and of further sources to learn from."""
+    """Settings of jobs that make tensors from the posts of a collection and of further sources."""
 
     train: TrainConfig

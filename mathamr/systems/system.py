@@ -51,18 +51,18 @@ Settings = TypeVar("Settings", bound=JobSettings)
 
 
 class System(ABC, Generic[Settings]):
-    """Method to learn and search the posts of a collection.
+    """Method for learning from a collection and searching its posts.
 
     Attributes:
         name: the value of ``track=``, set by :func:`mathamr.systems.registry.system`.
         settings: type of its settings, the argument of ``System[...]``.
         tasks: supported tasks: 1 finds answers, 2 formulas.
         partial: True if it can search a part of the answers, which named tests may require.
-        reads: supported values of ``thread.read``; for question it searches the posts of ``topic_set.kind``.
+        reads: supported values of ``thread.read``; with question, it searches the posts of ``topic_set.kind``.
         corpus: the collection.
         shared: folder of files that jobs share.
         console: progress and messages.
-        post_files: posts of the collection, kept in ``shared``, so that it is read once.
+        post_files: posts of the collection, kept in ``shared``, so that the collection is read once.
         own_questions: questions equal to a topic, by topic id; :meth:`threads` finds them.
     """
 
@@ -84,7 +84,7 @@ class System(ABC, Generic[Settings]):
         self.post_files = PostFiles(corpus, shared, console)
         self._texts: Path | None = None
         self._formulas_db: Path | None = None
-        self._some_posts: NeededPosts | None = None  # whose texts are made; None: of all posts
+        self._some_posts: NeededPosts | None = None  # posts whose texts are made; None: all
         self._visual_ids: dict[str, str] | None = None
         self._threads: Threads | None = None
         self.own_questions: Mapping[str, frozenset[str]] = {}
@@ -98,11 +98,11 @@ class System(ABC, Generic[Settings]):
     # -- what jobs share -----------------------------------------------------------------------------------------
 
     def prepare(self, settings: Settings, topic_sets: Sequence[TopicSet]) -> None:
-        """Make the shared files of a job, unless they are finished. Here: texts for examples."""
+        """Make the shared files of a job, unless they are finished. The base class makes texts for examples."""
         self.prepare_texts(settings, topic_sets, formulas=any(topic_set.task == 2 for topic_set in topic_sets))
 
     def prepare_texts(self, settings: Settings, topic_sets: Sequence[TopicSet], *, formulas: bool) -> None:
-        """Make posts.db of the searched posts, and formulas.db if ``formulas``, without graphs."""
+        """Make posts.db of the searched posts and, if ``formulas`` is true, formulas.db; no graphs are made."""
         needed = needed_posts(settings, self.corpus, topic_sets, frozenset(), self.shared, self.console)
         collection = ParsedCollection(self.corpus, self.shared, self.console, needed)
         with collection.alone():
@@ -126,7 +126,7 @@ class System(ABC, Generic[Settings]):
         return self.source(settings)
 
     def pairs(self, settings: Settings) -> Mapping[str, PairsApart]:
-        """Return the pairs that ``train`` learns from, by source and "" for the collection, and those left out."""
+        """Return the pairs that ``train`` learns from and those left out, by source; "" is the collection."""
         return {}
 
     # -- the model -----------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class System(ABC, Generic[Settings]):
         """Return the answers with their questions, and the questions that are topics; read once.
 
         Args:
-            topic_sets: all topics that jobs are measured on; read the first time alone.
+            topic_sets: all topics that jobs are measured on; read by the first call only.
         """
         if self._threads is None:
             with self.post_files.catalogue() as catalogue:
@@ -186,14 +186,14 @@ class System(ABC, Generic[Settings]):
         """Return the result of :meth:`threads`.
 
         Raises:
-            RuntimeError: it was not called, so no question is known to be a topic.
+            RuntimeError: :meth:`threads` was not called, so the questions that are topics are unknown.
         """
         if self._threads is None:
             raise RuntimeError("known_threads() before threads(); call threads() in prepare() or encode()")
         return self._threads
 
     def joined_questions(self, settings: JobSettings, answers: Sequence[str]) -> Mapping[str, str]:
-        """Return the question of each answer that is one document with it: none unless ``thread.read`` is both.
+        """Return the question that forms one document with each answer; empty unless ``thread.read`` is both.
 
         A question that is a topic is left out.
         """
@@ -205,7 +205,7 @@ class System(ABC, Generic[Settings]):
     # -- search outside the experiment ---------------------------------------------------------------------------
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
-        """Write what a search for answers needs to ``folder``; return a record for :meth:`open_kept`, as JSON.
+        """Write the files that answer search needs to ``folder``; return a record for :meth:`open_kept`, as JSON.
 
         Raises:
             ConfigError: a system that cannot be kept.
@@ -214,7 +214,7 @@ class System(ABC, Generic[Settings]):
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
-        """Open what :meth:`keep` has written.
+        """Open the files that :meth:`keep` wrote.
 
         Raises:
             ConfigError: a system that cannot be kept.
@@ -231,16 +231,16 @@ class System(ABC, Generic[Settings]):
     def space(
         self, settings: Settings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
     ) -> EmbeddingSpace | None:
-        """Return vectors of the topics and of some posts; None of a system without vectors.
+        """Return vectors of the topics and of some posts; None for a system without vectors.
 
         Args:
-            select: gets the ids of all searched posts with vectors, and returns the wanted ones: a collection may be
-                too large.
+            select: function from the ids of all searched posts with vectors to the wanted ids; a collection may be too
+                large to take all.
         """
         return None
 
     def searchable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
-        """Return the searched posts among these: with vectors if the system makes vectors, else with a text."""
+        """Return the searched posts among ``post_ids``: with vectors if the system makes vectors, else with a text."""
         if isinstance(encoded.vectors, EncodedPosts):
             return encoded.vectors.encoded(post_ids)
         if self._texts is None:
@@ -262,7 +262,7 @@ class System(ABC, Generic[Settings]):
         return self._texts
 
     def readable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
-        """Return the topics, by the ids of their posts, that the system can search with."""
+        """Return the ids of the topics' posts that the system can search with."""
         return encoded.vectors.encoded(post_ids) if isinstance(encoded.vectors, EncodedPosts) else post_ids
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:

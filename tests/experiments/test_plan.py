@@ -124,11 +124,11 @@ def test_conditions_that_search_in_different_ways_share_a_model() -> None:
         ({"baselines": {"ring": "nine"}}, "experiment.baselines=nine is not among the conditions"),
         (
             {"conditions": {"none": {"graph": {"conectivity": "x"}}}},
-            "experiment.conditions.none.graph.conectivity is no setting; did you mean graph.connectivity",
+            "experiment.conditions.none.graph.conectivity is not a setting; did you mean graph.connectivity",
         ),
         (
             {"conditions": {"none": {"connectivity": "x"}}},
-            "none.connectivity is no setting; did you mean graph.connect",
+            "none.connectivity is not a setting; did you mean graph.connect",
         ),
         ({"conditions": {"none": {"graph": "circular"}}}, "none.graph is a group of settings; write e.g. graph: {"),
         ({"conditions": {"none": "circular"}}, "none=circular changes no setting"),

@@ -341,7 +341,7 @@ def test_a_missing_root_names_the_key(tmp_path: Path) -> None:
         (["+exp=vn_connectivty"], "vn_connectivty"),
         ([], "add +exp=NAME"),
         (["+exp=vn_connectivity", "train.epochs=many"], "many"),
-        (["+exp=vn_connectivity", "+train.epocs=3"], "train.epocs is no setting; did you mean train.epochs?"),
+        (["+exp=vn_connectivity", "+train.epocs=3"], "train.epocs is not a setting; did you mean train.epochs?"),
         (["+exp=vn_connectivity", "graph.connectivity=sequental"], "connectivity is 'sequental'"),
     ],
 )

@@ -21,8 +21,8 @@ DATA = {"name": "jsonl", "root": "/data", "years": [2022], "regime": "full", "ju
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("single_vector", r"train\.single_vector is no setting; use train\.beta=0"),
-        ("epocs", r"train\.epocs is no setting; did you mean train\.epochs\?"),
+        ("single_vector", r"train\.single_vector is not a setting; use train\.beta=0"),
+        ("epocs", r"train\.epocs is not a setting; did you mean train\.epochs\?"),
     ],
 )
 def test_a_key_without_a_setting_is_refused_with_the_one_to_use(key: str, message: str) -> None:
@@ -40,7 +40,7 @@ def test_nested_settings_are_dataclasses() -> None:
     settings = filled(DataSettings, {**DATA, **nothing, "sources": {"math": {"name": "problems"}}}, "data")
     assert settings.sources == {"math": SourceSettings("problems", None, None)}
     with pytest.raises(
-        ConfigError, match=r"data\.sources\.math\.nmae is no setting; did you mean data\.sources\.math\.name"
+        ConfigError, match=r"data\.sources\.math\.nmae is not a setting; did you mean data\.sources\.math\.name"
     ):
         filled(DataSettings, {**DATA, **nothing, "sources": {"math": {"nmae": "problems"}}}, "data")
 

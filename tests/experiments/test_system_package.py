@@ -83,7 +83,7 @@ def test_a_system_of_another_package_runs_beside_the_others(collection: Path, tm
     assert same == {"words-seed1"}
     assert planned["random-seed1"].model_key == ""
     misspelled = configured({"one": {**RANDOM, "random": {"cuont": 3}}}, *place)
-    with pytest.raises(ConfigError, match=r"random\.cuont is no setting; did you mean random\.count"):
+    with pytest.raises(ConfigError, match=r"random\.cuont is not a setting; did you mean random\.count"):
         jobs(misspelled)
 
 

@@ -281,7 +281,7 @@ def test_a_fusion_waits_for_a_part_that_another_process_has_in_work(
 
     def say(console: Console, line: str) -> None:
         said(console, line)
-        if "waiting for what fused-seed1 needs" in line:
+        if "waiting for a dependency of fused-seed1" in line:
             waited.set()
 
     with pytest.MonkeyPatch.context() as patch:

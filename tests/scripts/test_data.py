@@ -131,7 +131,7 @@ def test_a_download_that_is_stopped_says_how_it_goes_on(
     with serve(tree("qrels")) as server:
         monkeypatch.setattr("graphs.corpus.download.web.Downloads.fetch", stop)
         assert get(server.base, tmp_path, "--only", "qrels") == 130
-    assert capsys.readouterr().err.endswith("stopped; the same command resumes from what is saved\n")
+    assert capsys.readouterr().err.endswith("stopped; the same command resumes from the saved state\n")
 
 
 @pytest.mark.parametrize(

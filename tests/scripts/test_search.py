@@ -115,7 +115,7 @@ def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) 
     ("arguments", "message"),
     [
         ([""], "the query is empty"),
-        (["zzzqqq"], "the model knows nothing of this query (unknown: zzzqqq; 0 formulas), so any result would be by"),
+        (["zzzqqq"], "the model knows nothing in this query (unknown: zzzqqq; 0 formulas), so any result would be by"),
         (["x" * 100_000], "the query has 100,000 characters"),
         (["strategy=best", "$p$"], "unknown strategy 'best'; choose from: single_vector"),
         (["exact=false", "$p$"], "the backend qdrant has"),

@@ -11,8 +11,8 @@
 >>> update.read, update.kept, update.removed, len(update.post_ids)
 (1, 1, 0, 2)
 
-``files.json`` beside the posts has the digest of each file, with the preamble that applies to it, and the ids of its
-posts. An update reads changed files only. A file that cannot be read is a failure; the others are read.
+``files.json``, next to the posts, records a digest of each file together with its preamble, and the ids of its posts.
+An update reads only changed files. A file that cannot be read is recorded as a failure; the others are read.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ Record = dict[str, Any]
 
 @dataclass
 class FolderPosts:
-    """Posts of a folder, and what became of its files.
+    """Posts of a folder, and counts of its files.
 
     Attributes:
         post_ids: ids of all posts, in order.
         files: number of files that are in the collection.
-        read: number of those that were read now.
-        kept: number of those that were read before and did not change.
-        removed: number of files that an update lost.
+        read: number of files that were read this time.
+        kept: number of files that were read before and have not changed.
+        removed: number of files that are gone since the last time.
         other: number of files of other kinds.
-        forms: number of posts by the form of their file.
+        forms: number of posts by the format of their file.
         failures: files that cannot be read.
     """
 
@@ -104,7 +104,7 @@ def read_folder(
         progress: called with the number of files done since the last call.
 
     Raises:
-        CorpusError: not a folder, one that is too large, or one without any passage.
+        CorpusError: not a folder, a folder that is too large, or a folder without any passage.
     """
     found = scan(folder, [out, *without])
     result = FolderPosts(other=found.other, failures=list(found.failures))
@@ -150,7 +150,7 @@ class _Before:
 
     @classmethod
     def open(cls, out: Path) -> _Before:
-        """Read a collection; empty without a collection, or with one that is damaged or of another format."""
+        """Read an earlier collection; empty if it is missing, damaged or of another format."""
         try:
             state = json.loads((out / FILES).read_text(encoding="utf-8"))
             files = state["files"] if state["format"] == _FORMAT else {}
@@ -160,7 +160,7 @@ class _Before:
         return cls(files, {str(line.get("post_id")): line for line in lines if isinstance(line, dict)})
 
     def posts(self, name: str, digest: str) -> list[Record] | None:
-        """Return the posts of a file that has not changed; None for any other."""
+        """Return the posts of a file that has not changed; None for any other file."""
         known = self.files.get(name)
         if known is None or known["digest"] != digest or not all(post in self.records for post in known["posts"]):
             return None
@@ -168,7 +168,7 @@ class _Before:
 
 
 def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, str]:
-    """Return the texts of all files but archives; those that are no text are added to ``failures``."""
+    """Return the texts of all files except archives; files that are not text are added to ``failures``."""
     texts = {}
     for name, path in files.items():
         if name.lower().endswith(ARCHIVES):

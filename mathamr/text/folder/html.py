@@ -1,4 +1,4 @@
-r"""Passages of HTML: paragraphs below their headings, and statements that a class names.
+r"""Passages of HTML: paragraphs below their headings, and statements marked by a class.
 
 >>> text = '''<title>Notes</title><h1>Primes</h1>
 ... <p>Let <math><mi>p</mi><annotation encoding="application/x-tex">p</annotation></math> be prime.</p>
@@ -8,8 +8,8 @@ r"""Passages of HTML: paragraphs below their headings, and statements that a cla
 2 | Primes | Let \(p\) be prime.
 3 | Theorem. Primes | There are \(\infty\) many primes.
 
-Formulas are the LaTeX that a page carries: sources of MathJax and KaTeX in the text, scripts of MathJax, annotations of
-MathML (KaTeX, Pandoc, Wikipedia) and ``alttext`` (LaTeXML). MathML without LaTeX is read as words. Scripts are never
+Formulas are the LaTeX that a page contains: sources of MathJax and KaTeX in the text, scripts of MathJax, annotations
+of MathML (KaTeX, Pandoc, Wikipedia) and ``alttext`` (LaTeXML). MathML without LaTeX is read as words. Scripts are never
 run, nothing is loaded, and entities of a document type are not expanded.
 """
 
@@ -144,7 +144,7 @@ def _line(element: etree._Element) -> int:
 
 
 def _formula(element: etree._Element, tag: str) -> str:
-    r"""Return the LaTeX of an element between ``\(`` and ``\)``; of MathML without LaTeX its signs; else nothing."""
+    r"""Return the LaTeX of an element between ``\(`` and ``\)``; for MathML without LaTeX, its text; else nothing."""
     latex = ""
     if tag == "math":
         latex = next(_annotations(element), "") or element.get("alttext") or ""
@@ -159,7 +159,7 @@ def _formula(element: etree._Element, tag: str) -> str:
 
 
 def _annotations(element: etree._Element) -> Iterator[str]:
-    """Yield the LaTeX that a ``math`` element carries."""
+    """Yield the LaTeX that a ``math`` element contains."""
     for annotation in element.iter("annotation"):
         if str(annotation.get("encoding") or "").lower() in _LATEX and annotation.text:
             yield annotation.text

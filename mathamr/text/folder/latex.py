@@ -12,8 +12,8 @@ r"""Passages of LaTeX: statements, proofs, examples, and the paragraphs between 
 3 | Primes | There are many.
 5 | Theorem (Euclid). Primes | There are infinitely many primes $p\in\mathbb{N}$.
 
-Statements are recognised as in :mod:`mathamr.text.statements`; remarks, examples, exercises and proofs are passages,
-too. A statement within another one is a part of it. Everything takes linear time, and nothing is executed.
+Statements are recognised as in :mod:`mathamr.text.statements`; remarks, examples, exercises and proofs are also
+passages. A statement within another one is a part of it. Reading takes linear time, and nothing is executed.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read_files(files: dict[str, str], prefix: str = "") -> Iterator[Passage]:
 
 
 class _Reader:
-    """Reader of one file: ``text`` without comments, and the line of each of its places."""
+    """Reader of one file: ``text`` without comments, and the line of each position."""
 
     def __init__(self, file: str, declarations: str, text: str, lines: list[tuple[int, int]]) -> None:
         self._outline = Outline(file)
@@ -122,7 +122,7 @@ class _Reader:
         self._outline.heading(level, self._plain(latex))
 
     def read(self, start: int, end: int) -> list[Passage]:
-        """Return the passages between two places."""
+        """Return the passages between two positions."""
         text, position = self._text, start
         spans = dict(self._spans(start, end))
         for event in _EVENT.finditer(text, start, end):
@@ -190,7 +190,7 @@ def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None]]:
 
 
 def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text without comments, and (start, line) of each line of it that follows on a removed one."""
+    """Return a text without comments, and (start, line) of each line that follows a removed line."""
     text = text.replace("\x1e", " ")
     marked = "\n".join(f"\x1e{number}\x1e{line}" for number, line in enumerate(text.split("\n"), 1))
     pieces: list[str] = []
@@ -207,7 +207,7 @@ def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _with_edges(text: str, lines: list[tuple[int, int]], edges: dict[str, str]) -> tuple[str, list[tuple[int, int]]]:
-    r"""Replace commands such as ``\bt`` by the edges of environments that they are short for."""
+    r"""Replace commands such as ``\bt`` by the environment edges that they abbreviate."""
     pieces: list[str] = []
     moved: list[tuple[int, int]] = []  # where the old text went on, and by how many characters it moved
     position = shift = 0

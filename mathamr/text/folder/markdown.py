@@ -12,7 +12,8 @@ r"""Passages of Markdown: paragraphs below their headings, and statements that b
 2 | Primes | We count them: $$ \pi(x) \sim x_1 * x_2 $$
 7 | Theorem (Euclid). Primes | There are infinitely many.
 
-Blocks are those of CommonMark with tables (markdown-it-py). Formulas are found first, so their signs are no markup.
+Blocks are those of CommonMark with tables (markdown-it-py). Formulas are found first, so their signs are not read as
+markup.
 Code is left out, except blocks of ``math``, which are formulas.
 """
 
@@ -62,7 +63,7 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     """Add the passages of a text to an outline.
 
     Args:
-        place: name of the place in a line.
+        place: function from a line to the name of its place.
     """
     text, formulas, joined = _without_formulas(_without_code(text.replace("\x02", " ")))
     level = 0
@@ -106,7 +107,7 @@ def _without_code(text: str) -> str:
 def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     """Return a text with a mark for each formula, the formulas, and the lines that they were joined to.
 
-    A formula of several lines is one mark, so that the sentence around it is one paragraph: for each line that it loses
+    A formula of several lines becomes one mark, so that the sentence around it is one paragraph. For each lost line,
     the list has the number, from 0, of the line with the mark.
     """
     text = re.sub(r"\$`([^`$\n]{1,2000})`\$", r"$\1$", text)  # GitHub

@@ -6,7 +6,7 @@ r"""Passages of a Jupyter notebook: its Markdown cells.
 ...     print(passage.place, "|", passage.title, "|", passage.text)
 cell-1:2 | Primes | There are infinitely many.
 
-A place is a cell and a line in it; cells count from 1. Code and outputs are left out, and never executed.
+A place is a cell and a line in it; cells are numbered from 1. Code and outputs are left out, and never executed.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ r"""Passages of a document, each with its place: statements, and paragraphs belo
 notes/primes.tex 3 | Primes | A prime has two divisors. We count them.
 notes/primes.tex 7 | Theorem (Euclid). Primes | There are infinitely many primes.
 
-The id of a post is the file, the place in it, and a digest of the text, so an id never means another text:
+The id of a post is the file, the place in it, and a digest of the text, so an id never refers to a different text:
 
 >>> passage.post_id
 'notes/primes.tex:7~636c8fcf'
@@ -46,7 +46,7 @@ class Passage:
 
     @property
     def post_id(self) -> str:
-        """Id of the passage; blanks, ``%`` and signs that do not print are written as in an address."""
+        """Id of the passage; spaces, ``%`` and unprintable characters are percent-encoded."""
         return f"{_printable(self.file)}:{self.place}~{self._digest()}"
 
     def post(self) -> Post:
@@ -74,7 +74,7 @@ class Outline:
         self._passages: dict[str, Passage] = {}
 
     def heading(self, level: int, title: str) -> None:
-        """Begin a section; it ends those of the same or a deeper level."""
+        """Begin a section; this ends sections of the same or a deeper level."""
         self._end_paragraphs()
         self._headings = {above: name for above, name in self._headings.items() if above < level}
         if title := " ".join(title.split())[:MAX_TITLE]:
@@ -128,7 +128,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _printable(name: str) -> str:
-    """Return a name without blanks and control signs, which an id cannot have.
+    """Return a name without spaces and control characters, which an id cannot contain.
 
     >>> _printable("my notes/50%.md")
     'my%20notes/50%25.md'

@@ -5,7 +5,8 @@ r"""Preambles of LaTeX files: the macros and environments that a chapter uses an
 >>> preambles.of("ch/one.tex")
 '\\newcommand{\\R}{\\mathbb{R}}\n\\documentclass{book}\\input{macros}'
 
-A file without a preamble has that of the file that includes it, else of a main file in its folder or the next above.
+A file without a preamble has that of the file that includes it, or else of a main file in its folder or the closest one
+above.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from mathamr.text.latex_source import find_included, included_names, strip_comments
 
 STYLES = (".sty", ".cls", ".def")
-"""Endings of files that only declare."""
+"""Endings of files that contain only declarations."""
 MAX_CHARACTERS = 2_000_000  # of one preamble
 MAX_DEPTH = 20  # files that include each other
 
@@ -32,7 +33,7 @@ class Preambles:
     """Preambles of the LaTeX files of a folder or an archive.
 
     Args:
-        files: texts by name, with style files.
+        files: texts by name, including style files.
     """
 
     def __init__(self, files: Mapping[str, str]) -> None:
@@ -88,7 +89,7 @@ class Preambles:
         pieces.append(head)
 
     def _declaring(self, head: str) -> Iterator[str]:
-        """Yield the names of the class and the packages of a preamble; of a subfile its main file."""
+        """Yield the names of the class and the packages of a preamble; for a subfile, its main file."""
         for match in _CLASS.finditer(head):
             if match["packages"]:
                 yield from (f"{name.strip()}.sty" for name in match["packages"].split(","))

@@ -9,7 +9,7 @@
 >>> list(found.files), [(one.post_id, one.kind) for one in found.failures]
 (['a.md'], [('b.pdf', 'pdf'), ('c.tex', 'link')])
 
-Links are never followed: what they lead to inside the folder is read in its place. Only regular files are opened. Files
+Links are never followed; a target inside the folder is read at its own path. Only regular files are opened. Files
 and folders with names that begin with a dot are left out.
 """
 
@@ -122,6 +122,6 @@ def _unreadable(error: OSError, folder: Path, found: Scanned) -> None:
 
 
 def failure(name: str, kind: str, message: str) -> Failure:
-    """Return the failure of a file; signs that do not print, such as bytes that are not UTF-8, become ``?``."""
+    """Return the failure of a file; unprintable characters, such as bytes that are not UTF-8, become ``?``."""
     shown, text = ("".join(sign if sign.isprintable() else "?" for sign in one) for one in (name, f"{name}: {message}"))
     return Failure(shown, _STAGE, kind, text)

@@ -228,9 +228,9 @@ def test_a_folder_with_other_files_is_not_written_to(model: MathAMR, tmp_path: P
 
 
 def test_a_name_that_is_nothing_is_refused(model: MathAMR) -> None:
-    with pytest.raises(ConfigError, match="neither a folder nor an id of the hub"):
+    with pytest.raises(ConfigError, match="neither a folder nor a hub id"):
         MathAMR.from_pretrained("no/such/folder")
-    with pytest.raises(ConfigError, match="is not an id of the hub"):
+    with pytest.raises(ConfigError, match="is not a hub id"):
         model.push_to_hub("name-without-owner")
     with pytest.raises(ConfigError, match="no pairs to learn from"):
         MathAMR.train([])
@@ -272,7 +272,9 @@ def test_the_hub_gets_and_gives_the_files_of_a_model_alone(
         ("upload", "lab/demo", files),
         ("download", "lab/demo", "v1", files),
     ]
-    with pytest.raises(ConfigError, match=r"lab/gone is no folder, and cannot be downloaded: 404: no such repository$"):
+    with pytest.raises(
+        ConfigError, match=r"lab/gone is not a folder, and cannot be downloaded: 404: no such repository$"
+    ):
         MathAMR.from_pretrained("lab/gone")
 
 
@@ -288,7 +290,7 @@ def test_another_parser_is_said(model: MathAMR, tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_a_training_is_opened_with_its_tensors(model: MathAMR, training_folder: Path) -> None:
     best = training_folder / "model" / "best"
-    with pytest.raises(StoreError, match=r"is a checkpoint of a training; open it with MathAMR.from_checkpoint"):
+    with pytest.raises(StoreError, match=r"is a training checkpoint; open it with MathAMR.from_checkpoint"):
         MathAMR.from_pretrained(best)
     opened = MathAMR.from_checkpoint(best, training_folder / "preprocessed.db")
     assert torch.equal(opened.encode(TEXTS).vectors, model.encode(TEXTS).vectors)

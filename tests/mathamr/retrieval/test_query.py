@@ -102,7 +102,7 @@ def test_a_query_of_one_formula(folder: Path) -> None:
     [
         ("", "the query is empty"),
         (" \n\t", "the query is empty"),
-        ("x" * 100_000, f"100,000 characters, at most {MAX_CHARACTERS:,}"),
+        ("x" * 100_000, f"100,000 characters, but at most {MAX_CHARACTERS:,}"),
         ("\x00\x01", "the query cannot be read"),
     ],
 )

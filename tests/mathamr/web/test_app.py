@@ -240,7 +240,7 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
     [
         ({"query": ""}, "the query is empty"),
         ({"query": " \n"}, "the query is empty"),
-        ({"query": "x" * 100_000}, "the query has 100,000 characters, at most 10,000 are read"),
+        ({"query": "x" * 100_000}, "the query has 100,000 characters, but at most 10,000 are read"),
         ({"query": "$x$", "strategy": "best"}, "unknown strategy 'best'; choose from: single_vector"),
         ({"query": "$x$", "exact": False}, "the backend qdrant has"),
         ({"query": "$x$", "task": "proofs"}, "unknown task 'proofs'; choose from: answers, formulas"),
@@ -289,7 +289,7 @@ def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
 def test_a_query_without_a_known_word_finds_nothing(client: TestClient, query: str) -> None:
     response = client.post("/api/search", json={"query": query})
     assert response.status_code == 422
-    assert "the model knows nothing of this query" in response.json()["error"]
+    assert "the model knows nothing in this query" in response.json()["error"]
 
 
 def test_it_says_what_of_a_query_the_model_knows(client: TestClient) -> None:

@@ -279,7 +279,7 @@ def test_errors_are_told_in_the_page(page: Page) -> None:
     assert "needs a formula in the query" in page.one("#error").text
     page.driver.execute_script("document.getElementById('query').value = 'x'.repeat(100000)")
     page.one("#go").click()
-    page.until(lambda: "100,000 characters, at most 10,000 are read" in page.one("#error").text)
+    page.until(lambda: "100,000 characters, but at most 10,000 are read" in page.one("#error").text)
     assert page.all("#results article") == []
 
 
