@@ -114,7 +114,7 @@ class Runner:
             if stuck and not waiting:
                 return
             if stuck:
-                self._console.say(f"  waiting for a dependency of {waiting[0].name}, built by another process")
+                self._console.say(f"  waiting for a dependency of {waiting[0].name}, being built by another process")
                 self._wait(waiting[0])
 
     def _wait(self, job: Job) -> None:

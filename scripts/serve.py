@@ -6,8 +6,8 @@ r"""Search an index in a browser, on this machine.
 The page starts with the settings of mathamr search. Further settings:
 
   port=N           port, by default 8000; 0 for any free port, which is printed
-  host=NAME        address or name to listen on, by default 127.0.0.1; any other                    admits other
-  machines without a password
+  host=NAME        address or name to listen on, by default 127.0.0.1; any other admits other machines without a
+                   password
   --log            one line of JSON on standard error for each request, without the text of queries
 
 Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. On the signal HUP it opens the index
